@@ -18,7 +18,8 @@ from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, read_turn, ta
 from ace_bench.core.settings import Count
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, AttemptEnd, GeneratorSpec, Message, Record, Sample, Turn
-from ace_environments.host import HostedSession, ReplyRequest
+from ace_environments.host import ReplyRequest
+from ace_environments.session import EnvironmentSession
 
 
 class EnvironmentAgent:
@@ -38,7 +39,7 @@ class EnvironmentAgent:
 
         Raises ``RolloutFault`` where the model or the environment fails.
         """
-        if not isinstance(session, HostedSession):
+        if not isinstance(session, EnvironmentSession):
             raise ConfigError("agent=environment needs an environment: choose task=verifiers or task=inspect")
         progress = _Progress()
         while (request := session.next_request()) is not None:

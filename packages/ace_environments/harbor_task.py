@@ -11,8 +11,8 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Seconds, Seed, Text
 from ace_environments.host import Episode, brief
-from ace_environments.splits import SplitRatio
-from ace_environments.task import EnvironmentItem, EnvironmentTask, background_of
+from ace_environments.session import EnvironmentItem
+from ace_environments.task import EnvironmentTask, SplitRatio, background_of
 
 if TYPE_CHECKING:
     from harbor.models.task.task import Task

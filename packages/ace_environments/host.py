@@ -2,7 +2,6 @@
 
 The environment's model calls are handed to the agent's thread, so that they pass the run's counted gateway like all
 others, and that its errors (a budget that is used up, a call that is lost) end the attempt there.
-A hosted session leads the conversation: it asks for replies, and the agent passes its requests on.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import threading
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol
 
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.replies import ToolTurn
@@ -33,27 +32,6 @@ class ReplyRequest:
 
     messages: tuple[Message, ...]
     schema: Record | None = None
-
-
-@runtime_checkable
-class HostedSession(Protocol):
-    """A session of such an environment: ``next_request`` and ``reply`` take turns until there is no request left."""
-
-    def next_request(self) -> ReplyRequest | None:
-        """Wait for the environment; ``None`` once it wants no more replies.
-
-        Raises ``RolloutFault`` (owner ``task``) where the environment raises or does not answer in time.
-        """
-        ...
-
-    def reply(self, turn: ToolTurn) -> None:
-        """Give the environment what the model said."""
-        ...
-
-    @property
-    def final(self) -> str:
-        """What the environment takes as the answer; "" where it has none."""
-        ...
 
 
 Ask = Callable[[ReplyRequest], Awaitable[ToolTurn]]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Seconds, Seed, Text
 from ace_environments.host import Episode, brief
-from ace_environments.splits import SplitRatio
-from ace_environments.task import EnvironmentItem, EnvironmentTask
+from ace_environments.session import EnvironmentItem
+from ace_environments.task import EnvironmentTask, SplitRatio
 
 if TYPE_CHECKING:
     from inspect_ai import Task

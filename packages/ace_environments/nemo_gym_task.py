@@ -14,8 +14,8 @@ from ace_bench.core.types import Record
 from ace_bench.tasks.data import read_records
 from ace_environments.host import Episode, brief
 from ace_environments.nemo_gym_episode import PARAMETERS, Conversation, NemoGymEpisode
-from ace_environments.splits import SplitRatio
-from ace_environments.task import EnvironmentItem, EnvironmentTask
+from ace_environments.session import EnvironmentItem
+from ace_environments.task import EnvironmentTask, SplitRatio
 
 _ENDPOINTS = ("/seed_session", "/verify")
 _NOT_GOLD = frozenset({PARAMETERS, "agent_ref", "uuid", "id"})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -11,106 +12,48 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.replies import TOOLS, ToolTurn
+from ace_bench.core.replies import TOOLS
+from ace_bench.core.settings import NotNegative
 from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent
 from ace_bench.tasks.data import SPLITS
-from ace_environments.host import Episode, Host, ReplyRequest, Scores, fault
-from ace_environments.splits import SplitRatio, draw
-
-_SUCCESS = 1.0 - 1e-9
-_OTHER_AGENT = "this environment leads the conversation itself: choose agent=environment"
+from ace_environments.host import ReplyRequest
+from ace_environments.session import EnvironmentItem, EnvironmentSession, JudgedLater, graded
 
 
 @dataclass(frozen=True, kw_only=True)
-class EnvironmentItem:
-    """A sample of an environment: its question as text, the reference answer, and how an episode of it is made.
+class SplitRatio:
+    """Sizes of the splits in proportion to each other; 0 leaves a split empty."""
 
-    ``digest`` is of all that a sample is read from; "" where question and reference answer say it all.
+    train: NotNegative
+    val: NotNegative
+    test: NotNegative
+
+    def __post_init__(self) -> None:
+        if not self.train or not self.test:
+            raise SettingError("split_ratio: train and test need a share above 0")
+
+
+def draw(total: int, ratio: SplitRatio, *, seed: int, with_test: bool) -> Mapping[str, Sequence[int]]:
+    """Return the places of the samples of each split in their order; a split with a share gets at least one.
+
+    Without a test split, training and validation divide all samples between them. Raises ``SettingError`` where there
+    are too few samples.
     """
-
-    question: str
-    gold: str
-    make: Callable[[], Awaitable[Episode]]
-    digest: str = ""
-
-
-class EnvironmentSession:
-    """One attempt in an environment (``core.task``)."""
-
-    def __init__(self, item: EnvironmentItem, *, timeout: float):
-        self._item = item
-        self._host = Host(item.make, timeout=timeout)
-        self._led = False
-        self._over = False
-        self._host.play()
-
-    @property
-    def finished(self) -> bool:
-        """Whether the environment wants no more replies."""
-        return self._over
-
-    @property
-    def final(self) -> str:
-        """What the environment takes as the answer."""
-        return self._host.final
-
-    def step(self, action: str) -> str:
-        """Raise ``ConfigError``: the environment leads the conversation."""
-        del action
-        raise ConfigError(_OTHER_AGENT)
-
-    def next_request(self) -> ReplyRequest | None:
-        """Wait for the environment's next request."""
-        self._led = True
-        event = self._host.next_event()
-        if isinstance(event, ReplyRequest):
-            return event
-        self._over = True
-        return None
-
-    def reply(self, turn: ToolTurn) -> None:
-        """Give the environment what the model said."""
-        self._host.reply(turn)
-
-    def grade(self, answer: str | None) -> Grade:
-        """Score the attempt as it stands by the environment's own rules; ``None`` is wrong."""
-        if answer is None:
-            return graded(self._item, None)
-        if not self._led:
-            raise ConfigError(_OTHER_AGENT)
-        return self.score(None)
-
-    def score(self, judge: Lm | None) -> Grade:
-        """Score the attempt; a scorer's model calls go to ``judge``, without which they are a fault of the task."""
-        if not self._over:
-            self._host.stop()
-            self._over = True
-        self._host.score()
-        while not isinstance(event := self._host.next_event(), Scores):
-            if not isinstance(event, ReplyRequest):
-                continue  # the end of an attempt that was stopped
-            if judge is None:
-                raise fault("scorer", "the scorer calls a model: allow it by task.judge=true")
-            self._host.reply(ToolTurn(content=judge(event.messages).text))
-        return graded(self._item, event)
-
-    def close(self) -> None:
-        """End the episode."""
-        self._host.close()
-
-
-class JudgedLater(EnvironmentSession):
-    """A session whose scorers may call a model: it stays open after the attempt, until the judge's model is known."""
-
-    attempted: bool = False
-
-    def grade(self, answer: str | None) -> Grade:
-        """Grade as wrong for now."""
-        if not self._led and answer is not None:
-            raise ConfigError(_OTHER_AGENT)
-        self.attempted = answer is not None
-        return graded(self._item, None)
+    shares = {"train": ratio.train, "val": ratio.val, **({"test": ratio.test} if with_test else {})}
+    wanted = {split: share / sum(shares.values()) for split, share in shares.items() if share}
+    if total < len(wanted):
+        raise SettingError(
+            f"split_ratio: {total} samples are too few for {', '.join(wanted)}: change the shares, or load more samples"
+        )
+    sizes = {split: max(1, round(total * share)) for split, share in wanted.items() if split != "train"}
+    sizes = {"train": max(1, total - sum(sizes.values())), **sizes}
+    places = list(range(total))
+    random.Random(seed).shuffle(places)
+    drawn: dict[str, Sequence[int]] = {"val": ()}
+    for split, size in sizes.items():
+        drawn[split], places = sorted(places[:size]), places[size:]
+    return drawn
 
 
 class EnvironmentTask:
@@ -248,22 +191,6 @@ class EnvironmentTask:
 
 def _checked(item: EnvironmentItem) -> Sequence[str]:
     return (item.question, item.gold, *filter(None, [item.digest]))
-
-
-def graded(item: EnvironmentItem, scores: Scores | None) -> Grade:
-    """Return the grade of an attempt; without scores it is wrong."""
-    if scores is None:
-        return Grade(score=0.0, correct=False, observed="", gold=item.gold, detail={"score": 0.0})
-    named = {f"scorer_{name}": value for name, value in scores.parts.items()} if len(scores.parts) > 1 else {}
-    said = [f"Score: {scores.total:g}", *(f"{name}: {value:g}" for name, value in scores.parts.items())]
-    return Grade(
-        score=min(1.0, max(0.0, scores.total)),
-        correct=scores.total >= _SUCCESS,
-        observed="",
-        gold=item.gold,
-        report="\n".join(filter(None, [*said, scores.explanation])),
-        detail={"score": scores.total, **named},
-    )
 
 
 def background_of(request: ReplyRequest) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Seconds, Seed, Text
 from ace_environments.host import Episode, brief
-from ace_environments.splits import SplitRatio
-from ace_environments.task import EnvironmentItem, EnvironmentTask
+from ace_environments.session import EnvironmentItem
+from ace_environments.task import EnvironmentTask, SplitRatio
 
 
 class VerifiersTask(EnvironmentTask):
