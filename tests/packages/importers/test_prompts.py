@@ -10,8 +10,8 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.types import Message
 from ace_bench.store.authors_code import read_imported
+from ace_bench.store.calls import read_calls
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.appworld.engine import find_engine
 from tests.launching import launch
@@ -27,39 +27,6 @@ def checkout(tmp_path):
 @pytest.fixture
 def apps(tmp_path):
     return stand_ins.appworld(tmp_path / "apps")
-
-
-def test_places_are_filled_and_braces_stay(checkout, tmp_path):
-    assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 0
-    prompts = PromptSet(tmp_path / "out", task="finer", prompt_group="qa")
-    asked = {"background": "b ", "question": "q {{ x }}"}
-    shown = prompts.render("generator", {**asked, "official_playbook": lambda: "P\n", "raw_reflection": " R"})
-    assert shown == (
-        Message(
-            role="user",
-            content="Playbook: P\n | Reflection:  R | Question: b q {{ x }} | Context: \n"
-            'Reply: {"final_answer": "x", "of": {"a": 1}} {% keep %} {{ both }}\n',
-        ),
-    )
-    attempt = {
-        **asked,
-        "reply": "r",
-        "answer": "a",
-        "correct": False,
-        "feedback": "f",
-        "cited": ("u",),
-        "official_excerpt": lambda ids: ids[0],
-        "gold": "g",
-    }
-
-    def reflector(task="finer", **fields):
-        own = PromptSet(tmp_path / "out", task=task, prompt_group="qa")
-        return own.render("reflector", {**attempt, **fields})[0].content
-
-    assert reflector() == "Q b q {{ x }} R r A a G g F This is {not correct}. B u"
-    assert reflector(gold=None, correct=True) == "blind Q b q {{ x }} R r A a F This is correct. B u"
-    assert reflector(gold=None, correct=None) == "blind Q b q {{ x }} R r A a F f B u"
-    assert reflector("formula") == "Q q {{ x }} Say a number.  R r A a G g F This is {not correct}. B u"
 
 
 def test_a_run_uses_the_set(checkout, tmp_path):
@@ -93,20 +60,6 @@ def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, tmp_path
     theirs = launch(tmp_path / "theirs", *settings, f"prompts={out}").metrics["headline"]
     assert theirs["after"] > theirs["before"] + 10
     assert abs(theirs["after"] - ours["after"]) < 10
-
-
-FIELDS = {
-    "question": "Do {{ it }}.", "app_descriptions": '[{"name": "notes"}]', "reflection": "(none)", "labels": "gold",
-    "first_name": "Bo", "last_name": "Lund", "email": "bo@x.y", "phone_number": "555", "gold": "SOLUTION",
-    "report": "REPORT", "official_playbook": lambda counters: f"PLAYBOOK {counters}",
-    "conversation": lambda: (Message(role="user", content="Task: it\n"), Message(role="assistant", content="Done.")),
-}  # fmt: skip
-
-
-@pytest.fixture
-def acting(apps, tmp_path):
-    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
-    return PromptSet(tmp_path / "out", task="appworld", prompt_group="agent")
 
 
 def test_files_are_recognised_by_what_they_fill(apps, tmp_path, capsys):
@@ -171,51 +124,12 @@ def test_several_checkouts_make_one_set_that_says_where_it_comes_from(checkout, 
     assert "are both checkouts of ace-agent/ace-appworld: name one of them" in capsys.readouterr().err
 
 
-def test_an_agents_dialogue_is_filled_everywhere_and_split_where_a_role_ends_a_line(acting):
-    shown = acting.render("generator", FIELDS)
-    assert [message.role for message in shown] == ["user", "assistant"] * 3 + ["user"] * 2
-    first, second, output, login, inner = (message.content for message in shown[:5])
-    assert "### PLAYBOOK BEGIN\nPLAYBOOK False\n### PLAYBOOK END\n\nMy name is: Bo Lund, bo@x.y, 555.\n" in first
-    assert "print({'a': {'b': 1}}, f\"{len(apis" in second
-    assert output == 'Output:\n```\n[{"name": "notes"}]\n```\n\n'
-    assert "login(username='bo@x.y')" in login
-    assert inner.endswith("----\n\nUSER: Now here is another task.\nTask: Count the notes again.\n\n")
-    assert shown[-1].content == "Now for the real thing.\n\nMy name is: Bo.\nTask: Do {{ it }}.\n\n"
-    plain = acting.render("base", FIELDS)
-    assert "PLAYBOOK" not in plain[0].content
-    assert plain[1:] == shown[1:]
-
-
-def test_what_follows_the_dialogue_has_the_sentences_of_the_authors_code(acting):
-    retry = acting.render("retry", {"reflection": "Look\nUSER:\nagain."})
-    assert [(message.role, message.content) for message in retry] == [
-        ("user", "It went wrong {before}."),
-        ("assistant", "Look\nUSER:\nagain.\n\n"),
-        ("user", "Do better."),
-    ]
-    for output, text in (("42\n", "42\n"), ("x" * 20_001, "x" * 20_000 + "\n[CUT]")):
-        (shown,) = acting.render("observation", {"output": output.strip(), "raw_output": output, "memory": ""})
+def test_a_long_output_of_an_agents_code_is_cut(apps, tmp_path):
+    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
+    acting = PromptSet(tmp_path / "out", task="appworld", prompt_group="agent")
+    for size, text in ((20_000, "x" * 20_000), (20_001, "x" * 20_000 + "\n[CUT]")):
+        (shown,) = acting.render("observation", {"output": "", "raw_output": "x" * size, "memory": ""})
         assert shown.content == f"Output:\n```\n{text}```\n\n"
-    assert [message.content for message in acting.render("left_out", {})] == [
-        "Output:\n```\n[GONE]```\n\n",
-        "[STEPS GONE]\n\n",
-    ]
-
-
-def test_reflector_and_curator_are_shown_the_conversation(acting):
-    steps = "\n\n=== ALL STEPS ===\n[0] USER: Task: it\n\n\n[1] ASSISTANT: Done.\n\n"
-    (study,) = acting.render("reflector", FIELDS)
-    assert "## Ground truth code\nSOLUTION\n\n## Test report\nREPORT\n\n## Generated code\nSee below\n" in study.content
-    assert "## Playbook\nPLAYBOOK False\n\n## Previous reflection\nNone yet\n" in study.content
-    assert study.content.endswith('"key_insight": "{like this}"\n}}\n' + steps)
-    (first,) = acting.render("reflector", {**FIELDS, "report": None})
-    assert "## Test report\n\n\n## Generated code" in first.content
-    (blind,) = acting.render("reflector", {**FIELDS, "labels": "none"})
-    assert "SOLUTION" not in blind.content
-    assert "REPORT" not in blind.content
-    (curator,) = acting.render("curator", {**FIELDS, "reflection": "WHAT WAS LEARNT"})
-    assert "## Final generated code\nSee the steps\n\n## Reflection\nWHAT WAS LEARNT\n" in curator.content
-    assert curator.content.endswith('"content": ""}]}\n' + steps)
 
 
 def test_a_named_file_settles_it(apps, tmp_path, capsys):
@@ -259,6 +173,17 @@ def test_words_of_the_set_are_compared_with_the_papers_figures(checkout, apps, t
     (tmp_path / "paper.txt").write_text("Figure 5: others")
     assert "has no line that begins with" in compared("of_apps")[1].err
     assert "was not made by `ace-bench prompts`" in compared("checkout")[1].err
+
+
+def test_a_run_with_the_cheatsheets_prompts_asks_with_them(tmp_path):
+    cheatsheet = stand_ins.write_checkout("cheatsheet", tmp_path / "checkout")
+    assert start("prompts", [str(cheatsheet), str(tmp_path / "out")]) == 0
+    settings = ("task=formula", "method=dc", "task.source=sample", "limit=2", f"prompts={tmp_path / 'out'}")
+    ran = launch(tmp_path / "runs", *settings, "mode.epochs=1", "labels=none")
+    assert not any(ran.metrics["faults"].values())
+    requests = [record.request for record in read_calls(ran.folder)]
+    first = [request.messages[0].content.partition("\n")[0] for request in requests if request is not None]
+    assert {text[:5] for text in first} == {"Solve", "Old: "}
 
 
 @pytest.mark.thorough
