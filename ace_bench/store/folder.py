@@ -87,8 +87,7 @@ class RunFolder:
                 draft.unlink()
             self._checksums = opened.enter_context(closing(Checksums(path, self.guard)))
             self.calls = opened.enter_context(closing(CallLog(path / CALLS, self.guard)))
-            self.journal = Journal(path / "journal.jsonl", self.calls, self.guard)
-            opened.enter_context(closing(self.journal))
+            self.journal = opened.enter_context(closing(Journal(path / "journal.jsonl", self.calls, self.guard)))
             self.processes = opened.enter_context(closing(ProcessLog(path / PROCESSES, self.guard)))
             self.calls.repair()  # after the journal, which needs to know the missing lines
             sync(path)
@@ -131,11 +130,11 @@ class RunFolder:
 
     def set_status(self, state: str) -> None:
         """Write the state of the run: ``running`` or ``finished``."""
-        self.write({STATUS: _status(state)})
+        self.write_json(STATUS, {"state": state, "reason": ""})
 
     def try_set_status(self, state: str, reason: str) -> None:
         """Write why the run ended early, ``stopped`` or ``failed``, if the disk allows it; never raises."""
-        path, text = self.path / STATUS, _status(state, reason).encode()
+        path, text = self.path / STATUS, format_json({"state": state, "reason": reason}).encode()
         try:
             replace_files({path: text})
         except OSError:
@@ -187,16 +186,12 @@ def format_json(value: Record) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-def _status(state: str, reason: str = "") -> str:
-    return format_json({"state": state, "reason": reason})
-
-
 class _Stored(msgspec.Struct):
     split: str
     inputs: dict[str, int]
 
 
-class _File(msgspec.Struct):
+class _Samples(msgspec.Struct):
     texts: list[str]
     samples: dict[str, _Stored]
 
@@ -217,7 +212,7 @@ def pack_samples(samples: Iterable[Sample]) -> Record:
 def unpack_samples(record: Record) -> Mapping[str, Sample]:
     """Return samples by id from what ``pack_samples`` gave; raises ``DataError``."""
     try:
-        file: _File = converted(record, _File)
+        file: _Samples = converted(record, _Samples)
         return {
             name: Sample(id=name, split=one.split, inputs={key: file.texts[at] for key, at in one.inputs.items()})
             for name, one in file.samples.items()

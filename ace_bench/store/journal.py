@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -97,39 +97,26 @@ _KINDS: Mapping[str, type] = {
 }
 
 
-class _LineHeader(msgspec.Struct):
-    """The fields of every line: its kind, and clock and number of calls when it was written."""
+class JournalLine(msgspec.Struct):
+    """One line of ``journal.jsonl``: by ``process``, when its stage ``clock`` had run for ``wall`` seconds.
 
-    kind: str
+    ``calls_made`` calls were recorded by then.
+    """
+
+    kind: Literal["rollout", "step", "cache", "server", "clock"]
     process: Annotated[str, msgspec.Meta(pattern="^[0-9]+$")]
     clock: Stage | None
     wall: float
     calls_made: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class JournalLine:
-    """One line of ``journal.jsonl``: by ``process``, when its stage ``clock`` had run for ``wall`` seconds."""
-
-    process: str
-    clock: Stage | None
-    wall: float
-    calls_made: int
-    record: RolloutRecord | StepRecord | CacheRecord | ServerRecord | ClockRecord
+    record: Any = None
+    """One of the records above, by ``kind``."""
 
 
 def parse_journal(line: bytes) -> JournalLine:
     """Read a line of ``journal.jsonl``; raises ``ValueError``."""
-    about: _LineHeader = decoder_of(_LineHeader).decode(line)
-    if about.kind not in _KINDS:
-        raise ValueError(f"unknown kind {about.kind!r}")
-    return JournalLine(
-        process=about.process,
-        clock=about.clock,
-        wall=about.wall,
-        calls_made=about.calls_made,
-        record=decoder_of(_KINDS[about.kind]).decode(line),
-    )
+    found: JournalLine = decoder_of(JournalLine).decode(line)
+    found.record = decoder_of(_KINDS[found.kind]).decode(line)
+    return found
 
 
 class Journal:
@@ -187,12 +174,8 @@ class Journal:
     def wall(self, stage: Stage) -> float:
         """Wall seconds spent in a stage by all processes of this run so far."""
         running = self._elapsed() if self._stage is stage else 0.0
-        before = sum(
-            seconds
-            for (process, name), seconds in self._walls.items()
-            if name is stage and not (running and process == self._process)
-        )
-        return before + running
+        current = (self._process, stage) if running else None
+        return running + sum(wall for key, wall in self._walls.items() if key[1] is stage and key != current)
 
     def total_wall(self) -> float:
         """Wall seconds spent in all stages so far."""
@@ -200,43 +183,35 @@ class Journal:
 
     def add_rollout(self, record: RolloutRecord) -> None:
         """Add a graded rollout."""
-        self._append({"kind": "rollout", **vars(record)})
+        self._append("rollout", record)
         self.rollouts[record.key] = record
 
     def add_step(self, record: StepRecord) -> None:
         """Add a finished step; on return it is synced to disk."""
-        self._append({"kind": "step", **msgspec.to_builtins(record)})
+        self._append("step", record)
         self._sync()
         self.steps.append(record)
 
     def add_server(self, server: str, asked_before: int) -> None:
         """Add how much a server's cache had been used before the run's first call to it."""
         if server not in self.asked_before:
-            self._append({"kind": "server", "server": server, "asked_before": asked_before})
+            self._append("server", ServerRecord(server=server, asked_before=asked_before))
             self.asked_before[server] = asked_before
 
     def add_cache(self, server: str, queries: int, hits: int) -> None:
         """Add the change of a server's cache counters during the current part of a stage."""
         if self._stage is not None:
             record = CacheRecord(server=server, stage=self._stage, queries=queries, hits=hits)
-            self._append({"kind": "cache", **msgspec.to_builtins(record)})
+            self._append("cache", record)
             self.caches.append(record)
 
     def close(self) -> None:
         """Close the file."""
         self._log.close()
 
-    def _append(self, record: dict[str, Any]) -> None:
-        stage = self._stage.value if self._stage else None
-        self._log.append(
-            {
-                **record,
-                "process": self._process,
-                "clock": stage,
-                "wall": round(self._elapsed(), 4),
-                "calls_made": self._calls.made,
-            }
-        )
+    def _append(self, kind: str, record: object) -> None:
+        when = {"process": self._process, "clock": self._stage, "wall": round(self._elapsed(), 4)}
+        self._log.append({"kind": kind, **vars(record), **when, "calls_made": self._calls.made})
 
     def _sync(self) -> None:
         self._calls.sync()  # first the calls, which the journal's lines refer to
@@ -248,7 +223,7 @@ class Journal:
     def _record_time(self) -> None:
         if self._stage is not None:
             self._walls[self._process, self._stage] = self._elapsed()
-            self._append({"kind": "clock"})
+            self._append("clock", ClockRecord())
 
     def _load(self, line: JournalLine, *, follows_gap: bool) -> bool:
         """Load a line; return false for a step after a gap, which must be repeated with the lines lost in the gap."""
