@@ -26,7 +26,7 @@ def test_an_import_that_nothing_foresaw_is_one_sentence(monkeypatch, capsys):
     def importing(name):
         raise ModuleNotFoundError("No module named 'pandas'", name="pandas.core")
 
-    monkeypatch.setattr("ace_bench.cli.main.importlib.import_module", importing)
+    monkeypatch.setattr("ace_bench.cli.main.import_module", importing)
     assert start("check", ["finer"]) == 2
     assert capsys.readouterr().err == "error: this command needs pandas: pip install 'ace-bench[analysis]'\n"
 

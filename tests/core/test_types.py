@@ -2,7 +2,6 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.core.statistics import bootstrap_interval
 from ace_bench.core.types import NO_USAGE, Grade, Labels, Usage, reveal
 
 GRADE = Grade(score=0.5, correct=False, observed="3 rows", gold="SECRET", report="2 of 3 tests")
@@ -31,12 +30,3 @@ def test_reveal_shows_no_more_than_the_level_allows(labels, correct, gold, verdi
 def test_nothing_is_said_of_an_answer_that_nobody_judged(labels):
     feedback = reveal(replace(GRADE, judged=False), labels)
     assert (feedback.correct, feedback.score, "correct" in feedback.message) == (None, None, False)
-
-
-def test_bootstrap_interval_brackets_the_mean_and_is_reproducible():
-    items = [0.0] * 40 + [100.0] * 60
-    interval = bootstrap_interval(items, lambda some: sum(some) / len(some))
-    assert interval == bootstrap_interval(items, lambda some: sum(some) / len(some))
-    low, high = interval
-    assert 48 < low < 60 < high < 72  # normal approximation: 60 +- 9.6
-    assert bootstrap_interval([1.0], sum) is None

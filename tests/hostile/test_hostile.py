@@ -17,41 +17,10 @@ from ace_bench.agents.sandbox import REFUSED
 from ace_bench.core.confine import NEEDED
 from ace_bench.core.errors import ConfigError
 from ace_bench.tasks.catalog import make_task
+from tests.hostile.corpus import MARKED
 from tests.hostile.machines import ran_on
 
 USER = 54321
-QUICK = (
-    *("reading: open", "reading: other_memory", "reading: harness_environment", "writing: mode", "writing: attribute"),
-    "writing: lock_what_others_read",
-    *(
-        "connecting: unix",
-        "connecting: abstract",
-        "connecting: udp",
-        "connecting: tmux",
-        "connecting: pair_of_datagrams",
-    ),
-    *("starting: memory_file", "starting: daemon", "starting: clone", "growing: memory_files"),
-    *("growing: old_shared_memory", "growing: children", "growing: small_threads", "signalling: by_file_owner"),
-    *("signalling: kill_itself", "signalling: limit_of_harness", "kernel: add_key", "kernel: rings"),
-    "lasting: exit_refused",
-)
-WORK_UNCONFINED = (
-    *("reading: open", "reading: symlink", "reading: by_handle", "reading: watch", "reading: processes"),
-    *("writing: open", "writing: rename", "writing: mode", "writing: times", "writing: attribute", "writing: truncate"),
-    "writing: lock_what_others_read",
-    *("connecting: unix", "connecting: abstract", "connecting: tcp", "connecting: udp", "connecting: netlink"),
-    *(
-        "connecting: pair_of_datagrams",
-        "starting: spawn",
-        "starting: own_binary",
-        "starting: memory_file",
-        "starting: own_script",
-        "starting: daemon",
-    ),
-    *("growing: memory_files", "growing: old_shared_memory", "growing: children", "growing: shared_mapping"),
-    *("signalling: priority", "signalling: processors", "kernel: user_namespace"),
-)
-"""Some programs that do get out where nothing holds them, and so prove something where they do not."""
 MACHINES = {
     "as root": {},
     "as an ordinary user": {"user": USER},
@@ -111,7 +80,7 @@ def assert_held(report, about, number):
 @pytest.mark.parametrize("name", ["as root", "without user namespaces"])
 def test_the_cheatsheets_sandbox_holds(name, tmp_path):
     machine = played(name if os.getuid() == 0 else "as an ordinary user", tmp_path)
-    assert_held(report_on(machine, "cheatsheet", *QUICK), machine, len(QUICK))
+    assert_held(report_on(machine, "cheatsheet", *MARKED["quick"]), machine, len(MARKED["quick"]))
 
 
 @pytest.mark.thorough
@@ -129,9 +98,9 @@ def test_the_programs_get_out_where_nothing_confines_them(tmp_path):
     tmux = ("connecting: tmux",) if shutil.which("tmux") else ()
     (tmp_path / "mine").touch()
     report = report_on(
-        {"user": USER, "home": str(tmp_path)} if os.getuid() == 0 else {}, "unconfined", *WORK_UNCONFINED
+        {"user": USER, "home": str(tmp_path)} if os.getuid() == 0 else {}, "unconfined", *MARKED["unconfined"]
     )
-    assert set(report["problems"]) >= {*WORK_UNCONFINED} - {"reading: by_handle"}
+    assert set(report["problems"]) >= {*MARKED["unconfined"]} - {"reading: by_handle"}
     assert set(tmux) <= set(report_on({}, "unconfined", *tmux)["problems"]) or not tmux
 
 
