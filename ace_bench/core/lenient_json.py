@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 _START = re.compile(r"\{\s*[\"']")
 _MAX_STARTS = 16
 _MAX_CHARS = 200_000
-"""Longer texts are not repaired: no reply of a model is longer, and hostile ones must not cost time."""
+"""Longer texts are not searched: no reply of a model is longer, and hostile ones must not cost time."""
 _MAX_DEPTH = 50
 
 _SPACE = re.compile(r"\s*")
@@ -79,21 +79,19 @@ class _Scanner:
     def top(self) -> FoundObject:
         value: dict[str, Any] = {}
         try:
-            whole = self._members(value)
+            self._members(value)
         except _Cut:
-            whole = False
-        return FoundObject(value, whole)
+            return FoundObject(value, whole=False)
+        return FoundObject(value, whole=True)
 
-    def _members(self, into: dict[str, Any]) -> bool:
-        """Read an object; false if only its end is missing."""
+    def _members(self, into: dict[str, Any]) -> None:
+        """Read an object; the end of the outermost one may be missing."""
         self._open()
-        while True:
-            char = self._next()
-            if char == "}":
-                self._close()
-                return True
+        while (char := self._next()) != "}":
+            if not char and self._depth == 1:
+                return
             if not char:
-                return self._only_end_missing()
+                raise _Cut
             if char not in _MARKS:
                 raise ValueError(f"a name was expected at character {self.place}")
             name = self._string(char, _AFTER_NAME)
@@ -102,11 +100,7 @@ class _Scanner:
             self.place += 1
             into[name] = self._value(_AFTER_MEMBER)
             self._comma("}")
-
-    def _only_end_missing(self) -> bool:
-        if self._depth > 1:
-            raise _Cut
-        return True
+        self._close()
 
     def _items(self) -> list[Any]:
         self._open()

@@ -1,7 +1,7 @@
 """Structured replies: one parser for all roles. An unreadable reply is asked for once more, then it is a fault.
 
-The parser tries, in order: the whole text as JSON, each fenced block, and the first balanced ``{...}``, each also with
-raw control characters escaped; then every object of the text, with the slips repaired that ``lenient_json`` names.
+The parser tries, in order: the whole text as JSON and each fenced block, both also with raw control characters
+escaped; then every object of the text, with the slips repaired that ``lenient_json`` names.
 What a reasoning model thinks between ``<think>`` tags is a draft and never read. The JSON is validated against the
 role's type; extra fields are ignored.
 
@@ -81,47 +81,18 @@ def without_thoughts(text: str) -> str:
 
 
 def _candidates(text: str) -> Iterator[str | bytes]:
-    for candidate in _objects(text):
+    said = without_thoughts(text)
+    for candidate in (text.strip(), *(block.strip() for block in _FENCE.findall(said))):
         yield candidate
         if _CONTROL.search(candidate):
             yield _STRING.sub(_escape, candidate)
-    for found in find_objects(without_thoughts(text)):
+    for found in find_objects(said):
         if found.whole:
             yield msgspec.json.encode(found.value)
 
 
-def _objects(text: str) -> Iterator[str]:
-    yield text.strip()
-    said = without_thoughts(text)
-    yield from (block.strip() for block in _FENCE.findall(said))
-    balanced = _first_balanced(said)  # slow, so it comes last
-    if balanced is not None:
-        yield balanced
-
-
 def _escape(string: re.Match[str]) -> str:
     return _CONTROL.sub(lambda control: f"\\u{ord(control[0]):04x}", string[0])
-
-
-def _first_balanced(text: str) -> str | None:
-    start = text.find("{")
-    if start < 0:
-        return None
-    depth, quoted, escaped = 0, False, False
-    for position in range(start, len(text)):
-        char = text[position]
-        if quoted:
-            quoted = escaped or char != '"'
-            escaped = char == "\\" and not escaped
-        elif char == '"':
-            quoted = True
-        elif char == "{":
-            depth += 1
-        elif char == "}":
-            depth -= 1
-            if depth == 0:
-                return text[start : position + 1]
-    return None
 
 
 def without_surrogates(text: str) -> str:
@@ -129,14 +100,10 @@ def without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+@cache
 def schema_of(kind: type[msgspec.Struct]) -> Record:
     """Return the JSON schema of a reply type with its definition inlined, for servers that constrain decoding."""
-    decoder_of(kind)
-    return _schema(kind)
-
-
-@cache
-def _schema(kind: type[msgspec.Struct]) -> Record:
+    decoder_of(kind)  # makes the first use of the type happen under its lock
     (schema,), components = msgspec.json.schema_components([kind], ref_template="{name}")
     inlined: dict[str, Any] = _inline(schema, components)
     return inlined

@@ -6,9 +6,11 @@ import hashlib
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -41,10 +43,8 @@ def describe_environment() -> dict[str, Any]:
 def _versions() -> dict[str, str]:
     versions = {}
     for name in _PACKAGES:
-        try:
+        with suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
     return versions
 
 
@@ -105,19 +105,17 @@ def _host() -> dict[str, Any]:
 
 
 def _processor() -> str | None:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else _output(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.processor() or None
+    with suppress(OSError):
+        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
+        if found:
+            return found[1].strip()
+    return _output(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.processor() or None
 
 
 def _memory() -> float | None:
-    try:
+    with suppress(ValueError, OSError):
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    except (ValueError, OSError):
-        return None
+    return None
 
 
 def _output(command: Sequence[str]) -> str | None:

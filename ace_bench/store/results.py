@@ -104,12 +104,19 @@ class _Status(msgspec.Struct):
     reason: str = ""
 
 
-class _Decided(msgspec.Struct):
+class _Groups(msgspec.Struct):
     task: dict[str, Any]
     method: dict[str, Any]
-    mode: dict[str, Any]
     agent: dict[str, Any]
     backbone: dict[str, Any]
+    mode: dict[str, Any]
+
+
+class _Settings(_Groups):
+    roles: dict[str, dict[str, Any] | None] | None = None
+
+
+class _Decided(_Groups):
     roles: dict[str, dict[str, Any]]
 
 
@@ -117,15 +124,6 @@ class _Identity(msgspec.Struct):
     digest: str
     settings: _Decided
     contents: dict[str, Any]
-
-
-class _Settings(msgspec.Struct):
-    task: dict[str, Any]
-    method: dict[str, Any]
-    agent: dict[str, Any]
-    backbone: dict[str, Any]
-    mode: dict[str, Any]
-    roles: dict[str, dict[str, Any] | None] | None = None
 
 
 def read_metrics(folder: Path) -> dict[str, Any] | None:
