@@ -110,6 +110,7 @@ def test_an_estimate_counts_each_fit():
     ("settings", "says"),
     [
         (("task=stream", "mode.stages=[finer]"), "two or more different"),
+        (("task=stream", "mode.stages=[finer,formula]", "task.tasks=[finer,finer]"), "two or more different tasks"),
         (("task=stream", "mode.stages=[finer,nosuch]"), "there is no task nosuch"),
         (("task=stream", "mode.stages=[finer,appworld]"), "is solved by agent=react"),
         (("task=bird_sql", "mode.stages=[garden_shop,moon]"), "mode.stages names moon"),

@@ -10,8 +10,9 @@ from ace_bench.report.figures.own_runs import write_sweep_figures
 from ace_bench.report.records import find_runs
 from ace_bench.report.statistics import Point
 from ace_lifelong import command
+from ace_lifelong.figures import drawings
 from ace_lifelong.lives import Life, LifeTest, Lives, group_lives
-from ace_lifelong.measures import forgetting
+from ace_lifelong.measures import forgetting, measures_of
 from tests.launching import launch
 
 LIFE = ("task=stream", "mode=lifelong", "mode.stages=[finer,formula,ddxplus]", "limit={train: 30, test: 30}")
@@ -81,6 +82,26 @@ def test_measures_are_what_their_definitions_say(lives, tmp_path, capsys):
     assert measured["base", " > ".join(ORDERS[0])]["end"] == ""
     page = (tmp_path / "lifelong.md").read_text()
     assert page.count("### Score after each stage") == 2
+
+
+def test_curves_show_the_numbers_of_the_tables(lives):
+    (stream,) = group_lives(find_runs(lives).runs)
+    drawn = dict(drawings(stream))
+    assert [*drawn] == [f"{kind}_order{n}" for n in (1, 2) for kind in ("retention", "growth")] + ["orders"]
+    (one,) = [one for one in stream.lives if len(one.seeds) == 2]
+    number = 1 + stream.orders.index(one.order)
+    (panel,) = drawn[f"retention_order{number}"].panels
+    for stage, series in zip(one.order, panel.series, strict=True):
+        assert series.y == pytest.approx([one.mean(one.at(n), stage) for n in range(4)])
+        assert all(low <= y <= high for low, y, high in zip(series.low, series.y, series.high, strict=True))
+    tokens, asked, spent, afresh = (panel.series[0] for panel in drawn[f"growth_order{number}"].panels)
+    tests = [[life.tests[one.at(n)] for life in one.seeds.values()] for n in range(4)]
+    assert tokens.y == [fmean(test.tokens for test in some) for some in tests]
+    assert asked.y == [fmean(test.asked for test in some) for some in tests]
+    assert spent.y == [fmean(life.spent[one.at(n)] for life in one.seeds.values()) for n in (1, 2, 3)]
+    assert (spent.x, len(afresh.y)) == ([1, 2, 3], 2)
+    ends = {series.name: series.y for series in drawn["orders"].panels[0].series}
+    assert sorted(ends["dc"]) == sorted(measures_of(each)["end"].value for each in stream.lives if each.name == "dc")
 
 
 @pytest.mark.slow

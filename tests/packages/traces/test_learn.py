@@ -131,7 +131,8 @@ def test_spans_of_a_conversation_are_one_attempt_wherever_their_lines_are(learn)
              **{"conversation.id": "talk"}),
         span("t2", 2, events=[{"name": "Tone", "score.label": "pass"}], **{"operation.name": "evaluate"}),
         span("t1", 3, error="timeout", **{"operation.name": "execute_tool"}),
-        span("t1", 4, said=[weather, call, result], answered=[part("assistant", "text", content="Rainy.")]),
+        span("t1", 4, said=[weather, call, result], answered=[part("assistant", "text", content="Rainy.")],
+             system_instructions='[{"type": "text", "content": "Be brief."}]'),
         span("t1", 5, events=[bad], **{"operation.name": "evaluate"}),
     ]  # fmt: skip
     status, run = learn(rows, "task.score_range=[0, 5]", name="spans.json")
@@ -147,6 +148,8 @@ def test_spans_of_a_conversation_are_one_attempt_wherever_their_lines_are(learn)
     assert (grade["score"], grade["correct"], grade["observed"]) == (0.4, False, "Error: timeout")
     assert "temperature" in grade["report"]
     assert found["talk"]["grade"]["correct"]
+    told = {c.session.split("/")[1]: c.request.messages for c in read_calls(run.folder) if c.role == "reflector"}
+    assert {key: "Be brief." in str(messages) for key, messages in told.items()} == {"t1": True, "talk": False}
 
 
 @pytest.mark.parametrize(
@@ -170,7 +173,15 @@ def test_what_cannot_be_read_is_named_before_anything_is_spent_or_left_out(learn
     assert learn([*CHATS, row], "task.broken=skip", "--dry-run")[0] == 0
 
 
-def test_settings_that_do_not_fit_are_refused(learn, capsys):
-    for word, problem in {"mode=offline": "mode=online", "task.score=quality": "no attempt has a score"}.items():
+def test_settings_that_do_not_fit_are_refused(learn, tmp_path, capsys):
+    (tmp_path / "notes.txt").write_text("none")
+    wrong = {
+        "mode=offline": "mode=online",
+        "task.score=quality": "no attempt has a score",
+        "task.score_range=[5, 1]": "must be the lowest and the highest score",
+        f"task.files=[{tmp_path}/nothing]": "there are no traces at",
+        f"task.files=[{tmp_path}/notes.txt]": "notes.txt is not a file of traces",
+    }
+    for word, problem in wrong.items():
         assert learn(CHATS, word)[0] == 2
         assert problem in capsys.readouterr().err

@@ -84,6 +84,7 @@ def test_a_stream_is_judged_by_its_spread_and_worst_order(check, tmp_path):
     assert float(table["sd over orders"][1]) == pytest.approx(np.std([*scores.values()], ddof=1), abs=0.05)
     (worst,) = (name for name in table if name.startswith("worst"))
     assert float(table[worst][1]) == pytest.approx(min(scores.values()), abs=0.05)
+    assert [row[0] for row in table.values()] == ["1", "1", "1", "3", "3", "1"]
 
 
 @pytest.mark.slow
@@ -186,6 +187,7 @@ def request(folder, *words, **options):
 def test_a_model_that_knows_the_test_set_is_found_out(tmp_path):
     study = Contamination(request(tmp_path, "task=finer,formula", "seed=0"))
     rows = [*study.rows(made_by(tmp_path, lambda row: "begins" in row["question"]))]
+    assert all(excess == pytest.approx(own - chance, abs=0.11) for _, _, _, own, chance, excess, *_ in rows)
     found = {(task, probe): (own, chance, float(width.split()[0])) for task, probe, _, own, chance, _, width, _ in rows}
     assert len(found) == 6
     for (_, probe), (own, _, low) in found.items():
