@@ -12,6 +12,7 @@ from ace_bench.tasks.catalog import make_task
 from ace_lifelong.stages import divide
 from tests.interference import Pair
 from tests.launching import composed, launch, quick
+from tests.runners.scripted import Toy
 
 LIFE = ("task=stream", "mode=lifelong", "mode.stages=[finer,formula]", "limit=12")
 
@@ -87,6 +88,13 @@ def test_a_sample_with_several_answers_goes_where_most_of_them_are():
         labels = [label.strip() for label in task.failing_grade(sample).gold.split(",")]
         held = {name: sum(label in values for label in labels) for name, values in division.holds.items()}
         assert held[division.stage_of[sample.id]] == max(held.values())
+
+
+@pytest.mark.parametrize(("parts", "sizes"), [(2, [4, 4]), (3, [3, 3, 2]), (5, [2, 2, 1, 2, 1]), (8, [1] * 8)])
+def test_parts_have_about_equal_size_and_none_is_empty(parts, sizes):
+    division = divide(Toy(), ("train", "test"), "answer", parts)
+    assert [len(values) for values in division.holds.values()] == sizes
+    assert [*division.holds] == [f"answer{number}" for number in range(1, parts + 1)]
 
 
 def test_the_code_of_all_tasks_of_a_stream_counts():

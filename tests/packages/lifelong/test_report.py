@@ -79,6 +79,7 @@ def test_measures_are_what_their_definitions_say(lives, tmp_path, capsys):
     printed = capsys.readouterr().out
     assert "simulated, sample data: not comparable" in printed
     assert "| dc | end | 2 |" in printed, "orders are compared"
+    assert "| dc | gain |" not in printed, "it is the end less the same start"
     assert measured["base", " > ".join(ORDERS[0])]["end"] == ""
     page = (tmp_path / "lifelong.md").read_text()
     assert page.count("### Score after each stage") == 2
