@@ -23,107 +23,41 @@ from ace_bench.store.lines import AppendLog, read_lines
 METRICS, IDENTITY, SUMMARY, SETTINGS = "metrics.json", "identity.json", "summary.txt", "config.yaml"
 CHECKSUMS = "checksums.jsonl"
 
+
+def _object_with(fields: Mapping[str, Any]) -> type[msgspec.Struct]:
+    """Return the type of JSON objects with these fields, of which those with fields of their own are objects, too."""
+    kinds = [(name, _object_with(kind) if isinstance(kind, dict) else kind) for name, kind in fields.items()]
+    return msgspec.defstruct("Fields", kinds)
+
+
 _Scores = dict[str, float | int | None]
 _Counts = dict[str, dict[str, int]]
-
-
-class _Headline(msgspec.Struct):
-    split: str
-    metric: str
-    after: float
-    n: int
-    before: float | None
-    ci95: tuple[float, float] | None
-
-
-class _Split(msgspec.Struct):
-    after: _Scores
-    before: _Scores | None
-
-
-class _Context(msgspec.Struct):
-    kind: str
-    items: int
-    tokens: int
-    digest: str
-
-
-class _About(msgspec.Struct):
-    """The fields that describe a run, in ``environment.json`` and ``metrics.json``."""
-
-    task: str
-    method: str
-    backbone: str
-    mode: str
-    labels: Labels
-    seed: int
-    source: str
-    simulated: bool
-    digest: str
-
-
-class _TotalTokens(msgspec.Struct, rename={"prompt": "in", "completion": "out"}):
-    prompt: int | None
-    completion: int | None
-
-
-class _Tokens(msgspec.Struct):
-    total: _TotalTokens
-
-
-class _TotalCache(msgspec.Struct):
-    cached_tokens: int | None
-
-
-class _Cache(msgspec.Struct):
-    total: _TotalCache
-
-
-class _Dollars(msgspec.Struct):
-    total: float | None
-
-
-class _Metrics(_About):
-    headline: _Headline
-    splits: dict[str, _Split]
-    context: _Context
-    rollouts: dict[str, int]
-    steps: int
-    calls: _Counts
-    faults: _Counts
-    tokens: _Tokens
-    usd: _Dollars
-    replayed: dict[str, int]
-    dropped_items: dict[str, int]
-    cache: _Cache
-    timing: dict[str, dict[str, float]]
-
-
-class _Status(msgspec.Struct):
-    state: str
-    reason: str = ""
-
-
-class _Groups(msgspec.Struct):
-    task: dict[str, Any]
-    method: dict[str, Any]
-    agent: dict[str, Any]
-    backbone: dict[str, Any]
-    mode: dict[str, Any]
-
-
-class _Settings(_Groups):
-    roles: dict[str, dict[str, Any] | None] | None = None
-
-
-class _Decided(_Groups):
-    roles: dict[str, dict[str, Any]]
-
-
-class _Identity(msgspec.Struct):
-    digest: str
-    settings: _Decided
-    contents: dict[str, Any]
+_Group = dict[str, Any]
+_GROUPS = dict.fromkeys(("task", "method", "agent", "backbone", "mode"), _Group)
+_SETTINGS = msgspec.defstruct("Settings", [*_GROUPS.items(), ("roles", dict[str, _Group | None] | None, None)])
+_IDENTITY = _object_with({"digest": str, "settings": {**_GROUPS, "roles": dict[str, _Group]}, "contents": _Group})
+_STATUS = _object_with({"state": str})
+_ABOUT: dict[str, Any] = dict.fromkeys(("task", "method", "backbone", "mode", "source", "digest"), str)
+_ABOUT |= {"labels": Labels, "seed": int, "simulated": bool}
+"""The fields that describe a run, in ``environment.json`` and ``metrics.json``."""
+_DESCRIPTION = _object_with(_ABOUT)
+_HEADLINE = {"split": str, "metric": str, "n": int, "after": float, "before": float | None}
+_SPLIT: Any = _object_with({"after": _Scores, "before": _Scores | None})
+_METRICS = _object_with(
+    {
+        **_ABOUT,
+        "headline": {**_HEADLINE, "ci95": tuple[float, float] | None},
+        "splits": dict[str, _SPLIT],
+        "context": {"kind": str, "items": int, "tokens": int, "digest": str},
+        "steps": int,
+        **dict.fromkeys(("rollouts", "replayed", "dropped_items"), dict[str, int]),
+        **dict.fromkeys(("calls", "faults"), _Counts),
+        "tokens": {"total": {"in": int | None, "out": int | None}},
+        "cache": {"total": {"cached_tokens": int | None}},
+        "usd": {"total": float | None},
+        "timing": dict[str, dict[str, float]],
+    }
+)
 
 
 def read_metrics(folder: Path) -> dict[str, Any] | None:
@@ -145,7 +79,7 @@ def _metrics(files: CheckedFiles) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise StoreError.unreadable(files.folder, error) from error
-    metrics = _read(files, METRICS, partial(_object, kind=_Metrics))
+    metrics = _read(files, METRICS, partial(_object, kind=_METRICS))
     if metrics["headline"]["split"] not in metrics["splits"]:
         raise FolderDamaged(f"{path} is damaged (no scores of its split); repeat the command of the run")
     return metrics
@@ -153,12 +87,12 @@ def _metrics(files: CheckedFiles) -> dict[str, Any] | None:
 
 def read_about(folder: Path) -> dict[str, Any]:
     """Return the description of a run in ``environment.json``; raises ``StoreError``."""
-    return read_object(folder, "environment.json", _About)
+    return read_object(folder, "environment.json", _DESCRIPTION)
 
 
 def read_status(folder: Path) -> dict[str, Any]:
     """Return the state of a run; raises ``StoreError``."""
-    return read_object(folder, "status.json", _Status)
+    return read_object(folder, "status.json", _STATUS)
 
 
 def read_identity(folder: Path) -> dict[str, Any]:
@@ -186,12 +120,12 @@ def _object(content: bytes, kind: type | None) -> dict[str, Any]:
 @lru_cache(maxsize=8)
 def _identity(content: bytes) -> dict[str, Any]:
     """Parse an identity; the seeds of an experiment, which are read one after the other, share theirs."""
-    return _object(content, _Identity)
+    return _object(content, _IDENTITY)
 
 
 def _settings(content: bytes) -> dict[str, Any]:
     found = msgspec.yaml.decode(content, type=dict[str, Any])
-    converted(found, _Settings)
+    converted(found, _SETTINGS)
     return found
 
 

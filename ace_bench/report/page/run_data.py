@@ -99,10 +99,7 @@ def call_data(run: RunSummary, session: str | None = None) -> Record:
     until = stored[: wanted[-1] + 1] if wanted else []
     calls = [_call(place, call, texts) for place, call in enumerate(restore_calls(until)) if place in chosen]
     unknown = sum(call["prompt"] is None for call in calls)
-    note = (
-        f"The prompts of {unknown} of {len(calls)} calls are not shown: they depend on damaged lines, or the run "
-        "was made by an older version of ace-bench, which stored no prompts."
-    )
+    note = f"The prompts of {unknown} of {len(calls)} calls are not shown: they depend on damaged lines."
     return {"calls": calls, "texts": texts.record(), "note": note if unknown else ""}
 
 
