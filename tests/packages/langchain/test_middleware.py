@@ -122,20 +122,6 @@ def test_async_and_streaming_learn_the_same(models):
     assert not any("key_insight" in text for text in texts)
 
 
-def test_it_learns_beside_summarisation(models):
-    counted = models()
-    summary = SummarizationMiddleware(
-        model=BackboneChatModel(lm=counted.lm("summariser", "s")), trigger=("messages", 7), keep=("messages", 3)
-    )
-    agent = agent_on(counted, summary)
-    for name in ("Acme", "Globex", "Initech"):
-        state = ask(agent, name)
-    assert counted.ledger.roles(Stage.ADAPT)["summariser"].calls
-    assert state["messages"][0].additional_kwargs["lc_source"] == "summarization"
-    assert "call `ledger_entries(account='Acme')`" in bullets(state)[0]
-    assert state["messages"][-1].text == "Initech has paid 120 EUR."
-
-
 def test_the_heuristic_notes_each_reply_once_and_judges_none(models):
     counted = models()
     agent = agent_on(counted, reflector=observe)
@@ -182,23 +168,26 @@ def test_feedback_is_shown_to_the_reflector_and_counts_on_bullets(models):
     assert (bullet.helpful, bullet.harmful) == (1, 0)
 
 
-def test_a_run_without_an_answer_is_learnt_from(models):
-    """The limit ends the run after the call that worked."""
+def test_it_learns_beside_summaries_limits_and_retries(models):
     counted = models()
-    limit = ModelCallLimitMiddleware(thread_limit=2, exit_behavior="end")
-    state = ask(agent_on(counted, limit))
-    assert "limit" in state["messages"][-1].text
-    assert "ledger_entries(account='Acme')" in bullets(state)[0]
-    assert counted.ledger.roles(Stage.ADAPT)["curator"].calls == 1
+    summary = SummarizationMiddleware(
+        model=BackboneChatModel(lm=counted.lm("summariser", "s")), trigger=("messages", 7), keep=("messages", 3)
+    )
+    agent = agent_on(counted, summary)
+    for name in ("Acme", "Globex", "Initech"):
+        state = ask(agent, name)
+    assert counted.ledger.roles(Stage.ADAPT)["summariser"].calls
+    assert state["messages"][0].additional_kwargs["lc_source"] == "summarization"
+    assert "call `ledger_entries(account='Acme')`" in bullets(state)[0]
+    limited = ask(agent_on(counted, ModelCallLimitMiddleware(thread_limit=2, exit_behavior="end")))
+    assert "limit" in limited["messages"][-1].text, "it ends after the call that worked"
+    assert "ledger_entries(account='Acme')" in bullets(limited)[0]
 
-
-def test_failing_tools_do_not_stop_learning(models):
     @tool
     def customer_record(name: str) -> str:
         """Payments and address of a customer."""
         raise RuntimeError("payments are in the ledger")
 
-    counted = models()
     retried = ToolRetryMiddleware(max_retries=0, on_failure=lambda error: f"Error: {error}")
     agent = agent_on(counted, retried, tools=[customer_record, ledger_entries])
     assert called(ask(agent)) == ["customer_record", "ledger_entries"]

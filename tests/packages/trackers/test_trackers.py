@@ -1,4 +1,4 @@
-"""Tracking with the real client of Weights & Biases, offline, unreachable and stuck."""
+"""Tracking with event files of TensorBoard, and with the client of Weights & Biases, which may be away or stuck."""
 
 import os
 import signal
@@ -10,9 +10,13 @@ import time
 
 import pytest
 
+from ace_bench.runners.progress import Progress
+from ace_bench.store.call_log import Account
+from ace_trackers.points import Points, flatten
 from tests.launching import ROOT, launch
 
-RUN = ("task=finer", "task.source=sample", "limit=5", "mode.epochs=1", "mode.before=false", "tracker=wandb")
+PLAIN = ("task=finer", "task.source=sample", "limit=5", "mode.epochs=1", "mode.before=false")
+RUN = (*PLAIN, "tracker=wandb")
 SECRET = "sk-planted-in-the-environment"
 
 
@@ -108,7 +112,7 @@ def test_a_service_that_fails_changes_nothing_but_a_warning(stuck, tmp_path, mon
         ran = launch(tmp_path / "tracked", *RUN, "tracker.wandb.patience=0.5")
     assert ran.status == 0
     assert "wandb" in caplog.text
-    plain = launch(tmp_path / "plain", *RUN[:-1])
+    plain = launch(tmp_path / "plain", *PLAIN)
     assert ran.lasting() == plain.lasting()
 
 
@@ -122,3 +126,62 @@ def test_without_a_login_the_run_goes_on(tmp_path, monkeypatch, caplog):
     assert ran.status == 0
     assert "worker.log for the reason" in caplog.text
     assert "API key" in (ran.folder / "wandb" / "worker.log").read_text()
+
+
+def scalars(folder):
+    """Steps and values by tag of all event files in a folder."""
+    event_pb2 = pytest.importorskip("tensorboardX.proto.event_pb2", reason="pip install 'ace-bench[tracking]'")
+    found = {}
+    for file in sorted(folder.glob("events.*")):
+        data, place = file.read_bytes(), 0
+        while place < len(data):
+            (size,) = struct.unpack_from("<Q", data, place)  # a record: size, its checksum, the event, its checksum
+            event = event_pb2.Event.FromString(data[place + 12 : place + 12 + size])
+            place += 16 + size
+            for value in event.summary.value:
+                found.setdefault(value.tag, []).append((event.step, value.simple_value))
+    return found
+
+
+def test_a_run_is_tracked_with_curves_and_final_scores(tmp_path):
+    ran = launch(tmp_path / "tracked", *PLAIN, "tracker=tensorboard", "tracker.tensorboard.every=0.001")
+    assert ran.status == 0
+    found = scalars(ran.folder / "tensorboard")
+    steps = [step for step, _ in found["adapt/done"]]
+    assert steps == sorted(set(steps))
+    assert found["adapt/done"][-1][1] == 5
+    (final,) = found["final/headline.after"]
+    assert final[1] == pytest.approx(ran.metrics["headline"]["after"], abs=1e-4)
+    assert ran.lasting() == launch(tmp_path / "plain", *PLAIN).lasting()
+
+
+@pytest.mark.slow
+def test_several_trackers_watch_one_run(tmp_path):
+    pytest.importorskip("wandb")
+    ran = launch(tmp_path, *PLAIN, "tracker=[tensorboard,wandb]", "tracker.wandb.mode=offline")
+    assert ran.status == 0
+    assert scalars(ran.folder / "tensorboard")
+    assert list(ran.folder.glob("wandb/offline-run-*/*.wandb"))
+
+
+def test_points_are_taken_seldom_but_at_each_phases_end_and_never_of_replays():
+    def snapshot(phase, done, calls):
+        sums = {"score": 50.0, "faults": 0, "context_size": 1, "context_tokens": 2, "left": None}
+        return Progress(phase=phase, done=done, total=4, spent=Account(calls=calls), **sums)
+
+    taken = Points(every=1000.0)
+    shots = [("a", 0, 3), ("a", 1, 3), ("a", 2, 4), ("a", 3, 5), ("a", 4, 6), ("b, c", 1, 7), ("b, c", 2, 8)]
+    points = [taken.take(snapshot(*shot)) for shot in shots]
+    assert [point is not None for point in points] == [False, False, True, False, True, True, False]
+    spent = dict.fromkeys(("prompt_tokens", "completion_tokens", "cached_tokens", "usd"), 0)
+    figures = {**{f"spent/{name}": value for name, value in spent.items()}, "spent/calls": 7}
+    assert points[5] == {
+        "b_c/done": 1,
+        "b_c/score": 50.0,
+        "b_c/faults": 0,
+        "context/items": 1,
+        "context/tokens": 2,
+        **figures,
+    }
+    nested = {"a": {"b": 1, "c": {"d": 2.5, "e": "text"}}, "f": [3], "g": 4}
+    assert dict(flatten(nested)) == {"a.b": 1, "a.c.d": 2.5, "g": 4}
