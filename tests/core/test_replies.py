@@ -2,8 +2,8 @@ import msgspec
 import pytest
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.replies import ask, parse, schema_of
-from ace_bench.core.types import NO_USAGE, Completion, Message
+from ace_bench.core.replies import EMPTY_REPLY, ask, ask_once, describe_unreadable, parse, schema_of
+from ace_bench.core.types import NO_USAGE, Completion, Fault, Message
 
 
 class Reply(msgspec.Struct):
@@ -107,6 +107,37 @@ def test_ask_asks_again_with_the_reason_and_only_once():
         ask(lm, [Message(role="user", content="?")], Reply)
     assert (caught.value.fault.owner, caught.value.fault.kind) == ("model", "unreadable_reply")
     assert len(lm.prompts) == 2
+
+
+def test_an_unreadable_reply_is_shown_with_the_reason_and_without_its_middle():
+    def shown(text, kind="unreadable_reply"):
+        paid = None if text is None else Completion(text=text, usage=NO_USAGE, seconds=0.0)
+        return describe_unreadable(RolloutFault(Fault(owner="model", kind=kind, message="odd"), paid))
+
+    assert shown(None) == shown(" ") == "(This reply could not be read: odd.)"
+    assert shown("x", "length_truncated").startswith(
+        "(This reply could not be read: it reached the limit of its length"
+    )
+    assert shown("a" * 2000) == "(This reply could not be read: odd.)\n" + "a" * 2000
+    assert shown("a" * 1500 + "xyz" + "b" * 500).endswith("a\n[3 characters left out]\n" + "b" * 500)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("empty_reply", ""), ("length_truncated", "cut"), ("no_content", EMPTY_REPLY), ("refusal", None), ("other", None)],
+)
+def test_the_authors_code_takes_what_came_and_asks_once(kind, text):
+    def refusing(messages):
+        raise RolloutFault(
+            Fault(owner="model", kind=kind, message="no"), Completion(text=text or "", usage=NO_USAGE, seconds=0.0)
+        )
+
+    assert EMPTY_REPLY == "INCORRECT_DUE_TO_EMPTY_RESPONSE, " * 3 + "INCORRECT_DUE_TO_EMPTY_RESPONSE"
+    if text is None:
+        with pytest.raises(RolloutFault):
+            ask_once(refusing, [])
+    else:
+        assert ask_once(refusing, []) == text
 
 
 def test_schema_is_self_contained():

@@ -38,6 +38,36 @@ def test_files_and_queries(action, seen):
     assert calls(action, tools("files_sql")) == [seen]
 
 
+@pytest.mark.parametrize(
+    ("action", "printed", "changes", "opaque"),
+    [
+        ("print(open('a').read())", True, False, False),
+        ("SELECT a FROM t", True, False, False),
+        ("DELETE FROM t", False, True, False),
+        ("print(open('a').read(), end='')", False, False, False),
+        ("print(open('a').read(), 1)", False, False, False),
+        ("print(open(name).read())", False, False, False),
+        ("text = sorted(open('a').read(), key=len)", False, False, False),
+        ("text = sorted(open('a').read(), key=mine)", False, True, False),
+        ("mine(1)", False, True, False),
+        ("import re\nre.sub('a', mine, 'b')", False, True, False),
+        ("text.strip()", False, False, False),
+        ("text.run()", False, True, False),
+        ("print = mine", False, True, True),
+        ("import json", False, False, False),
+        ("import mine as print", False, True, True),
+        ("exec('x')", False, True, True),
+        ("class A: pass", False, True, True),
+        ("later = (mine(x) for x in y)", False, True, True),
+        ("reader = open", False, True, True),
+        ("print(", False, True, False),
+    ],
+)
+def test_what_an_action_may_change(action, printed, changes, opaque):
+    read = read_action(action, tools("files_sql"))[-1]
+    assert (read.printed is not None, read.changes, read.opaque) == (printed, changes, opaque)
+
+
 def turns(*actions):
     return [Turn(action=action, observation="done") for action in actions]
 

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.core.types import NO_USAGE, Grade, Labels, Usage, reveal
+from ace_bench.core.method import Span, exactly
+from ace_bench.core.types import NO_USAGE, Fault, Grade, Labels, Sample, Step, Usage, reveal
 
 GRADE = Grade(score=0.5, correct=False, observed="3 rows", gold="SECRET", report="2 of 3 tests")
 
@@ -30,3 +31,16 @@ def test_reveal_shows_no_more_than_the_level_allows(labels, correct, gold, verdi
 def test_nothing_is_said_of_an_answer_that_nobody_judged(labels):
     feedback = reveal(replace(GRADE, judged=False), labels)
     assert (feedback.correct, feedback.score, "correct" in feedback.message) == (None, None, False)
+
+
+def test_a_step_knows_its_place_in_its_epoch_and_a_fault_whether_there_was_an_answer():
+    step = Step(index=7, total=12, epoch=1, epochs=3)
+    assert (step.epoch_total, step.epoch_index) == (4, 3)
+    assert [Fault(owner=owner, kind="", message="").unanswered for owner in ("backbone", "model")] == [True, False]
+    asked = Sample(id="a", split="train", inputs={"question": "long", "asked": "short"})
+    assert (asked.asked, replace(asked, inputs={"question": "long"}).asked) == ("short", "long")
+
+
+def test_spans_are_added_and_multiplied_end_by_end():
+    assert exactly(2) + Span(1, 3) == Span(3, 5)
+    assert Span(1, 3).times(Span(2, 4)) == Span(2, 12)
