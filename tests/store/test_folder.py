@@ -7,7 +7,6 @@ import pytest
 
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Attempt, Completion, Grade, Message, Stage, Usage
-from ace_bench.report.frames import load_frames
 from ace_bench.store.call_log import PaidReply
 from ace_bench.store.calls import read_calls
 from ace_bench.store.folder import RunFolder, choose_folder
@@ -124,22 +123,6 @@ def test_metrics_without_the_totals_that_pages_show_are_damaged(part, total, tmp
     (ran.folder / "checksums.jsonl").unlink()
     with pytest.raises(StoreError, match=r"metrics\.json is damaged"):
         read_metrics(ran.folder)
-
-
-def test_frames_hold_a_row_a_rollout_step_and_call(tmp_path):
-    written(tmp_path)
-    frames = load_frames(tmp_path)
-    assert frames.rollouts.loc[0, "grade.score"] == 0.5
-    assert frames.rollouts.loc[0, "attempt.answer"] == "a"
-    assert frames.steps.loc[0, "context_size"] == 1
-    assert frames.calls.loc[0, "usage.prompt"] == 10
-    assert "messages" not in frames.calls
-    with_prompts = load_frames(tmp_path, prompts=True).calls
-    assert with_prompts.loc[0, "messages"] == [{"role": "user", "content": "Why?"}]
-    assert with_prompts.loc[0, "schema"] == {"type": "object"}
-    assert with_prompts.loc[0, "settings"] == {"model": "m"}
-    with pytest.raises(StoreError, match="there is no run folder"):
-        load_frames(tmp_path / "contexts")
 
 
 @pytest.mark.parametrize(

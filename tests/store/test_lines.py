@@ -1,6 +1,5 @@
 """Lines with checksums: what kills, full disks and damage leave of them, and what is reported."""
 
-import errno
 import json
 import random
 import re
@@ -179,41 +178,3 @@ def test_a_line_that_does_not_fit_is_cut_back_and_none_follows_it_from_any_threa
     log.append({"n": 100})
     log.close()
     assert content(path) == [*kept, 100]
-
-
-def test_where_not_even_cutting_back_works_the_next_opening_does_it(tmp_path, monkeypatch):
-    path = tmp_path / "log.jsonl"
-    log = AppendLog(read_lines(path, PARSE))
-    log.append({"n": 1})
-
-    class Dying:
-        """A disk that takes a part of a line, then nothing, not even a cut."""
-
-        def __init__(self, file):
-            self.file = file
-            self.left = 10
-
-        def write(self, data):
-            if not self.left:
-                raise OSError(errno.EIO, "Input/output error")
-            part, self.left = data[: self.left], 0
-            return self.file.write(part)
-
-        def truncate(self, size):
-            raise OSError(errno.EIO, "Input/output error")
-
-        def close(self):
-            self.file.close()
-
-    monkeypatch.setattr(log, "_file", Dying(log._file))
-    with pytest.raises(FolderUnwritable, match="Input/output error"):
-        log.append({"n": 2})
-    monkeypatch.undo()
-    with pytest.raises(FolderUnwritable):
-        log.append({"n": 3})
-    log.close()
-    assert path.read_bytes().endswith(b'{"n":2,"li')
-    log = AppendLog(read_lines(path, PARSE))
-    log.append({"n": 4})
-    log.close()
-    assert content(path) == [1, 4]

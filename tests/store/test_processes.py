@@ -10,6 +10,7 @@ from ace_bench.core.redaction import redact_argument
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.files import DiskGuard
 from ace_bench.store.processes import FILE, ProcessLog, accepted_code, last_code, read_processes, without_checks
+from tests.launching import ROOT
 
 HERE = {"python": "3.11.9", "packages": {"numpy": "2.1"}, "git": {"code": {"commit": "a" * 40, "dirty": False}}}
 CHANGED = {"python": "3.12.1", "packages": {"numpy": "2.2"}, "git": {"code": {"commit": "a" * 40, "dirty": True}}}
@@ -69,6 +70,10 @@ def test_commits_are_those_of_the_code_and_of_a_checkout_that_one_works_in(tmp_p
     assert (len(clean["commit"]), clean["dirty"]) == (40, False)
     (tmp_path / "mine.yaml").write_text("a: 2\n")
     assert describe_environment()["git"]["folder"] == {**clean, "dirty": True}
+    known = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    assert (describe_environment()["git"]["code"] or {"commit": ""})["commit"] == known.strip(), "of a checkout"
+    monkeypatch.chdir(ROOT)
+    assert describe_environment()["git"]["folder"] is None, "it is that of the code"
 
 
 def test_without_git_and_tools_of_the_vendor_these_facts_are_unknown(tmp_path, monkeypatch):
