@@ -187,7 +187,9 @@ def templates(checkout: Path, given: Mapping[str, Path | None], say: Callable[[s
         say(f"{what}: {files[role]}")
     steps = literal(texts.history) + _STEPS
     fixed = {name: literal(text) for name, text in texts.reflector.items()}
-    reflector = fixed | {name: _fill_or(field, fixed.get(name, "")) for name, field in _REFLECTOR.items()}
+    reflector = fixed | {
+        name: either(field, f"{{{{ {field} }}}}", fixed.get(name, "")) for name, field in _REFLECTOR.items()
+    }
     blind = reflector | dict.fromkeys(_TRUTH, "")  # one file may serve both
     curator = {name: literal(text) for name, text in texts.curator.items()} | _CURATOR
     seen = convert_file(files["reflector"], lambda text: doubled(text, reflector))
@@ -224,7 +226,3 @@ def dialogue(text: str) -> str:
     if not _TURN.match(lines):
         raise DataError("no dialogue that begins with a turn USER:")
     return exact_block(doubled(lines, _GENERATOR) + "\n\n", "dialogue")
-
-
-def _fill_or(field: str, otherwise: str) -> str:
-    return either(field, f"{{{{ {field} }}}}", otherwise)

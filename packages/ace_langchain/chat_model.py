@@ -106,7 +106,7 @@ def _message(message: BaseMessage, *, with_tools: bool) -> Message:
         raise ValueError("a backbone takes text only; leave out images and files")
     content = str(message.text)
     if isinstance(message, ToolMessage):
-        content = written_result(message)
+        content = write_turn(ToolResult(tool_call_id=message.tool_call_id, content=content))
     elif isinstance(message, AIMessage) and with_tools:
         content = written_assistant(message)
     return Message(role=_ROLES[message.type], content=content)
@@ -136,11 +136,6 @@ def written_assistant(message: AIMessage) -> str:
     broken = [(call["id"], call["name"], call["args"]) for call in message.invalid_tool_calls]
     calls = tuple(ToolCall(id=i or "", name=n or "", arguments=a or "{}") for i, n, a in [*read, *broken])
     return write_turn(ToolTurn(content=str(message.text), tool_calls=calls))
-
-
-def written_result(message: ToolMessage) -> str:
-    """Return what a tool returned."""
-    return write_turn(ToolResult(tool_call_id=message.tool_call_id, content=str(message.text)))
 
 
 def read_reply(text: str) -> AIMessage:

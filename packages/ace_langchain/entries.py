@@ -73,7 +73,9 @@ def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, st
     """Add entries and refine: one that the playbook holds already adds its outcome to that bullet's counters."""
     touched: list[str] = []
     for entry in entries:
-        playbook = _with_section(playbook, entry["category"])
+        sections = Playbook.start([*playbook.sections, entry["category"]]).sections
+        if sections != playbook.sections:
+            playbook = playbook.replace_fields(sections=sections)
         twin = playbook.index.find_by_content(comparable(clean(entry["content"])))
         votes = Votes(**{_COUNTERS[entry["outcome"]]: 1})
         new = Add(section=entry["category"], content=entry["content"], votes=votes)
@@ -82,11 +84,6 @@ def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, st
         playbook = applied.playbook
         touched += applied.touched
     return refine(playbook, touched, step)
-
-
-def _with_section(playbook: Playbook, name: str) -> Playbook:
-    sections = Playbook.start([*playbook.sections, name]).sections
-    return playbook if sections == playbook.sections else playbook.replace_fields(sections=sections)
 
 
 def _cut(text: str) -> str:
@@ -99,7 +96,8 @@ _ERROR = "Error"
 
 def question_in(messages: Sequence[BaseMessage]) -> str:
     """Return the text of the newest message by a user; "" if there is none."""
-    return next((str(m.text) for m in reversed(messages) if isinstance(m, HumanMessage) and not _is_summary(m)), "")
+    asked = (message for message in reversed(messages) if isinstance(message, HumanMessage))
+    return next((str(m.text) for m in asked if m.additional_kwargs.get("lc_source") != "summarization"), "")
 
 
 def task_text(system: str, tools: Iterable[BaseTool | dict[str, Any]]) -> str:
@@ -150,7 +148,3 @@ def _results(messages: Sequence[BaseMessage]) -> Mapping[str, str]:
 def _line(function: Mapping[str, Any]) -> str:
     names = ", ".join(function.get("parameters", {}).get("properties", {}))
     return f"- {function['name']}({names}): {' '.join(str(function.get('description', '')).split())}"
-
-
-def _is_summary(message: BaseMessage) -> bool:
-    return message.additional_kwargs.get("lc_source") == "summarization"

@@ -115,7 +115,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
     def _reflection(self, roles: AceRoles, state: ACEState) -> Mapping[str, Any]:
         playbook, question = self._playbook(state), state.get("ace_question", "")
         run = FinishedRun(
-            session=f"{_thread()}/{state.get('ace_runs', 0)}",
+            session=f"{get_config().get('configurable', {}).get('thread_id', 'langchain')}/{state.get('ace_runs', 0)}",
             background=state.get("ace_task", ""),
             question=question,
             attempt=attempt_in(state["messages"], question, playbook),
@@ -151,8 +151,3 @@ def _start_playbook(initial: Playbook | str | Path | None, sections: Sequence[st
     if not isinstance(playbook, Playbook):
         raise ConfigError(f"initial={initial} is not a playbook: give a playbook saved by a run, or leave it out")
     return playbook
-
-
-def _thread() -> str:
-    """Return the thread's id; "langchain" without a checkpointer."""
-    return str(get_config().get("configurable", {}).get("thread_id", "langchain"))

@@ -25,7 +25,6 @@ from ace_bench.core.errors import AceBenchError
 from ace_bench.report.figures.draw import render
 from ace_bench.report.figures.style import save, styled
 from ace_bench.report.tables.formats import markdown
-from ace_bench.report.tables.grids import Grid
 from ace_bench.report.tables.latex import latex
 from ace_bench.store.files import write_files
 from ace_lifelong.figures import drawings
@@ -58,7 +57,9 @@ def main(arguments: Sequence[str]) -> int:
 def _write(streams: Sequence[Stream], out: Path) -> list[Path]:
     pages = [page_of(stream) for stream in streams]
     text = "\n".join(map(markdown, pages))
-    sys.stdout.write("\n".join(markdown(replace(page, grids=_short(page.grids))) for page in pages))
+    for place, page in enumerate(pages):  # methods and orders; the files also hold stages and matrices
+        short = tuple(grid for grid in page.grids if grid.title in (METHODS, ORDERS))
+        sys.stdout.write("\n" * bool(place) + markdown(replace(page, grids=short)))
     tables = {"lifelong.md": text, "lifelong.tex": latex(pages)}
     tables |= {"lifelong.csv": csv_of_measures(streams), "tests.csv": csv_of_tests(streams)}
     files = write_files({out / name: content for name, content in tables.items()})
@@ -71,8 +72,3 @@ def _write(streams: Sequence[Stream], out: Path) -> list[Path]:
                 stem = f"{name}_stream{number}" if len(streams) > 1 else name
                 files += save(render(drawing), out / stem)
     return files
-
-
-def _short(grids: Sequence[Grid]) -> tuple[Grid, ...]:
-    """Return what is printed: methods and orders; the files also hold stages and matrices."""
-    return tuple(grid for grid in grids if grid.title in (METHODS, ORDERS))

@@ -161,7 +161,8 @@ class Lives:
 
     def mean(self, test: str, stage: str) -> float | None:
         """Mean score over seeds in percent."""
-        some = [life.tests[test].score(stage) for life in self.seeds.values() if stage in _points(life, test)]
+        made = (life.tests[test] for life in self.seeds.values() if test in life.tests)
+        some = [one.score(stage) for one in made if stage in one.points]
         return fmean(some) if some else None
 
     def at(self, number: int) -> str:
@@ -192,10 +193,6 @@ class Lives:
     def end(self) -> Mapping[str, str]:
         """The test of each stage after the last one."""
         return dict.fromkeys(self.order, self.at(len(self.order)))
-
-
-def _points(life: Life, test: str) -> Mapping[str, Points]:
-    return life.tests[test].points if test in life.tests else {}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -156,10 +156,6 @@ class Retriever:
         if self._typos.is_on:
             self._typos.update(self._words.vocabulary)
 
-    def _nearest(self, vector: Vector, fetch: int) -> _Candidates:
-        places, scores = self._memo.nearest(self._latest.rows, vector, fetch)
-        return _Candidates(places.tolist(), scores)
-
     def _expand(self, query: str) -> str:
         if not self._expansion or is_conversational(query, self._words.vocabulary):
             return query
@@ -170,16 +166,17 @@ class Retriever:
         fetch = _FETCH * self._top_k
         rankings: list[_Candidates] = []
         if vector is not None:
-            rankings.append(self._nearest(vector, fetch))
+            places, scores = self._memo.nearest(self._latest.rows, vector, fetch)
+            rankings.append(_Candidates(places.tolist(), scores))
         if self._lexical and not (self._semantic and is_conversational(query, self._words.vocabulary)):
             scores = self._words.scores(self._expand(query))
-            places = [place for place in best(scores, fetch) if scores[place] > 0]
-            rankings.append(_Candidates(places, scores[places]))
+            shared = [place for place in best(scores, fetch) if scores[place] > 0]
+            rankings.append(_Candidates(shared, scores[shared]))
         if len(rankings) == 1:
             return rankings[0]
         sums = fused([ranking.places for ranking in rankings])
-        places = list(sums)[:fetch]
-        return _Candidates(places, np.array([sums[place] for place in places], dtype=np.float32))
+        first = list(sums)[:fetch]
+        return _Candidates(first, np.array([sums[place] for place in first], dtype=np.float32))
 
     def _above_percentile(self, candidates: _Candidates) -> _Candidates:
         if not self._percentile or not candidates.places:

@@ -64,15 +64,16 @@ class TypoCorrector:
         word = written.casefold()
         if len(word) < _SHORTEST or not word.isalpha() or word in self._vocabulary or not words_of(word):
             return written
-        found = self._learnt.pop(word) if word in self._learnt else self._validated(word)
+        if word in self._learnt:
+            found = self._learnt.pop(word)
+        else:
+            found = self._nearest(word)
+            if found and self.validate and not self.validate(word, found):
+                found = None
         self._learnt[word] = found
         if len(self._learnt) > self._most:
             self._learnt.popitem(last=False)
         return found or written
-
-    def _validated(self, word: str) -> str | None:
-        found = self._nearest(word)
-        return None if found and self.validate and not self.validate(word, found) else found
 
     def _nearest(self, word: str) -> str | None:
         """Return the nearest valid word; of equally near ones the first in alphabetical order."""

@@ -32,6 +32,7 @@ Mode = Literal["online", "offline"]
 WORKER = "ace_trackers.wandb_worker"
 
 _SETTINGS = ("task", "method", "mode", "labels", "limit", "seed", "concurrency")
+_KINDS = ("simulated", "source", "digest")
 _PLACES = ("data_dir", "initial", "context")
 _MODEL = ("name", "model", "sampling")
 _WAITING = 1000
@@ -67,7 +68,7 @@ class Wandb:
                 "dir": str(folder),
                 "name": f"{name}-seed{about['seed']}",
                 "group": about["digest"][:12],
-                "config": {**_describe_settings(msgspec.yaml.decode(config)), **_kinds(about)},
+                "config": _describe_settings(msgspec.yaml.decode(config)) | {key: about[key] for key in _KINDS},
             }
         )
         self._thread.start()
@@ -158,7 +159,3 @@ def _describe_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     backbones = {"generator": settings["backbone"], **(settings.get("roles") or {})}
     found["backbones"] = {role: {key: one[key] for key in _MODEL if key in one} for role, one in backbones.items()}
     return found
-
-
-def _kinds(about: Record) -> dict[str, Any]:
-    return {key: about[key] for key in ("simulated", "source", "digest")}

@@ -67,15 +67,11 @@ def _finish(run: wandb.Run, metrics: Mapping[str, Any], contexts: Path) -> None:
         for name, value in numbers.items():
             if name.startswith(groups):
                 table.add_data(name, float(value))
-        run.log({title: table, "spent/calls": _calls(metrics)})
+        run.log({title: table, "spent/calls": sum(sum(roles.values()) for roles in metrics["calls"].values())})
     artifact = wandb.Artifact(f"context-{run.id}", type=metrics["context"]["kind"], metadata=dict(metrics["context"]))
     for file in sorted(contexts.glob("tested.*")):
         artifact.add_file(str(file))
     run.log_artifact(artifact)
-
-
-def _calls(metrics: Mapping[str, Any]) -> int:
-    return sum(sum(roles.values()) for roles in metrics["calls"].values())
 
 
 if __name__ == "__main__":

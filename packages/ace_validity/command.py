@@ -104,7 +104,8 @@ def _show_plan(planned: Sequence[PlannedRun], laboratory: Laboratory | None) -> 
             line = f"{f'{_range(_calls, costs)} calls' if costs[-1].calls else 'finished'}  {line}"
         sys.stdout.write(f"{line}\n")
     if laboratory is not None:
-        calls, tokens, dollars = (_range(show, totals) for show in (_calls, _tokens, _dollars))
+        calls, dollars = _range(_calls, totals), _range(_dollars, totals)
+        tokens = _range(lambda total: number(total.usage.tokens), totals)
         sys.stdout.write(f"{len(planned)} runs: {calls} calls, {tokens} tokens, {dollars}. {_EMPTY}\n")
 
 
@@ -115,10 +116,6 @@ def _range(show: Callable[[Account], str], costs: Sequence[Account]) -> str:
 
 def _calls(account: Account) -> str:
     return f"{account.calls:,}"
-
-
-def _tokens(account: Account) -> str:
-    return number(account.usage.tokens)
 
 
 def _dollars(account: Account) -> str:

@@ -101,7 +101,11 @@ class Placebo(_Gains):
 
     def __init__(self, request: Request) -> None:
         sources = request.playbook_runs(request.words)
-        changes = {"shuffled words": _shuffle_words, "scattered bullets": _scatter, "neutral text": _neutralise}
+        changes = {
+            "shuffled words": _shuffle_words,
+            "scattered bullets": _scatter,
+            "neutral text": lambda book: _filled(book, cycle(_NEUTRAL.split())),
+        }
         self._learned = [frozen_run(source.words, source) for source in sources]
         self._arms = {
             name: [frozen_run(source.words, source, change) for source in sources] for name, change in changes.items()
@@ -132,11 +136,6 @@ def _shuffle_words(book: Playbook) -> Playbook:
     words = [word for bullet in book.bullets for word in bullet.content.split()]
     random.Random(book.digest).shuffle(words)
     return _filled(book, iter(words))
-
-
-def _neutralise(book: Playbook) -> Playbook:
-    """Return neutral sentences, each bullet as long as before."""
-    return _filled(book, cycle(_NEUTRAL.split()))
 
 
 def _filled(book: Playbook, words: Iterator[str]) -> Playbook:
