@@ -154,4 +154,6 @@ def test_a_prompt_shows_the_newest_pairs_that_fit():
     assert [pair.question for pair in History(pairs=pairs, room=10).visible().pairs] == ["q2", "q3"]
     assert [pair.question for pair in History(pairs=pairs, room=9).visible().pairs] == ["q3"]
     assert History(pairs=pairs, room=105).visible().pairs == History(pairs=pairs).visible().pairs == pairs
-    assert [pair.question for pair in (History(pairs=pairs).shrink() or History()).pairs] == ["q1", "q2", "q3"]
+    for size, left in ((8, 6), (5, 3), (4, 3), (1, 0)):
+        assert len(History(pairs=(pairs * 2)[:size]).shrink().pairs) == left
+    assert History().shrink() is None

@@ -155,6 +155,12 @@ def test_each_draw_is_a_request_of_its_own_seed(seed, tmp_path):
     assert (7 in seeds) is (seed == "7"), "the first draw has the run's, and null is never sent"
 
 
+def test_draws_at_temperature_0_are_refused(tmp_path, capsys):
+    http = overrides(SimpleNamespace(address="http://127.0.0.1:9"), "backbone.api_key_env=null", "method=best_of_k")
+    assert launch(tmp_path, *http, "mode=online", "mode.epochs=1", "sampling.generator.temperature=0").status == 2
+    assert "at temperature 0 all draws are the same reply" in capsys.readouterr().err
+
+
 def test_draws_are_as_many_as_reflexions_trials_allow():
     trials = [composed(f"method={method}")[0].method.trials for method in ("best_of_k", "reflexion")]
     assert trials[0] == trials[1]

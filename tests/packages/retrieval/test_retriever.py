@@ -18,9 +18,9 @@ from ace_bench.contexts.playbook.memo import EmbeddingMemo
 from ace_bench.core.errors import ConfigError
 from ace_retrieval.bm25 import LexicalIndex, is_conversational, stem_of, words_of
 from ace_retrieval.expansion import expanded
-from ace_retrieval.features import CrossEncoderReranker
+from ace_retrieval.features import CrossEncoderReranker, features
 from ace_retrieval.retriever import Retriever, fused
-from ace_retrieval.typos import TypoCorrector
+from ace_retrieval.typos import TypoCorrector, edits
 from tests.contexts.making import ids, playbook
 
 ABOUT = (
@@ -140,11 +140,24 @@ def test_corrections_are_validated_and_bounded():
     assert corrector.corrected(kept) == kept  # another form, too far, known, unlike any, no word, too short
     assert corrector.corrected("inventroy cuopon") == "inventory coupon"
     assert dict(corrector.learnt) == {"inventroy": "inventory", "cuopon": "coupon"}
-    assert corrector.corrected("paymnet") == "payment"
+    assert corrector.corrected("paymnet laese") == "payment lease"
     assert len(corrector.learnt) <= 2
     corrector.update(["lease"])
     assert corrector.corrected("inventroy") == "inventroy"
     assert TypoCorrector().corrected("inventroy") == "inventroy"
+    known = {("kitten", "sitting"): 3, ("ab", "ba"): 1, ("", "abc"): 3, ("abcd", "acbd"): 1, ("abc", "bcd"): 2}
+    assert {pair: edits(*pair) for pair in known} == known
+
+
+def test_features_are_what_their_names_say():
+    def measure(query, text):
+        related, covered, pairs, acronym, grams = features(query, text, lambda _: 1.0)
+        return round(related, 2), round(covered, 2), pairs, acronym, grams > 0
+
+    assert measure("bond coupon", "bonds one two coupon") == (1.0, 0.5, 1.0, 0.0, True)
+    assert measure("bond coupon", "bond one two three coupon") == (1.0, 0.4, 0.0, 0.0, True)
+    assert measure("NPV warehouse", "net present value inventory") == (0.5, 0.0, 0.0, 1.0, False)
+    assert features("the", "bond", lambda _: 1.0) == (0.0,) * 5
 
 
 def test_small_talk_is_never_expanded():

@@ -70,6 +70,7 @@ def test_attempts_are_learnt_from_and_none_is_made(learn, tmp_path):
         ["strate-00007"],
         '{"paid": "120 EUR", "token": "[key]"}',
     )
+    assert (right["reply"], right["counters"]) == ("120 EUR [strate-00007]", {"turns": 2})
     assert right["trajectory"][0]["action"] == "ledger(account='Globex', password='[key]')"
     shown = prompts_of(run, "reflector")
     assert "The answer is not correct.\nScore: 0\nThe ledger has it." in shown["wrong"]

@@ -74,9 +74,25 @@ def test_runs_are_shown_first_and_a_finished_check_costs_nothing(check, tmp_path
     assert check(*curve, "--estimate")[2].out.count("finished") == 5
 
 
+@pytest.mark.parametrize(
+    ("words", "runs"),
+    [
+        (("placebo", "--other", "formula"), 2 + 2 + 2 * 5 + 1),
+        (("transfer", "--to", "task=formula", "--to", "backbone=embedded backbone.attention=1"), 2 + 3 * 3),
+        (("variance", "--samplings", "3", "backbone=openai_compatible", "backbone.sampling.temperature=1"), 6),
+        (("judges", "--judge", "backbone.attention=1"), 3),
+    ],
+)
+def test_a_check_plans_each_run_once(words, runs, check):
+    settings = ("backbone.model=m", "seed=0,1") if "variance" in words else ("seed=0,1",)
+    said = check(*words, "task=finer", *settings, "--dry-run")[2]
+    assert said.out.count("ace-bench run") == runs, said
+
+
 def test_a_stream_is_judged_by_its_spread_and_worst_order(check, tmp_path):
     status, table, said = check("stream", "task=formula", "seed=0,1,2")
     assert "these playbooks" not in said.out
+    assert "| n/a | n/a |" in said.out
     assert "4 of 4 intervals of scores may be wider than 95% needs" in said.out
     scores = {run.seed: run.score for run in load_runs(tmp_path, "method=ace")}
     assert status == 0
