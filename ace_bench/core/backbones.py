@@ -156,12 +156,6 @@ class Staged(Protocol):
         """Return what makes the calls of a stage: the same object each time."""
 
 
-def backbone_at(backbone: Backbone, stage: Stage) -> Backbone:
-    """Return what makes a backbone's calls of a stage."""
-    at: Callable[[Stage], Backbone] | None = getattr(backbone, "at", None)  # asking the protocol takes 10 us
-    return backbone if at is None else at(stage)
-
-
 @runtime_checkable
 class Gathering(Protocol):
     """A backbone that sends the calls together that wait for it at the same time, such as one with batch files.

@@ -14,7 +14,7 @@ from typing import Any
 
 from ace_bench.core.embedders import embedder_identity, with_embedder
 from ace_bench.core.encoding import digest_of, digest_of_text
-from ace_bench.core.role_sampling import given_by_role
+from ace_bench.core.settings import given_by_role
 from ace_bench.core.types import Record
 
 EMBEDDER = "embedder"

@@ -9,17 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from ace_bench.agents.single_turn import SingleTurn
-from ace_bench.core.backbones import (
-    EMBEDDER,
-    GENERATOR,
-    JUDGE,
-    Backbone,
-    Gathering,
-    Lm,
-    Sampled,
-    TokenCounter,
-    backbone_at,
-)
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Gathering, Lm, Sampled, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
@@ -28,7 +18,7 @@ from ace_bench.core.replies import describe_unreadable
 from ace_bench.core.task import Agent, Conversational, Judged, JudgedAlone, Task, ToolUser
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
-from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
+from ace_bench.runners.gateway import BoundLm, Caller, CallGateway, backbone_at
 from ace_bench.runners.progress import ProgressCounter
 from ace_bench.store.journal import Journal, RolloutRecord
 

@@ -14,8 +14,7 @@ from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity
 from ace_bench.core.method import Method
-from ace_bench.core.role_sampling import given_by_role
-from ace_bench.core.settings import build
+from ace_bench.core.settings import build, given_by_role
 from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Record, Stage
 from ace_bench.runners.arena import RunArena

@@ -17,8 +17,7 @@ from ace_bench.core.identity import RunIdentity, identity_settings
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import prompt_folders
-from ace_bench.core.role_sampling import check_role_sampling, with_role_sampling
-from ace_bench.core.settings import build, settings_of
+from ace_bench.core.settings import build, check_role_sampling, settings_of, with_role_sampling
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig

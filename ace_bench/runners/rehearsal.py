@@ -9,11 +9,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ace_bench.agents.single_turn import SingleTurn
-from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Limited, Priced, answers_samples, backbone_at
+from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Limited, Priced, answers_samples
 from ace_bench.core.method import Span, exactly
 from ace_bench.core.task import Conversational, Stepwise
 from ace_bench.core.types import Message, Stage, Usage
 from ace_bench.runners.build import RunSpec
+from ace_bench.runners.gateway import backbone_at
 from ace_bench.runners.limits import Stop, longest_reply
 from ace_bench.runners.small_run import Rehearsal
 from ace_bench.runners.standin import StandIn

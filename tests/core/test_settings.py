@@ -9,8 +9,17 @@ from msgspec import Meta
 
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.identity import changed_settings, fill_settings
-from ace_bench.core.role_sampling import check_role_sampling, with_role_sampling
-from ace_bench.core.settings import Count, Port, Share, Similarity, Text, Whole, build
+from ace_bench.core.settings import (
+    Count,
+    Port,
+    Share,
+    Similarity,
+    Text,
+    Whole,
+    build,
+    check_role_sampling,
+    with_role_sampling,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

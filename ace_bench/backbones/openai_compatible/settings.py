@@ -13,9 +13,19 @@ from msgspec import Meta
 
 from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.core.errors import SettingError
-from ace_bench.core.role_sampling import RoleSampling
 from ace_bench.core.secrets import refuse_secrets
-from ace_bench.core.settings import Count, NotNegative, Parallel, Positive, Seconds, Seed, Text, Whole, make_part
+from ace_bench.core.settings import (
+    Count,
+    NotNegative,
+    Parallel,
+    Positive,
+    RoleSampling,
+    Seconds,
+    Seed,
+    Text,
+    Whole,
+    make_part,
+)
 from ace_bench.core.types import Record, Usage
 
 _UNSEEDED = ("seed", "max_tokens_field")
