@@ -174,8 +174,7 @@ def speed_against_quality(experiments: Experiments, selection: Selection, title:
 
 def _in_words(column: Heading) -> str:
     """Return what a column measures: ``Test-Normal TGC``, ``FiNER accuracy``."""
-    printed = column.in_print
-    return f"{printed.above} {printed.texts[0]}".replace(" (Acc ↑)", " accuracy").replace(" ↑", "").strip()
+    return f"{column.above} {column.in_print[0]}".replace(" (Acc ↑)", " accuracy").replace(" ↑", "").strip()
 
 
 def context_collapse(experiments: Experiments, selection: Selection, title: str) -> Drawing | None:

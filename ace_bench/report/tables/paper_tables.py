@@ -16,7 +16,7 @@ from ace_bench.report.tables.cells import MISSING_RUN, Measured, Place, derive, 
 from ace_bench.report.tables.grids import SIMILAR, column_name
 from ace_bench.report.tables.printed import NO, YES
 from ace_bench.report.tables.results_index import Selection
-from ace_bench.report.tables.table import MISSING, NO_PAPER, Heading, PaperShown, Printed, Table, compared_with
+from ace_bench.report.tables.table import MISSING, NO_PAPER, Heading, PaperShown, Table, compared_with
 
 _GT = "GT labels"
 """The paper's column of check marks."""
@@ -78,11 +78,7 @@ class _Builder:
         cells = compared_with(measured, base, own=own)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         columns = {
-            column: Heading(
-                texts=(spec.label or column_name(column, spec.unit),),
-                fields={"column": column},
-                printed=self._printed_column(column, spec),
-            )
+            column: _column_heading(column, spec)
             for column, spec in self.experiment.columns.items()
             if column in next(iter(cells.values()))
         }
@@ -181,8 +177,7 @@ class _Builder:
         stage, labels = plan.adapts or "", self._labels(plan) if plan.adapts else ""
         fields = {"row": row, "method": label, "adaptation": stage, "labels": labels}
         if not self.experiment.combined:
-            printed = self._printed_row(plan, f"{plan.label}{more}")
-            return Heading(texts=(label, stage or "-", labels or "-"), fields=fields, printed=printed)
+            return self._paper_row(plan, (label, stage or "-", labels or "-"), fields, f"{plan.label}{more}")
         fields |= {"scaffold": plan.scaffold, "passes": plan.passes, "retries": "retries" * plan.retries}
         return Heading(texts=(label, plan.passes or "-", plan.scaffold, labels or "-"), fields=fields)
 
@@ -201,22 +196,16 @@ class _Builder:
         rows = self.experiment.rows.values()
         return any(row.gt is not None for row in rows) or len({self._labels(row) for row in rows if row.adapts}) > 1
 
-    def _printed_row(self, plan: Row, label: str) -> Printed:
+    def _paper_row(self, plan: Row, texts: tuple[str, ...], fields: Mapping[str, str], label: str) -> Heading:
+        """Describe a row with a column for each setting that varies, in the group of its kind of adaptation."""
         settings = [plan.settings.get(name, MISSING) for name in self._varied]
-        texts = [label, *(f"{value:,}" if isinstance(value, int) else str(value) for value in settings)]
+        printed = [label, *(f"{value:,}" if isinstance(value, int) else str(value) for value in settings)]
         if self._marked:
-            texts.append((YES if self._labels(plan) == "gold" else NO) if plan.adapts else "")
+            printed.append((YES if self._labels(plan) == "gold" else NO) if plan.adapts else "")
         scores = any(column.unit == "percent" for column in self.experiment.columns.values())
         kind = f"{plan.adapts.title()} adaptation" if plan.adapts else f"{self.selection.model} as base model"
-        return Printed(texts=tuple(texts), above=kind if scores else "", part=bool(plan.who))
-
-    def _printed_column(self, column: str, spec: Column) -> Printed:
-        name = spec.label or column_name(column, spec.unit)
-        if spec.split.startswith("test_"):  # the split is a test set of AppWorld
-            return Printed(texts=(f"{column_name(spec.metric)} ↑",), above=spec.split.replace("_", "-").title())
-        name = name[:1].upper() + name[1:]
-        measured = f"{name} (Acc ↑)" if spec.metric == "accuracy" and column != "accuracy" else f"{name} ↑"
-        return Printed(texts=(measured if spec.unit == "percent" and spec.metric else name,))
+        above = kind if scores else ""
+        return Heading(texts=texts, fields=fields, printed=tuple(printed), above=above, part=bool(plan.who))
 
     def _answered_by(self, overrides: Iterable[str], runs: list[RunSummary]) -> str:
         """Name the stand-in of a role that the row gives a model of its own; "" for runs of real models."""
@@ -248,6 +237,16 @@ class _Builder:
         for contradiction in known_contradictions():
             if contradiction.cell in cells:
                 yield f"The paper contradicts itself at {contradiction}."
+
+
+def _column_heading(column: str, spec: Column) -> Heading:
+    name = spec.label or column_name(column, spec.unit)
+    above, printed = "", f"{name[:1].upper()}{name[1:]}"
+    if spec.split.startswith("test_"):  # the split is a test set of AppWorld
+        above, printed = spec.split.replace("_", "-").title(), f"{column_name(spec.metric)} ↑"
+    elif spec.unit == "percent" and spec.metric:
+        printed += " (Acc ↑)" if spec.metric == "accuracy" and column != "accuracy" else " ↑"
+    return Heading(texts=(name,), fields={"column": column}, printed=(printed,), above=above)
 
 
 def _left_out(table: Table) -> Iterator[str]:

@@ -19,7 +19,7 @@ from ace_bench.report.tables.grids import (
     shown,
     signed,
 )
-from ace_bench.report.tables.table import Printed, Table
+from ace_bench.report.tables.table import Heading, Table
 
 YES, NO = "✓", "✗"
 """Whether a method sees reference answers."""
@@ -31,20 +31,20 @@ _DASH = "–"
 def printed_grid(table: Table) -> Grid:
     """Lay out the results for LaTeX, with the paper's number beside each of ours if the table shows them."""
     rows = {row: line for row, line in table.cells.items() if not all(cell.refused for cell in line.values())}
-    lines = {row: table.rows[row].in_print for row in rows}
+    lines = {row: table.rows[row] for row in rows}
     header = [*(table.printed_names or table.names)]
     above = [""] * len(header)
-    words: dict[str, list[str | Number]] = {row: [*line.texts] for row, line in lines.items()}
+    words: dict[str, list[str | Number]] = {row: [*line.in_print] for row, line in lines.items()}
     for column, heading in table.columns.items():
         cells = {row: line[column] for row, line in rows.items()}
         best = _best(cells, lines, table.base)
         for row, cell in cells.items():
             words[row].append(_word(cell, lines[row], best=row in best))
-        header += [" ".join(heading.in_print.texts)]
-        above += [heading.in_print.above]
+        header += [" ".join(heading.in_print)]
+        above += [heading.above]
         if table.paper.numbers and any(cell.published is not None for cell in cells.values()):
             header += ["paper"]
-            above += [heading.in_print.above]
+            above += [heading.above]
             for row, cell in cells.items():
                 words[row].append(_DASH if cell.published is None else Number(text=published_text(cell)))
     return Grid(
@@ -57,7 +57,7 @@ def printed_grid(table: Table) -> Grid:
     )
 
 
-def _word(cell: Measured, line: Printed, *, best: bool) -> str | Number:
+def _word(cell: Measured, line: Heading, *, best: bool) -> str | Number:
     """Return a cell with its change against the base row."""
     word = shown(cell)
     if isinstance(word, str):
@@ -69,7 +69,7 @@ def _word(cell: Measured, line: Printed, *, best: bool) -> str | Number:
     return replace(word, best=best)
 
 
-def _best(cells: dict[str, Measured], lines: dict[str, Printed], base: str) -> set[str]:
+def _best(cells: dict[str, Measured], lines: dict[str, Heading], base: str) -> set[str]:
     """Return the rows with the best number of their group, as it is shown, where the group has different ones.
 
     The group of the base row has none, unless it is the only one.
@@ -100,7 +100,7 @@ def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[s
     if any(word.bounds for word in numbers):
         yield "In brackets: 95% interval of a score; for other numbers, smallest and largest over seeds."
     if any(word.best for word in numbers):
-        grouped = any(heading.in_print.above for heading in table.rows.values())
+        grouped = any(heading.above for heading in table.rows.values())
         yield f"Bold: best of {'its group' if grouped else 'a column'}."
     if NO in cells:
         yield f"{YES}: reference answers are seen; {NO}: at most whether an answer was right."

@@ -1,7 +1,7 @@
 """A table: rows by columns of measured cells, compared with a base row and with the paper's numbers.
 
-``paper_tables`` makes the paper's tables and ``own_tables`` those of a user's own runs; ``grids`` and ``formats`` print
-both.
+``paper_tables`` makes the paper's tables and ``own_tables`` those of a user's own runs; ``grids``, ``printed`` and
+``formats`` print both.
 """
 
 from __future__ import annotations
@@ -44,24 +44,18 @@ NO_PAPER = PaperShown(numbers=False)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Printed:
-    """How a paper prints a row or column: it prints ``above`` once over it and its neighbours (a group, a test set).
+class Heading:
+    """A row or a column: the ``texts`` that name it, and the ``fields`` that a line of CSV has for it.
 
+    LaTeX prints ``printed`` in place of the texts, and ``above`` once over it and its neighbours (a group, a test set).
     A ``part`` of a cost has no bold numbers, and only the changes that the paper prints.
     """
 
     texts: tuple[str, ...]
+    fields: Mapping[str, Any]
+    printed: tuple[str, ...] = ()
     above: str = ""
     part: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Heading:
-    """A row or a column: the ``texts`` that name it, and the ``fields`` that a line of CSV has for it."""
-
-    texts: tuple[str, ...]
-    fields: Mapping[str, Any]
-    printed: Printed | None = None
 
     @property
     def title(self) -> str:
@@ -69,9 +63,9 @@ class Heading:
         return " ".join(self.texts)
 
     @property
-    def in_print(self) -> Printed:
-        """What a paper prints: the texts, where it prints nothing else."""
-        return self.printed or Printed(texts=self.texts)
+    def in_print(self) -> tuple[str, ...]:
+        """The texts in LaTeX."""
+        return self.printed or self.texts
 
 
 @dataclass(frozen=True, kw_only=True)
