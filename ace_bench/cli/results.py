@@ -98,10 +98,9 @@ def make_tables(arguments: Sequence[str]) -> int:
 
 def _own_table(options: argparse.Namespace, form: dict[str, Any]) -> str:
     from ace_bench.report.choosing import words
-    from ace_bench.report.tables.formats import csv, markdown, page_of
+    from ace_bench.report.tables.formats import csv, markdown, page_of, printed_grid
     from ace_bench.report.tables.latex import latex
     from ace_bench.report.tables.own_tables import Layout, own_tables
-    from ace_bench.report.tables.printed import printed_grid
 
     suffix = ".md" if options.out is None else options.out.suffix
     kind = options.format or _SUFFIXES.get(suffix)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, StoreError
-from ace_bench.report.differences import Settings, all_settings, differing, setting_text, short_names, value_text
+from ace_bench.report.differences import (
+    Settings,
+    all_settings,
+    differing,
+    flat,
+    setting_text,
+    short_names,
+    value_text,
+)
 from ace_bench.report.records import RunSummary
 
 R = TypeVar("R", bound=RunSummary)
@@ -133,13 +141,5 @@ def _metric_names(runs: Iterable[RunSummary]) -> list[str]:
         headline = run.metrics["headline"]
         found |= dict.fromkeys(run.metrics["splits"][headline["split"]]["after"])
     for run in runs:
-        found |= dict.fromkeys(_numbers("", run.metrics))
+        found |= dict.fromkeys(path for path, value in flat("", run.metrics) if type(value) in (int, float))
     return [name for name in found if name not in _NO_METRICS]
-
-
-def _numbers(prefix: str, value: Any) -> Iterable[str]:
-    if isinstance(value, Mapping):
-        for key, part in value.items():
-            yield from _numbers(f"{prefix}.{key}" if prefix else str(key), part)
-    elif isinstance(value, int | float) and not isinstance(value, bool):
-        yield prefix

@@ -141,7 +141,7 @@ def _settings_without_seed(run: RunSummary) -> Settings:
         if group == "limit" and not isinstance(value, Mapping):
             found[group] = value  # one number for all splits
         elif group not in found or isinstance(value, Mapping):
-            found |= dict(_flat(group, value))
+            found |= dict(flat(group, value))
     found |= {"source": run.source, "data": _data_name(run.contents.get("data"))}
     found |= {"templates": run.contents.get("prompts")}
     return found
@@ -262,12 +262,12 @@ def _added(runs: Sequence[RunSummary], read: Callable[[RunSummary], Settings]) -
 
 
 def _contents(run: RunSummary) -> Settings:
-    return dict(_flat("backbones", run.contents.get("backbones") or {}))
+    return dict(flat("backbones", run.contents.get("backbones") or {}))
 
 
 def _configured(run: RunSummary) -> Settings:
     try:
-        return dict(_flat("", run.settings))
+        return dict(flat("", run.settings))
     except StoreError:
         return {}  # its folder names the run
 
@@ -276,7 +276,7 @@ def _folder(run: RunSummary) -> Settings:
     return {_FOLDER: str(run.folder)}
 
 
-def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+def flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
     """Yield the settings below a path; the class that a nested part builds is under the path of the part."""
     if not isinstance(value, Mapping):
         yield path, value
@@ -285,7 +285,7 @@ def _flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield path, _class_of(value)
     for key, part in value.items():
         if key != _TARGET:
-            yield from _flat(f"{path}.{key}" if path else key, part)
+            yield from flat(f"{path}.{key}" if path else key, part)
 
 
 def _class_of(part: Mapping[str, Any]) -> str:

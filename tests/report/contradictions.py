@@ -8,9 +8,8 @@ from pathlib import Path
 from statistics import fmean
 
 from ace_bench.report.paper.claims import Contradiction
-from ace_bench.report.paper.rows import Column
+from ace_bench.report.paper.rows import Column, YamlModel, read_yaml
 from ace_bench.report.paper.tables import CLAIM, Experiment, Paper
-from ace_bench.report.yaml_models import YamlModel, read_yaml
 
 _SLACK = 1e-9
 

@@ -16,13 +16,12 @@ from markdown_it import MarkdownIt
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.figures.style import canvas, save, styled
 from ace_bench.report.records import find_runs
-from ace_bench.report.tables.formats import Page, markdown, page_of
+from ace_bench.report.tables.formats import Page, markdown, page_of, printed_grid
 from ace_bench.report.tables.formats import csv as table_csv
 from ace_bench.report.tables.grids import Grid
 from ace_bench.report.tables.latex import latex
 from ace_bench.report.tables.own_tables import Layout as Shape
 from ace_bench.report.tables.own_tables import own_tables
-from ace_bench.report.tables.printed import printed_grid
 from ace_bench.report.tables.table import Heading
 from ace_benchmarks.measuring import Grid as Measurements
 from ace_benchmarks.measuring import markdown as benchmark_markdown

@@ -5,57 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from ace_bench.core.errors import DataError
+from ace_bench.report.paper.rows import YamlModel, read_yaml
 from ace_bench.report.paper.tables import CLAIM, DATA, Claim, Paper
-from ace_bench.report.yaml_models import YamlModel, read_yaml
-
-
-class ClaimRow(YamlModel, frozen=True, kw_only=True):
-    """A row of the claims table: a ``claim`` of the text, or a difference of cells as in ``Claim``.
-
-    ``primary``, ``within`` (points), ``run`` and ``metric`` are those of ``PaperClaim``.
-    """
-
-    label: str
-    than: str
-    claim: str = ""
-    section: str = ""
-    gain: tuple[str, ...] = ()
-    over: tuple[str, ...] = ()
-    relative_to: str = ""
-    primary: bool = False
-    within: float | None = None
-    run: str = ""
-    metric: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PaperClaim:
-    """A claim with the paper's number.
-
-    It is the mean over ``differences``, each the sum of ``cells`` times their coefficients; with ``relative_to`` in
-    percent of that cell. Without differences it is a share: the ``metric`` of a cell's ``run``, in percent.
-
-    ``model`` is the one whose runs it is about. ``primary`` claims are the family that is tested together. With
-    ``within`` the claim is that the difference lies within that many points of 0.
-    """
-
-    label: str
-    than: str
-    section: str
-    value: float
-    unit: str
-    differences: Sequence[Difference]
-    model: str
-    primary: bool = False
-    within: float | None = None
-    run: str = ""
-    metric: str = ""
-
-    @property
-    def family(self) -> str:
-        """Which tests it is corrected with."""
-        return "primary" if self.primary else "exploratory"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +23,38 @@ class Difference:
         """Compute it from the numbers of its cells."""
         total = sum(coefficient * numbers[ref] for ref, coefficient in self.cells.items())
         return 100 * total / numbers[self.relative_to] if self.relative_to else total
+
+
+class PaperClaim(YamlModel, frozen=True, kw_only=True):
+    """A row of the claims table: a ``claim`` of the text, or a difference of cells as in ``Claim``.
+
+    ``primary`` claims are the family that is tested together. With ``within`` the claim is that the difference lies
+    within that many points of 0. ``paper_claims`` adds the paper's number (``value``), the ``model`` whose runs it is
+    about, and ``differences``: it is their mean, each the sum of ``cells`` times their coefficients; with
+    ``relative_to`` in percent of that cell. Without differences it is a share: the ``metric`` of a cell's ``run``, in
+    percent.
+    """
+
+    label: str
+    than: str
+    claim: str = ""
+    section: str = ""
+    gain: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    relative_to: str = ""
+    primary: bool = False
+    within: float | None = None
+    run: str = ""
+    metric: str = ""
+    value: float = 0.0
+    unit: str = ""
+    model: str = ""
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def family(self) -> str:
+        """Which tests it is corrected with."""
+        return "primary" if self.primary else "exploratory"
 
 
 class Contradiction(YamlModel, frozen=True, kw_only=True):
@@ -103,16 +89,14 @@ def known_contradictions() -> list[Contradiction]:
 
 def paper_claims(paper: Paper) -> list[PaperClaim]:
     """Read the rows of the claims table (``data/claims_table.yaml``); raises ``DataError``."""
-    rows: list[ClaimRow] = read_yaml(DATA.joinpath("claims_table.yaml"), list[ClaimRow])
-    return [_paper_claim(paper, row) for row in rows]
+    rows: list[PaperClaim] = read_yaml(DATA.joinpath("claims_table.yaml"), list[PaperClaim])
+    return [_with_number(paper, row) for row in rows]
 
 
-def _paper_claim(paper: Paper, row: ClaimRow) -> PaperClaim:
-    differences: Sequence[Difference] = ()
+def _with_number(paper: Paper, row: PaperClaim) -> PaperClaim:
     if row.claim:
         claim = _claim(paper, row.claim)
-        if not row.run:
-            differences = _differences(paper, claim)
+        differences = [] if row.run else _differences(paper, claim)
         value, section, unit = claim.value, claim.section, claim.unit
     else:
         differences = [_difference(row.gain, row.over, row.relative_to)]
@@ -123,14 +107,8 @@ def _paper_claim(paper: Paper, row: ClaimRow) -> PaperClaim:
     models = {model for ref in cells if (model := paper.table(ref.split("/")[0]).model)}
     if len(models) != 1:
         raise DataError(f"claims_table.yaml: {row.than} is about the models {', '.join(sorted(models))}; give one")
-    return PaperClaim(
-        **{name: getattr(row, name) for name in ("label", "than", "primary", "within", "run", "metric")},
-        section=section,
-        value=value,
-        unit=unit,
-        differences=differences,
-        model=models.pop(),
-    )
+    known = {"value": value, "section": section, "unit": unit, "model": models.pop()}
+    return replace(row, **known, differences=tuple(differences))
 
 
 def _claim(paper: Paper, name: str) -> Claim:

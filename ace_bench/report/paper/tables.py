@@ -11,8 +11,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ace_bench.core.errors import DataError
-from ace_bench.report.paper.rows import Column, Combinations, Row
-from ace_bench.report.yaml_models import YamlModel, read_yaml
+from ace_bench.report.paper.rows import Column, Combinations, Row, YamlModel, read_yaml
 
 CLAIM = "claim"
 """Takes the place of the table in a reference to a number that only the text states."""

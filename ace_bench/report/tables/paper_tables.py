@@ -13,8 +13,8 @@ from ace_bench.report.paper.rows import Column, Row
 from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import MISSING_RUN, Measured, Place, derive, measure, setting_warning
+from ace_bench.report.tables.formats import NO, YES
 from ace_bench.report.tables.grids import SIMILAR, column_name
-from ace_bench.report.tables.printed import NO, YES
 from ace_bench.report.tables.results_index import Selection
 from ace_bench.report.tables.table import MISSING, NO_PAPER, Heading, PaperShown, Table, compared_with
 

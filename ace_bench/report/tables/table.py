@@ -1,7 +1,7 @@
 """A table: rows by columns of measured cells, compared with a base row and with the paper's numbers.
 
-``paper_tables`` makes the paper's tables and ``own_tables`` those of a user's own runs; ``grids``, ``printed`` and
-``formats`` print both.
+``paper_tables`` makes the paper's tables and ``own_tables`` those of a user's own runs; ``grids`` and ``formats``
+print both.
 """
 
 from __future__ import annotations

@@ -21,11 +21,10 @@ from ace_bench.report.tables.cells import mean_of
 from ace_bench.report.tables.claim_result import claims_grid, claims_notes, claims_records, printed_claims
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.field import efficiency_grid, pairs_grid
-from ace_bench.report.tables.formats import Page, csv, markdown, page_of
+from ace_bench.report.tables.formats import Page, csv, markdown, page_of, printed_grid
 from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
 from ace_bench.report.tables.latex import latex
 from ace_bench.report.tables.paper_tables import paper_table
-from ace_bench.report.tables.printed import printed_grid
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
 from ace_bench.report.tables.table import PaperShown, Table
 from ace_bench.store.files import write_files
