@@ -8,13 +8,15 @@ import pytest
 from ace_bench.contexts.loading import restore
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import Attempt, Grade, Stage
-from ace_bench.report.histories import bullet_history, last_used
+from ace_bench.report.histories import bullet_history, history, last_used, write_around_fall
+from ace_bench.report.records import read_run
 from ace_bench.store.journal import RolloutRecord, StepRecord
 from ace_bench.store.results import read_object
 from tests.launching import launch
 from tests.report.page.runs import changed
 
 RUN = ("task=finer", "task.source=sample", "limit=6", "mode.before=false")
+LONG = ("task=finer", "task.source=sample", "limit=12", "mode.epochs=1", "mode.before=false")
 OFFLINE, ONLINE = ("mode.epochs=2", "mode.batch_size=2"), ("mode=online", "mode.window=3")
 
 
@@ -149,3 +151,20 @@ def test_a_merged_bullet_takes_over_the_use_of_its_parts():
     assert used_of(first, [{}, together], (), joins, rollouts=[rollout("s0", "c-3")])["a-1"] == 0
     voted = {**together, "set": [bullet("a-1", votes=5)]}
     assert used_of(first, [{}, voted], (), joins, rollouts=[rollout("s0", "c-3")])["a-1"] == 1
+
+
+def test_the_contexts_around_the_sharpest_fall_are_those_whose_sizes_the_run_tells(tmp_path):
+    folder = launch(tmp_path, *LONG, "method.refiner.max_tokens=600", "method.refiner.headroom=0.5").folder
+    run = read_run(folder)
+    assert write_around_fall(folder)
+    before, after = (restore(read_object(folder, f"contexts/{name}_fall.json")) for name in ("before", "after"))
+    assert (before.tokens, after.tokens) == (run.value("fall.before.tokens"), run.value("fall.after.tokens"))
+    assert before.tokens > after.tokens
+    digests = [context.digest for context in history(folder)]
+    assert digests.index(after.digest) == digests.index(before.digest) + 1
+
+
+def test_a_context_that_only_grows_has_none(tmp_path):
+    folder = launch(tmp_path, *LONG).folder
+    assert not write_around_fall(folder)
+    assert not list(folder.glob("contexts/*_fall.json"))

@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from omegaconf import OmegaConf
@@ -14,7 +15,7 @@ from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.conditions import Variant
 from ace_bench.report.experiments import Experiments, load_experiments
-from ace_bench.report.matching import Runs
+from ace_bench.report.matching import Runs, settings_with_defaults
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.report.records import find_runs
@@ -24,7 +25,6 @@ from ace_bench.store.results import CHECKSUMS
 from tests.launching import ROOT, composed, launch, options
 from tests.report.contradictions import refs
 from tests.report.planned import Planner
-from tests.report.synthetic import make_runs
 
 FOLDER = ROOT / "ace_bench" / "report" / "paper" / "data"
 PAPER = load_paper()
@@ -205,18 +205,6 @@ def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_defaul
     assert scratch.runs().find(scratch.offline, seed=0, extra=other) is None, "its version could not do that"
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("content", ['{"settings": [', '{"digest": "", "settings": {"task": {}}, "contents": {}}', ""])
-def test_a_run_whose_identity_is_damaged_is_listed_and_spoils_nothing_else(content, tmp_path):
-    make_runs(tmp_path, 2)
-    (broken,) = tmp_path.glob("main/finer-icl-*/*/seed0")
-    (broken / "identity.json").write_text(content)
-    assert [damaged.folder for damaged in find_runs(tmp_path).damaged] == [broken]
-    runs = Scratch(tmp_path).runs()
-    limited = PlannedRun(overrides=("task=finer", "task.source=sample", "limit=10", "mode.epochs=1"))
-    assert runs.find(limited, seed=0) is not None
-
-
 def test_what_a_run_needs_comes_first_and_is_handed_on(tmp_path):
     scratch = Scratch(tmp_path)
     frozen = PlannedRun(
@@ -305,3 +293,11 @@ def test_a_mistake_in_an_experiment_is_told(old, new, message, edited):
 def test_an_unknown_experiment_lists_those_there_are():
     with pytest.raises(DataError, match=r"no experiment 22; there are .*4a"):
         Experiments(by_name=EXPERIMENTS.by_name, paper=PAPER).runs("22")
+
+
+def test_a_run_on_a_server_of_ones_own_has_no_settings_of_a_server_that_runs_start():
+    chosen = {"task": "finer", "method": "base", "mode": "offline", "backbone": "smollm2"}
+    own = ("backbone.launch=false", "backbone.url=http://localhost:8000", "backbone.model=smollm2")
+    settings = identity_settings(compose([*(f"{group}={name}" for group, name in chosen.items()), *own]))
+    assert "server" not in settings["backbone"]
+    assert settings_with_defaults(SimpleNamespace(**chosen, identity=settings), compose) == settings

@@ -13,7 +13,6 @@ from ace_bench.core.resources import config_folders
 from ace_bench.report.figures.own_runs import panels_of
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import find_runs
-from ace_bench.report.statistics import Point, compare
 from ace_bench.report.tables.formats import csv as table_csv
 from ace_bench.report.tables.formats import markdown, page_of
 from ace_bench.report.tables.own_tables import Layout, own_tables
@@ -42,30 +41,6 @@ def make(results, method, scores, *overrides, task="finer", seed=0, **kind):
 
 def tables(results, **layout):
     return own_tables(find_runs(results).runs, Layout(**layout))
-
-
-def test_a_cell_is_the_mean_over_seeds_with_the_papers_tests(results):
-    (table,) = tables(results)
-    ace, base = table.cells["ace"]["finer"], table.cells["base"]["finer"]
-    points = [
-        {seed: {str(n): Point(score=score) for n, score in enumerate(scores)} for seed in (0, 1)}
-        for scores in (ACE, BASE)
-    ]
-    assert (base.value, ace.value, len(ace.runs), table.base) == (25.0, 70.0, 2, "base")
-    assert ace.comparison == compare(*points)
-    assert ace.p_holm == pytest.approx(ace.comparison.p), "one comparison in the table"
-    text = markdown(page_of(table))
-    assert "simulated" in text.splitlines()[0]
-    assert "| base | 25.0 [" in text
-    assert "]* |" in text
-
-
-def test_runs_that_differ_in_more_than_the_seed_never_share_a_cell(results):
-    make(results, "ace", BASE, "method.refiner.threshold=0.5")
-    (table,) = tables(results)
-    assert list(table.rows) == ["base · -", "ace · 0.5", "ace · 0.9"]
-    assert table.cells["ace · 0.9"]["finer"].value == 70.0
-    assert "differ in threshold" in markdown(page_of(table))
 
 
 def test_two_runs_of_one_seed_are_never_averaged(results):
@@ -152,18 +127,6 @@ def test_the_command_writes_files_and_chooses_runs(results, capsys):
 def sweep_panels(results, x):
     (table,) = own_tables(find_runs(results).runs, Layout(columns=("task", x)))
     return panels_of(table, x)
-
-
-def test_a_figure_over_a_setting_joins_runs_over_the_same_samples(tmp_path):
-    for place, value in enumerate((100, 10_000)):
-        make(tmp_path, "ace", [*ACE[place:], *ACE[:place]], f"method.token_budget={value}")
-    make(tmp_path, "base", BASE)
-    make(tmp_path, "ace", ACE[:10], "limit=10", "method.token_budget=1000")
-    (panel,) = sweep_panels(tmp_path, "method.token_budget")
-    assert {row: [value for value, _ in points] for row, points in panel.lines.items()} == {"ace": [100, 10_000]}
-    assert list(panel.levels) == ["base"]
-    assert start("figures", [str(tmp_path), "--x", "token_budget", "--out", str(tmp_path / "out")]) == 0
-    assert (tmp_path / "out" / "score_by_token_budget_simulated_sample_data.png").stat().st_size > 10_000
 
 
 def test_a_figure_over_the_training_samples_is_their_curve(tmp_path):

@@ -11,7 +11,7 @@ from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.report.evidence import GradeScores, points_of, sharpest_fall
 from ace_bench.report.histories import history
 from ace_bench.report.records import find_runs, read_run
-from ace_bench.report.statistics import compare, mean_score, score_interval
+from ace_bench.report.statistics import mean_score
 from tests.integration.test_full_disk import permissions_count
 from tests.launching import launch
 from tests.report.page.runs import changed
@@ -67,15 +67,6 @@ def test_points_are_those_that_the_metrics_rest_on(wanted, results):
     assert run.value("accuracy") == run.metrics["headline"]["after"]
     assert run.points("no such metric") is None
     assert run.value("no such metric") is None
-
-
-def test_runs_compare_by_sample(results):
-    ours = only(results, method="ace", mode="offline", seed=0).points("accuracy")
-    base = only(results, method="base").points("accuracy")
-    found = compare({0: ours}, {0: base})
-    assert found.n == 6
-    assert found.difference == pytest.approx(mean_score({0: ours}) - mean_score({0: base}))
-    assert score_interval({0: ours}).low <= mean_score({0: ours}) <= score_interval({0: ours}).high
 
 
 def test_spending_by_role_adds_up_to_the_metrics(results):
