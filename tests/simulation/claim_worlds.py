@@ -23,7 +23,6 @@ from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Point, Points
-from ace_bench.report.tables.cells import Measures
 from ace_bench.report.tables.claim_result import ClaimResult, Verdict
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.results_index import Selection
@@ -112,7 +111,7 @@ class WorldRuns(Selection):
 
     def __init__(self, experiments: Experiments, world: World, model: str) -> None:
         """Read the true numbers of each run from the paper's tables about a model."""
-        self.measures = Measures(self.find)
+        self._cells = {}
         self._world = world
         self._told = told_runs(experiments, world.share, model)
 

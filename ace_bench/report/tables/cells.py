@@ -200,22 +200,6 @@ def _collapse_notes(runs: Sequence[RunSummary]) -> list[str]:
     return [f"{count} of {len(runs)} seeds collapsed: no interval or test over seeds holds"] if count else []
 
 
-class Measures:
-    """Measures cells, with a cache, since several tables show the same ones."""
-
-    def __init__(self, find: Callable[[PlannedRun], Sequence[RunSummary]]) -> None:
-        """``find`` returns the runs of a plan, finished or not."""
-        self._find = find
-        self._cells: dict[tuple[PlannedRun, str], Measured] = {}
-
-    def cell(self, place: Place, planned: PlannedRun, metric: str) -> Measured:
-        """Measure a metric of a planned run for a cell of a table."""
-        key = (planned, metric)
-        if key not in self._cells:
-            self._cells[key] = measure(place, planned, metric, self._find(planned))
-        return replace(self._cells[key], place=place)
-
-
 def compared_to(ours: Measured, base: Measured) -> Measured:
     """Compare a cell with the base row's, by a paired test if both are means of scores."""
     if ours.differs or base.differs:

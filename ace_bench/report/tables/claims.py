@@ -132,7 +132,7 @@ class _Reader:
             published = self.experiments.paper.cell(place).value
             return _Part(cell=cell, coefficient=coefficient, place=place, split=split, published=published)
         planned, metric = self.experiments.run(table, row, column), self.experiments.metric(table, row, column)
-        cell = self.selection.measures.cell(where, planned, metric)
+        cell = self.selection.measure(where, planned, metric)
         if cell.runs:  # composing configurations is slow
             model = self.experiments.paper.table(table).model
             cell = replace(cell, deviations=self.selection.deviations(planned, model))

@@ -144,7 +144,7 @@ class _Builder:
         if reason := planned_row.left_out(place.column, spec):
             return Measured(place=place, state="left out", refused=reason)
         planned = self.experiments.run(*at)
-        cell = self.selection.measures.cell(place, planned, self.experiments.metric(*at))
+        cell = self.selection.measure(place, planned, self.experiments.metric(*at))
         if not cell.runs and (reason := self.refusal(self.selection.overrides(planned))):
             return replace(cell, state="left out", refused=reason)
         if cell.state == MISSING_RUN and not self.experiment.combined:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
 from pathlib import Path
@@ -20,7 +20,7 @@ from ace_bench.report.matching import Runs, deviations, settings_with_defaults
 from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting, run_overrides
 from ace_bench.report.records import Found, RunSummary, find_runs
-from ace_bench.report.tables.cells import Measures
+from ace_bench.report.tables.cells import Measured, Place, measure
 from ace_bench.report.tables.similar import Similar, SimilarRuns
 
 Width = Literal["", "column", "page"]
@@ -59,24 +59,17 @@ ALL = Wanted()
 class Selection:
     """The runs of one variant, by plan."""
 
-    def __init__(
-        self,
-        variant: Variant,
-        runs: Runs,
-        compose: Compose,
-        members: Sequence[RunSummary],
-        similar: Callable[[], SimilarRuns],
-    ) -> None:
-        """``runs`` and ``similar`` may include other variants' runs; ``members`` are those of this one."""
+    def __init__(self, index: ResultsIndex, variant: Variant, runs: Runs, members: Sequence[RunSummary] = ()) -> None:
+        """``runs`` may include other variants' runs; ``members`` are those of this one."""
         self.variant = variant
         self.members = members
         self.seeds = sorted({run.seed for run in members}) or [0]
         self._kinds = {(run.task, run.method, run.mode) for run in members}
-        self.measures = Measures(self.find)
         self._runs = runs
-        self._compose = compose
+        self._index = index
+        self._compose = index.compose
+        self._cells: dict[tuple[PlannedRun, str], Measured] = {}
         self.deviations = cache(self._deviations)
-        self._similar_runs = similar
         self.similar = cache(self._similar)
 
     @cached_property
@@ -98,9 +91,16 @@ class Selection:
         """Return the planned run for each seed that has finished."""
         return [run for run in self.find(planned) if run.finished]
 
+    def measure(self, place: Place, planned: PlannedRun, metric: str) -> Measured:
+        """Measure a metric of a planned run for a cell; several tables show the same ones."""
+        key = (planned, metric)
+        if key not in self._cells:
+            self._cells[key] = measure(place, planned, metric, self.find(planned))
+        return replace(self._cells[key], place=place)
+
     def _similar(self, planned: PlannedRun) -> Similar:
         """Return the runs that are shown in place of a planned run that does not exist."""
-        return self._similar_runs().find(planned, self.variant, self._shown)
+        return self._index.similar.find(planned, self.variant, self._shown)
 
     def _shown(self, planned: PlannedRun, seed: int) -> RunSummary | None:
         runs = self.finished(planned) or self.similar(planned).runs
@@ -171,17 +171,16 @@ class ResultsIndex:
             kinds.setdefault((variant.simulated, variant.source), []).extend(members)
         known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
         return [
-            Selection(variant, known[variant.simulated, variant.source], self.compose, members, lambda: self._similar)
+            Selection(self, variant, known[variant.simulated, variant.source], members)
             for variant, members in variants.items()
         ]
 
     def empty_selection(self, backbone: str) -> Selection:
         """The conditions of a backbone without runs."""
-        variant = self._selector.planned(backbone)
-        return Selection(variant, Runs((), self.compose), self.compose, (), lambda: self._similar)
+        return Selection(self, self._selector.planned(backbone), Runs((), self.compose))
 
     @cached_property
-    def _similar(self) -> SimilarRuns:
+    def similar(self) -> SimilarRuns:
         """The chosen runs, for cells whose planned run does not exist."""
         runs = [run for selection in self.selections for run in selection.members]
         names = (name for name in self.experiments.by_name if name not in self.experiments.others)
