@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import fmean
+from typing import NamedTuple
 
 from ace_bench.report.paper.claims import Contradiction
 from ace_bench.report.paper.rows import Column, YamlModel, read_yaml
@@ -25,27 +26,6 @@ class Statement(YamlModel, frozen=True, kw_only=True):
     highest_of: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Printed:
-    """A number of the paper with its unit, its decimals, and its change against the reference row."""
-
-    ref: str
-    value: float
-    unit: str = ""
-    digits: int = 1
-    change: float | None = None
-
-
-def printed(paper: Paper, ref: str) -> Printed:
-    """Return a number by its reference."""
-    cell = paper.cell(ref)
-    assert cell.value is not None  # only cells that hold a number are recomputed
-    name, *place = ref.split("/")
-    unit = "" if name == CLAIM else paper.table(name).columns[place[1]].unit
-    digits = 0 if unit in ("count", "tokens", "seconds") else 1
-    return Printed(ref=ref, value=cell.value, unit=unit, digits=digits, change=cell.change)
-
-
 def refs(table: Experiment) -> list[str]:
     """Return the references of all numbers in a table, line by line."""
     theirs = [row for row, line in table.rows.items() if not line.ours]
@@ -53,88 +33,67 @@ def refs(table: Experiment) -> list[str]:
     return [cell.ref for cell in cells if cell.value is not None]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Check:
-    """A printed number, and the formula over other numbers that should give it."""
+class _Check(NamedTuple):
+    """A printed number, and the formula over other numbers, by reference, that should give it."""
 
-    cell: Printed
+    ref: str
     rule: str
     printed: float
-    parts: Sequence[Printed]
+    parts: Sequence[str]
     formula: Formula
     digits: int
 
-    def recomputed(self) -> float:
-        return self.formula([part.value for part in self.parts])
-
-    def holds(self) -> bool:
-        """Whether rounding can explain the difference, to first order in the rounding errors."""
-        if self.rule in ("repeated", "highest"):
-            return self.printed == self.recomputed()  # one number, rounded once
-        numbers = [part.value for part in self.parts]
+    def contradiction(self, paper: Paper) -> Contradiction | None:
+        """Return none where rounding can explain the difference, to first order in the rounding errors."""
+        numbers = [paper.cell(part).value for part in self.parts]
         exact = self.formula(numbers)
-        room = _half(self.digits)
-        for place, part in enumerate(self.parts):
-            shifts = (
-                self.formula([*numbers[:place], numbers[place] + shift, *numbers[place + 1 :]])
-                for shift in (_half(part.digits), -_half(part.digits))
-            )
-            room += max(abs(shifted - exact) for shifted in shifts)
-        return abs(exact - self.printed) <= room + _SLACK
+        room = 0.0  # a repeated number was rounded once
+        if self.rule not in ("repeated", "highest"):
+            room = _half(self.digits) + _SLACK
+            for place, part in enumerate(self.parts):
+                half = _half(_digits(paper, part))
+                moved = ([*numbers[:place], numbers[place] + shift, *numbers[place + 1 :]] for shift in (half, -half))
+                room += max(abs(self.formula(one) - exact) for one in moved)
+        if abs(exact - self.printed) <= room:
+            return None
+        return Contradiction(cell=self.ref, rule=self.rule, printed=self.printed, recomputed=round(exact, self.digits))
 
 
 def contradictions(paper: Paper) -> list[Contradiction]:
     """Recompute every mean, ratio, sum, repetition, change, claim and statement; return the contradictions."""
-    checks = [check for table in paper.tables.values() for check in _of_table(paper, table)]
     units = [contradiction for table in paper.tables.values() for contradiction in _mixed_units(table)]
-    return units + [
-        Contradiction(
-            cell=check.cell.ref,
-            rule=check.rule,
-            printed=check.printed,
-            recomputed=round(check.recomputed(), check.digits),
-        )
-        for check in (*checks, *_of_claims(paper), *_of_statements(paper))
-        if not check.holds()
-    ]
+    checks = [check for table in paper.tables.values() for ref in refs(table) for check in _of_cell(paper, table, ref)]
+    found = (check.contradiction(paper) for check in (*checks, *_of_claims(paper), *_of_statements(paper)))
+    return [*units, *filter(None, found)]
 
 
-def _of_table(paper: Paper, table: Experiment) -> Iterator[_Check]:
-    for cell in (printed(paper, ref) for ref in refs(table)):
-        yield from _of_cell(paper, table, cell)
-        if cell.change is not None:
-            column = cell.ref.split("/")[2]
-            yield _Check(
-                cell=cell,
-                rule="change",
-                printed=cell.change,
-                parts=[cell, printed(paper, f"{table.id}/{table.against}/{column}")],
-                formula=_difference if cell.unit == "percent" else _percent_change,
-                digits=1,
-            )
+def _digits(paper: Paper, ref: str) -> int:
+    """Return the decimals of a number."""
+    name, *place = ref.split("/")
+    unit = "" if name == CLAIM else paper.table(name).columns[place[1]].unit
+    return 0 if unit in ("count", "tokens", "seconds") else 1
 
 
-def _of_cell(paper: Paper, table: Experiment, cell: Printed) -> Iterator[_Check]:
-    _, name, column = cell.ref.split("/")
-    spec, row = table.columns[column], table.rows[name]
+def _of_cell(paper: Paper, table: Experiment, ref: str) -> Iterator[_Check]:
+    _, name, column = ref.split("/")
+    spec, row, cell = table.columns[column], table.rows[name], paper.cell(ref)
 
-    def check(rule: str, parts: Sequence[Printed], formula: Formula) -> _Check:
-        return _Check(cell=cell, rule=rule, printed=cell.value, parts=parts, formula=formula, digits=cell.digits)
+    def check(rule: str, parts: Sequence[str], formula: Formula) -> _Check:
+        return _Check(ref, rule, cell.value, parts, formula, _digits(paper, ref))
 
     if spec.mean_of:
         weights = spec.weights or (1.0,) * len(spec.mean_of)
-        parts = [printed(paper, f"{table.id}/{name}/{part}") for part in spec.mean_of]
-        yield check("mean", parts, lambda numbers: fmean(numbers, weights))
+        yield check("mean", [f"{table.id}/{name}/{part}" for part in spec.mean_of], partial(fmean, weights=weights))
     if spec.per is not None:
-        parts = [printed(paper, f"{row.same_as}/{part}") for part in spec.per]
-        yield check("ratio", parts, lambda numbers: numbers[0] / numbers[1])
+        yield check("ratio", [f"{row.same_as}/{part}" for part in spec.per], lambda numbers: numbers[0] / numbers[1])
     if row.sum_of and column in (row.sum_columns or table.columns):
-        yield check("sum", [printed(paper, f"{table.id}/{part}/{column}") for part in row.sum_of], sum)
-    if row.same_as:
-        other = row.same_as.partition("/")[0]
-        # A column with the same name may be a mean over other columns.
-        if _same(spec, paper.table(other).columns.get(column)):
-            yield check("repeated", [printed(paper, f"{row.same_as}/{column}")], lambda numbers: numbers[0])
+        yield check("sum", [f"{table.id}/{part}/{column}" for part in row.sum_of], sum)
+    # A column with the same name may be a mean over other columns.
+    if row.same_as and _same(spec, paper.table(row.same_as.partition("/")[0]).columns.get(column)):
+        yield check("repeated", [f"{row.same_as}/{column}"], max)
+    if cell.change is not None:
+        formula = _difference if spec.unit == "percent" else _percent_change
+        yield _Check(ref, "change", cell.change, [ref, f"{table.id}/{table.against}/{column}"], formula, 1)
 
 
 def _same(one: Column, other: Column | None) -> bool:
@@ -144,36 +103,18 @@ def _same(one: Column, other: Column | None) -> bool:
 
 def _of_claims(paper: Paper) -> Iterator[_Check]:
     for name, claim in paper.claims.items():
-        cell = printed(paper, f"{CLAIM}/{name}")
-        if claim.mean:
-            parts = claim.mean
-        elif claim.gain:
-            parts = (*claim.gain, *claim.over, *filter(None, [claim.relative_to]))
-        else:
-            continue
-        yield _Check(
-            cell=cell,
-            rule="text",
-            printed=claim.value,
-            parts=[printed(paper, part) for part in parts],
-            formula=fmean if claim.mean else _gain(len(claim.gain), len(claim.over)),
-            digits=cell.digits,
-        )
+        parts = claim.mean or (*claim.gain, *claim.over, *filter(None, [claim.relative_to]))
+        formula = fmean if claim.mean else _gain(len(claim.gain), len(claim.over))
+        if parts:
+            yield _Check(f"{CLAIM}/{name}", "text", claim.value, parts, formula, 1)
 
 
 def _of_statements(paper: Paper) -> Iterator[_Check]:
     statements: list[Statement] = read_yaml(Path(__file__).with_name("statements.yaml"), list[Statement])
-    for statement in statements:
-        cell = printed(paper, statement.cell)
-        others = [printed(paper, ref) for ref in (statement.highest_of or (statement.equals,))]
-        yield _Check(
-            cell=cell,
-            rule="highest" if statement.highest_of else "repeated",
-            printed=cell.value,
-            parts=[cell, *others] if statement.highest_of else others,
-            formula=max,
-            digits=cell.digits,
-        )
+    for one in statements:
+        parts = [one.cell, *one.highest_of] if one.highest_of else [one.equals]
+        rule = "highest" if one.highest_of else "repeated"
+        yield _Check(one.cell, rule, paper.cell(one.cell).value, parts, max, _digits(paper, one.cell))
 
 
 def _mixed_units(table: Experiment) -> Iterator[Contradiction]:
