@@ -99,17 +99,14 @@ class Selector:
         for run in runs:
             settings = settings_with_defaults(run, self.compose)
             if self._chosen(run, settings):
-                members.setdefault(self._conditions(run, settings), []).append(run)
+                conditions = [settings.get(key) for key in ("backbone", "prompts", "embedder")]
+                limit = None if self._limited(run) else settings.get("limit")
+                members.setdefault(digest_of([*conditions, limit, run.source, run.simulated]), []).append(run)
         # Settings for one task or method make runs of one variant differ in their conditions.
         variants: dict[Variant, list[RunSummary]] = {}
         for some in members.values():
             variants.setdefault(self._variant(some[0]), []).extend(some)
         return variants
-
-    def _conditions(self, run: RunSummary, settings: Settings) -> str:
-        parts = [settings.get(key) for key in ("backbone", "prompts", "embedder")]
-        limit = None if self._limited(run) else settings.get("limit")
-        return digest_of([*parts, limit, run.source, run.simulated])
 
     def _limited(self, run: RunSummary) -> bool:
         """Whether a run's limit is that of its own plan, as in table 11, and so no condition."""
@@ -145,7 +142,10 @@ class Selector:
         if setting.path == ("protocol",):
             return bool(run.protocol == str(setting.value).partition("@")[0])
         if setting.path == ("backbone",):
-            return run.backbone == setting.value or self._same_backbone(settings)
+            if run.backbone == setting.value:
+                return True
+            chosen = identity_settings(self.compose(self._backbone_settings()))  # without address and limits
+            return bool(chosen["backbone"] == settings["backbone"])
         own = _lookup(settings, setting.path)
         return own is _MISSING or _has_value(setting.value, own)
 
@@ -155,11 +155,6 @@ class Selector:
 
     def _backbone_settings(self) -> list[str]:
         return [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
-
-    def _same_backbone(self, settings: Settings) -> bool:
-        """Whether a run's backbone equals the chosen one, except for address and limits."""
-        chosen = identity_settings(self.compose(self._backbone_settings()))
-        return bool(chosen["backbone"] == settings["backbone"])
 
     def _variant(self, run: RunSummary) -> Variant:
         settings = run.settings
@@ -208,9 +203,10 @@ class Selector:
     def _with_extra(self, variant: Variant) -> Variant:
         given = {key_of(text): text for text in self.extra}
         kept = (override for override in variant.overrides if key_of(override) not in given)
-        overrides = tuple(sorted((*kept, *given.values()), key=_backbone_first))
+        first = ("backbone=", "backbone.")
+        overrides = sorted((*kept, *given.values()), key=lambda one: (*(not one.startswith(way) for way in first), one))
         chosen = given.get("backbone", "").removeprefix("backbone=")
-        found = replace(variant, overrides=overrides, backbone=chosen or variant.backbone)
+        found = replace(variant, overrides=tuple(overrides), backbone=chosen or variant.backbone)
         return replace(found, changes=tuple(self._changes(found)))
 
     def _changes(self, variant: Variant) -> Iterator[str]:
@@ -263,7 +259,3 @@ def _has_value(given: Any, found: Any) -> bool:
     if isinstance(found, Mapping) and isinstance(given, Mapping):
         return all(_has_value(value, found.get(key)) for key, value in given.items())
     return bool(given == found) or (isinstance(found, Mapping) and isinstance(given, str))
-
-
-def _backbone_first(override: str) -> tuple[bool, bool, str]:
-    return (not override.startswith("backbone="), not override.startswith("backbone."), override)

@@ -30,11 +30,8 @@ _MARKDOWN = re.compile(r"\||<(?=[A-Za-z/!?])|&(?=[#\w]+;)|\](?=[(\[:])|(?<!\S)#(
 
 def one_line(text: str) -> str:
     """Join the lines of a text, and drop characters that only control how others are shown."""
-    return " ".join("".join(mark for mark in text if mark.isspace() or _is_shown(mark)).split())
-
-
-def _is_shown(mark: str) -> bool:
-    return unicodedata.category(mark) not in _INVISIBLE
+    shown = (mark for mark in text if mark.isspace() or unicodedata.category(mark) not in _INVISIBLE)
+    return " ".join("".join(shown).split())
 
 
 def latex(text: str) -> str:

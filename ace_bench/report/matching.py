@@ -124,8 +124,9 @@ def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str
         found = changed_settings(ours, theirs, place) if model == other else [(f"{place}.model", model)]
         yield from (_override(*change) for change in found)
     for group in GROUPS:
-        found = changed_settings(settings[group], paper[group], group)
-        yield from (_override(*change) for change in found if _is_compared(change[0]))
+        for path, value in changed_settings(settings[group], paper[group], group):
+            if path not in _NOT_COMPARED and EMBEDDER not in path.split("."):  # it is compared once, at the top
+                yield _override(path, value)
     names = (*_TOP, EMBEDDER) if _uses_embedder(settings["method"]) else _TOP
     for name in (*names, *_OPTIONAL):
         if settings.get(name) != paper.get(name):
@@ -136,11 +137,6 @@ def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str
 
 def _override(path: str, value: Any) -> str:
     return f"{path}={override_value(value)}"
-
-
-def _is_compared(path: str) -> bool:
-    """Whether a setting is one of the run itself; the embedder is compared once, at the top."""
-    return path not in _NOT_COMPARED and EMBEDDER not in path.split(".")
 
 
 def _uses_embedder(part: Any) -> bool:

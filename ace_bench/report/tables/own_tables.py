@@ -213,7 +213,9 @@ class _Builder:
         if entries is None:
             return Measured(place=Place(row=row, column=column, unit=""), state=MISSING)
         runs = sorted((entry.run for entry in entries), key=lambda run: run.seed)
-        metric = _actual(entries[0].settings[METRIC], runs)
+        metric, done = entries[0].settings[METRIC], [run for run in runs if run.finished]
+        if metric == SCORE and done:
+            metric = str(done[0].metrics["headline"]["metric"])
         found = measure(Place(row=row, column=column, unit=unit_of(metric)), None, metric, runs)
         waiting = len(runs) - len(found.runs)
         if found.runs and waiting:
@@ -278,11 +280,6 @@ def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, floa
     if isinstance(value, int | float):
         return 1, float(value), ""
     return (3 if value == MISSING else 2 if value is not None else 0), 0.0, value_text(value)
-
-
-def _actual(metric: str, runs: Sequence[RunSummary]) -> str:
-    done = [run for run in runs if run.finished]
-    return str(done[0].metrics["headline"]["metric"]) if metric == SCORE and done else metric
 
 
 def _holds(condition: str, values: Settings, names: Mapping[str, str]) -> bool:
