@@ -221,10 +221,8 @@ def test_unknown_dollars_are_not_zero(tmp_path):
     ("words", "message"),
     [
         (["table=99"], "there is no table 99; there are 1, 2"),
-        (["2"], "2 is not a setting; write table=2"),
         (["backbone=nothing"], "backbone=nothing cannot be composed"),
         (["method.nothing=1"], "method.nothing=1 cannot be composed"),
-        (["--results", "nowhere"], "there are no runs in nowhere"),
     ],
 )
 def test_a_mistake_on_the_command_line_is_told(words, message, real, capsys):

@@ -155,8 +155,7 @@ def told_runs(experiments: Experiments, share: float, model: str) -> Mapping[Pla
 def world_results(world: World) -> list[ClaimResult]:
     """Return the claims table of a world."""
     experiments = load_experiments(load_paper())
-    models = {table.model for table in experiments.paper.tables.values() if table.model}
-    runs = {model: WorldRuns(experiments, world, model) for model in models}
+    runs = {model: WorldRuns(experiments, world, model) for model in experiments.paper.models if model}
     return claim_results(experiments, runs[experiments.paper.table("1").model], runs)
 
 

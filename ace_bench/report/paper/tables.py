@@ -126,6 +126,11 @@ class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
         """The results that have numbers of the paper."""
         return {name: result for name, result in self.results.items() if result.section}
 
+    @cached_property
+    def models(self) -> frozenset[str]:
+        """The models that its tables are about."""
+        return frozenset(table.model for table in self.tables.values())
+
     def table(self, name: str) -> Experiment:
         """Return a table of the paper; raises ``DataError`` for an unknown one."""
         if name not in self.tables:

@@ -264,16 +264,12 @@ def _left_out(table: Table) -> Iterator[str]:
         yield f"Left out: {'; '.join(names)}: {reason}."
 
 
-_NAMED = 4
-"""Cells that a note names."""
-
-
 def _similar(table: Table) -> Iterator[str]:
     """Name the runs that stand in for planned ones, and those that exist but differ in what a cell is about."""
     shown: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, None]] = {}
     for cell in table.measured:
-        name = f"{table.rows[cell.place.row].title} ({table.columns[cell.place.column].title})"
+        name = table.name_of(cell)
         if cell.runs and cell.differs:
             shown.setdefault(", ".join(cell.differs), {}).setdefault(name)
         for reason in cell.elsewhere:
@@ -287,13 +283,13 @@ def _similar(table: Table) -> Iterator[str]:
 
 
 def _few(names: Collection[str]) -> str:
-    first, more = [*names][:_NAMED], len(names) - _NAMED
+    first, more = [*names][:4], len(names) - 4
     return ", ".join(first) + f" and {more} more" * (more > 0)
 
 
 def _unfinished(table: Table) -> Iterator[str]:
     """Name the runs that began and have not finished."""
     for cell in table.measured:
-        name = f"{table.rows[cell.place.row].title} ({table.columns[cell.place.column].title})"
         for run in cell.unfinished:
-            yield f"Not finished: {name}, seed {run.seed}, {run.state}{f': {run.reason}' if run.reason else ''}."
+            why = f": {run.reason}" if run.reason else ""
+            yield f"Not finished: {table.name_of(cell)}, seed {run.seed}, {run.state}{why}."

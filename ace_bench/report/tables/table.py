@@ -98,6 +98,10 @@ class Table:
         """All cells, line by line."""
         return [cell for line in self.cells.values() for cell in line.values()]
 
+    def name_of(self, cell: Measured) -> str:
+        """Return the titles of a cell's row and column."""
+        return f"{self.rows[cell.place.row].title} ({self.columns[cell.place.column].title})"
+
     @property
     def empty(self) -> bool:
         """Whether none of its runs has finished."""

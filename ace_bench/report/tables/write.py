@@ -197,7 +197,7 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
 
     Without runs of the main model, its part is empty.
     """
-    models = {table.model for table in index.experiments.paper.tables.values()}
+    models = index.experiments.paper.models
     alike: dict[tuple[str, ...], dict[str, Selection]] = {}
     for selection in index.selections:
         variant = selection.variant
@@ -211,10 +211,8 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
 
 def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
     """Yield the conditions of a model, or of one that no table of the paper is about."""
-    models = {table.model for table in index.experiments.paper.tables.values()}
-    for selection in index.selections:
-        if not model or selection.variant.backbone == model or selection.variant.backbone not in models:
-            yield selection
+    others = index.experiments.paper.models - {model}
+    yield from (one for one in index.selections if not model or one.variant.backbone not in others)
 
 
 def _commands(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Iterator[str]:
