@@ -76,7 +76,6 @@ def test_a_claim_over_two_tasks_is_tested_as_one_and_its_verdict_needs_runs(tmp_
     assert "cells without a finished run in the rows 2/mipro |" in text
 
 
-@pytest.mark.slow
 def test_one_seed_speaks_of_its_playbooks_and_scenarios_stay_together(tmp_path):
     planner = Planner(tmp_path, SHARED.compose)
     made = {"ace_online": scores(0.9, 36, "a"), "dc_online": scores(0.4, 36, "b")}

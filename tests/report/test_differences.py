@@ -6,15 +6,12 @@ from functools import cache
 import pytest
 
 from ace_bench.cli.sweep_summary import note_run, runs_listed
-from ace_bench.core.errors import StoreError
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.differences import differences
-from ace_bench.report.frames import load_frames
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.runners.planning import Composer
-from tests.launching import launch
 from tests.report.planned import Planner
 
 composer = cache(lambda: Composer(config_folders()))
@@ -101,21 +98,6 @@ def test_every_run_has_a_name_of_its_own_and_one_alone_has_the_whole(made):
     copies = differences([run, replace(run, attempt=2)])
     assert copies.labels == ("attempt 1", "attempt 2")
     assert differences([]).labels == ()
-
-
-@pytest.mark.slow
-def test_frames_of_several_runs_say_which_run_a_row_is_from(tmp_path):
-    settings = ("task=finer", "task.source=sample", "limit={train: 2, test: 2}", "mode.epochs=1", "mode.before=false")
-    for seed in (0, 1):
-        launch(tmp_path, *settings, f"seed={seed}")
-    frames = load_frames(tmp_path)
-    assert sorted(frames.rollouts.groupby("run")["grade.score"].mean().index) == ["seed 0", "seed 1"]
-    assert list(frames.steps["run"]) == ["seed 0", "seed 0", "seed 1", "seed 1"]
-    assert list(frames.calls["seed"].unique()) == [0, 1]
-    folders = sorted(tmp_path.glob("**/seed*"))
-    assert len(load_frames(folders).calls) == len(frames.calls)
-    with pytest.raises(StoreError, match="an empty list"):
-        load_frames([])
 
 
 def test_a_sweep_ends_with_a_row_for_each_run(tmp_path, capsys):

@@ -9,6 +9,7 @@ import pytest
 
 from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.report.evidence import GradeScores, points_of, sharpest_fall
+from ace_bench.report.frames import load_frames
 from ace_bench.report.histories import history
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import mean_score
@@ -82,6 +83,23 @@ def test_spending_by_role_adds_up_to_the_metrics(results):
     assert run.value("spent.adapt.all.not_train.calls") == 0
     with pytest.raises(ConfigError, match="names the unknown 'dollars'; use in, out, calls, rollouts, samples"):
         run.value("spent.adapt.all.all.dollars")
+
+
+def test_frames_of_several_runs_say_which_run_a_row_is_from(results):
+    frames = load_frames(results, prompts=True)
+    assert "base · offline · seed 0" in set(frames.rollouts["run"]) == set(frames.calls["run"])
+    assert frames.rollouts["run"].nunique() == 4
+    assert set(frames.calls["seed"]) == {0, 1}
+    assert all(messages[-1]["content"] for messages in frames.calls["messages"])
+    finished = [run.folder for run in find_runs(results).runs if run.finished]
+    assert len(load_frames(finished).calls) < len(frames.calls)
+    assert len(load_frames(finished[0]).calls) == sum(finished_calls(finished[0]))
+    with pytest.raises(StoreError, match="an empty list"):
+        load_frames([])
+
+
+def finished_calls(folder):
+    return [sum(roles.values()) for roles in read_run(folder).metrics["calls"].values()]
 
 
 def test_what_the_test_took_leaves_out_the_evaluation_before_adaptation(results):
