@@ -8,7 +8,7 @@ import pytest
 from ace_bench.cli.sweep_summary import note_run, runs_listed
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
-from ace_bench.report.differences import differences
+from ace_bench.report.differences import differences, value_text
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.runners.planning import Composer
@@ -98,6 +98,15 @@ def test_every_run_has_a_name_of_its_own_and_one_alone_has_the_whole(made):
     copies = differences([run, replace(run, attempt=2)])
     assert copies.labels == ("attempt 1", "attempt 2")
     assert differences([]).labels == ()
+
+
+def test_a_long_value_is_cut_and_digests_are_short():
+    assert value_text("x" * 40) == "x" * 40
+    long, other = value_text("x" * 41), value_text("x" * 42)
+    assert long != other
+    assert long.startswith("x" * 30 + "…")
+    assert len(long) == len(other) == 39
+    assert value_text("0a" * 32) == "0a0a0a0a"
 
 
 def test_a_sweep_ends_with_a_row_for_each_run(tmp_path, capsys):

@@ -50,9 +50,13 @@ class ClaimResult:
             return "not measured"
         if self.few:
             return "these playbooks only"
-        if self.refused:
-            return "refused"
-        return "inconclusive" if self.interval is None else judge(self.claim, self.interval)
+        if self.refused or self.interval is None:
+            return "refused" if self.refused else "inconclusive"
+        if self.claim.within is not None:
+            return judge_equivalence(self.interval, self.claim.within)
+        if self.interval.high < SHARE * self.claim.value:
+            return "contradicted"
+        return "supported" if self.interval.low > 0 else "inconclusive"
 
     @property
     def bounds(self) -> Interval | None:
@@ -63,14 +67,6 @@ class ClaimResult:
     def refused(self) -> bool:
         """Whether a seed collapsed, so that a t interval over seeds would not hold."""
         return self.comparison is not None and self.collapsed > 0
-
-
-def judge(claim: PaperClaim, interval: Interval) -> Verdict:
-    """Return the verdict of an interval about the method."""
-    if claim.within is None:
-        low, high = interval.low, interval.high
-        return "contradicted" if high < SHARE * claim.value else "supported" if low > 0 else "inconclusive"
-    return judge_equivalence(interval, claim.within)
 
 
 def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
@@ -98,11 +94,6 @@ def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: 
         ),
         groups=tuple(result.claim.label for result in results),
     )
-
-
-def claims_records(results: Sequence[ClaimResult], variant: Variant, *, numbers: bool) -> list[dict[str, object]]:
-    """One line a claim, with numbers in full precision; unknown values are empty."""
-    return [_record(result, variant, numbers=numbers) for result in results]
 
 
 def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str]:
@@ -163,7 +154,8 @@ def _remarks(result: ClaimResult) -> list[str]:
     return found
 
 
-def _record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str, object]:
+def claim_record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str, object]:
+    """Return a line of CSV with numbers in full precision; unknown values are empty."""
     claim, bounds = result.claim, result.bounds
     tested = result.comparison if bounds else None
     found: dict[str, object] = {

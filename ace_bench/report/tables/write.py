@@ -18,7 +18,7 @@ from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.tables import Experiment
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import mean_of
-from ace_bench.report.tables.claim_result import claims_grid, claims_notes, claims_records, printed_claims
+from ace_bench.report.tables.claim_result import claim_record, claims_grid, claims_notes, printed_claims
 from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.field import efficiency_grid, pairs_grid
 from ace_bench.report.tables.formats import Page, csv, markdown, page_of, printed_grid
@@ -187,7 +187,7 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
             grids=(claims_grid(results, numbers=numbers),),
             notes=tuple(claims_notes(results, simulated=variant.simulated)),
         )
-        records = csv_of(claims_records(results, variant, numbers=numbers))
+        records = csv_of([claim_record(result, variant, numbers=numbers) for result in results])
         printed = printed_claims(results, simulated=variant.simulated, numbers=numbers)
         yield TableFiles(f"table_{CLAIMS}_{variant.slug}", page, records, printed)
 
