@@ -10,9 +10,12 @@ import msgspec
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.method import Arena
 from ace_bench.core.types import GeneratorSpec, Sample
 
 NO_DEMONSTRATIONS = "(none)"
+START = "instruction"
+"""Template of the instruction that optimisation starts from: its ``user`` block."""
 _SEPARATOR = "\n\n"
 
 
@@ -109,3 +112,9 @@ class Instruction(ContextValue):
         """Return a version without the last quarter of the examples; the text is never cut."""
         examples = drop_last_quarter(self.demonstrations)
         return None if examples is None else replace(self, demonstrations=examples)
+
+
+def first_instruction(arena: Arena) -> Instruction:
+    """Return the task's own instruction as a context."""
+    text = arena.prompts.render(START, {})[-1].content
+    return Instruction.measure(text, count=arena.counter("generator"))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.instruction import Instruction
+from ace_bench.contexts.instruction import Instruction, first_instruction
 from ace_bench.contexts.loading import kind_of, load_context
 from ace_bench.contexts.playbook.embed import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -17,7 +17,6 @@ from ace_bench.core.method import Arena
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Sample
 from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.optimising import first_instruction
 
 
 class Frozen(BaseMethod[Context]):

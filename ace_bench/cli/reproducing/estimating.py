@@ -49,6 +49,8 @@ real worlds are larger."""
 _STEPS = 10
 """Turns of an AppWorld episode, about (paper, table 14)."""
 _IN_ONE_PIECE = ("gepa", "mipro")
+_PAPER_PARTS = {"ace_bench": "", "ace_optimisers": "", "ace_appworld": APPWORLD}
+"""Packages of the paper's tasks and methods, with the name of a package's only one."""
 _SHARE = 0.9
 """Share of the free memory that runs may take."""
 _MEMORY, _LIMIT, _USED = (
@@ -204,11 +206,12 @@ def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
 
 
 def _option_of(target: str) -> str:
-    """Return the option of a class, "" of another package's: of ``ace_bench.tasks.finer.Finer`` it is ``finer``."""
-    if not target.startswith("ace_bench."):
+    """Return the paper's name of a task, method or mode, "" of others: ``ace_bench.tasks.finer.Finer`` is ``finer``."""
+    package, module, *rest = target.split(".")
+    if package not in _PAPER_PARTS:
         return ""
-    module = target.split(".")[2]
-    return {"base_llm": "base", "ace_variants": "ace", "official": "ace"}.get(module, module)
+    name = _PAPER_PARTS[package] or (rest[0] if package == "ace_bench" else module)
+    return {"base_llm": "base", "ace_variants": "ace", "official": "ace"}.get(name, name)
 
 
 def _sample_counts(settings: Mapping[str, Any]) -> Mapping[str, Span]:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ace_bench.contexts.cheatsheet import PastRollout
 from ace_bench.core.types import Message
-from ace_bench.methods.dspy_bridge import ChatFormat, JsonFormat
 from ace_bench.store.prompts import PromptSet
+from ace_optimisers.dspy_bridge import ChatFormat, JsonFormat
 from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.reader.prompt_parser import parse_prompt, tag_of_heading
 from tests.packages.rehearsal.reader.conftest import (

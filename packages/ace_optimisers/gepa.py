@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ace_bench.contexts.instruction import Instruction
+from ace_bench.contexts.instruction import Instruction, first_instruction
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload
 from ace_bench.core.settings import Count
 from ace_bench.core.types import GeneratorSpec, Record
 from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
+from ace_optimisers.start import Size, check_optimisable
 
 
 class Gepa(BaseMethod[Instruction]):
@@ -98,7 +98,7 @@ class Gepa(BaseMethod[Instruction]):
         from gepa.strategies.proposal_sampling import PxNSampling
         from gepa.strategies.proposal_selection import TopKImprovements
 
-        from ace_bench.methods.dspy_bridge import GepaProposer, OptimiserSession, ParallelProposer
+        from ace_optimisers.dspy_bridge import GepaProposer, OptimiserSession, ParallelProposer
 
         session = OptimiserSession(context, arena, "gepa")
         proposer = GepaProposer(session) if self._proposals == 1 else ParallelProposer(session)
@@ -140,7 +140,7 @@ class Gepa(BaseMethod[Instruction]):
 def _metric(gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred_trace: Any = None) -> Any:
     import dspy
 
-    from ace_bench.methods.dspy_program import feedback_text, score
+    from ace_optimisers.dspy_program import feedback_text, score
 
     del gold, trace, pred_name, pred_trace
     return dspy.Prediction(score=score(pred), feedback=feedback_text(pred))

@@ -28,7 +28,7 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena
 from ace_bench.core.replies import parse
 from ace_bench.core.types import Completion, Fault, Message, Record
-from ace_bench.methods.dspy_program import (
+from ace_optimisers.dspy_program import (
     PROPOSER,
     PrefetchCallback,
     ProgramRollouts,

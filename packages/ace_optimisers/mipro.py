@@ -8,12 +8,12 @@ from itertools import count
 from types import MappingProxyType
 from typing import Any
 
-from ace_bench.contexts.instruction import Instruction
+from ace_bench.contexts.instruction import Instruction, first_instruction
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload
 from ace_bench.core.settings import Whole
 from ace_bench.core.types import GeneratorSpec, Labels
 from ace_bench.methods.base import BaseMethod
-from ace_bench.methods.optimising import Size, check_optimisable, first_instruction
+from ace_optimisers.start import Size, check_optimisable
 
 _PROPOSALS, _SUMMARIES = 3, 12
 """Calls by candidate (program, module, instruction), and at most to summarise the training samples."""
@@ -71,8 +71,8 @@ class Mipro(BaseMethod[Instruction]):
         """
         import dspy  # takes a second
 
-        from ace_bench.methods.dspy_bridge import MiproFormat, OptimiserSession
-        from ace_bench.methods.dspy_program import score
+        from ace_optimisers.dspy_bridge import MiproFormat, OptimiserSession
+        from ace_optimisers.dspy_program import score
 
         calls = count()
 

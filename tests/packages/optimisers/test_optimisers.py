@@ -12,7 +12,7 @@ from threading import Barrier
 import dspy
 import pytest
 
-from ace_bench.methods.gepa import Gepa
+from ace_optimisers.gepa import Gepa
 from tests.doubles import Crash, Recording, crash_after
 from tests.launching import ROOT, launch
 from tests.methods.playing import FAILING, context_of, knows, obedient, one_word_more, play_optimiser
@@ -246,7 +246,7 @@ def test_nothing_is_printed_and_no_setting_of_dspy_stays_changed(method, tmp_pat
 
 def test_dspy_is_not_imported_before_it_is_needed():
     code = (
-        "import sys, ace_bench.methods.gepa, ace_bench.methods.mipro;"
+        "import sys, ace_optimisers.gepa, ace_optimisers.mipro;"
         "sys.exit(any(name in sys.modules for name in ('dspy', 'gepa', 'optuna')))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
