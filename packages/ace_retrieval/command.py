@@ -103,7 +103,7 @@ def _embedder(options: argparse.Namespace) -> Iterator[Embedder]:
         yield make_embedder(options.embedder)
         return
     url, key, price = options.embeddings_url, options.embeddings_key_env, options.embeddings_price
-    folder = cache_folder("embeddings") / digest_of_text(options.embedder)[:16]
+    folder = (options.embeddings_cache or cache_folder("embeddings")) / digest_of_text(options.embedder)[:16]
     with open_embedder(url, options.embedder, folder=folder, key_env=key, usd_per_million=price) as embedder:
         yield embedder
         Console().print(_describe_cost(embedder.ledger.total))
@@ -143,6 +143,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--embeddings-key-env", help="environment variable of its key (default: it needs none)")
     parser.add_argument("--embeddings-price", type=float, help="its price in dollars per million tokens")
+    parser.add_argument("--embeddings-cache", type=Path, help="folder of its vectors (default: in the cache folder)")
     parser.add_argument("--cross-encoder", help="model of the cross-encoder's rows, which are left out without it")
     parser.add_argument("--model", help="backbone that expands queries, and validates typos and the first five bullets")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="its settings, and budget.*")
