@@ -83,7 +83,7 @@ format: $(FULL)  ## format the code
 data: $(FULL)  ## download the data of all tasks (network needed)
 	for task in finer formula ddxplus bird_sql; do $(BIN)/python scripts/download_data.py $$task || exit 1; done
 
-$(APPWORLD_READY): $(READY) ace_bench/cli/appworld.py ace_bench/tasks/appworld/constraints.txt
+$(APPWORLD_READY): $(READY) packages/ace_appworld/setup.py packages/ace_appworld/constraints.txt
 	$(BIN)/python scripts/setup_appworld.py
 	touch $@
 

@@ -42,7 +42,7 @@ def pytest_collection() -> Iterator[None]:
 @pytest.fixture
 def one_warm_engine(pytestconfig: pytest.Config) -> Iterator[None]:
     """Let runs on AppWorld share one warm engine: loading it takes seconds."""
-    from tests.tasks.appworld.sharing import sharing
+    from tests.packages.appworld.sharing import sharing
 
     with sharing(pytestconfig):
         yield

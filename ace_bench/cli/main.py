@@ -36,11 +36,9 @@ COMMANDS: Mapping[str, Command] = {
         ("tables", "results:make_tables", "make tables: the paper's, or of your own runs"),
         ("figures", "results:make_figures", "draw figures: the paper's, or of your own runs"),
         ("data", "data", "download a task's official data"),
-        ("appworld", "appworld", "set up AppWorld's engine and data"),
         ("doctor", "doctor", "find damaged runs and caches, and repair what costs nothing"),
         ("check", "check", "check a task's data and grade its gold answers"),
         ("playbook", "playbook", "show, compare, check, merge and share playbooks"),
-        ("leaderboard", "leaderboard", "prepare a run for AppWorld's leaderboard"),
     )
 }
 _UNREAD, _MISTAKE = 1, 2

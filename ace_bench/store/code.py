@@ -30,7 +30,15 @@ from ace_bench.store.files import cache_folder, write_cached
 _OURS = "ace_bench"
 _DECIDING = ("agents.", "contexts.", "core.", "methods.", "runners.", "tasks.")
 _METRICS = f"{_OURS}.runners.metrics"
-_NO_PROMPTS = (f"{_OURS}.", "ace_environments.", "ace_field.", "ace_optimisers.", "ace_rehearsal.", "ace_retrieval.")
+_NO_PROMPTS = (
+    f"{_OURS}.",
+    "ace_appworld.",
+    "ace_environments.",
+    "ace_field.",
+    "ace_optimisers.",
+    "ace_rehearsal.",
+    "ace_retrieval.",
+)
 """Packages whose docstrings are never sent to a model."""
 _GROUPS = ("task", "agent", "method", "mode")
 _BACKBONES = ("backbone", "roles", "default_roles")

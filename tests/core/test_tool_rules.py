@@ -5,16 +5,16 @@ import yaml
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.known_calls import redundant_calls
+from ace_bench.core.resources import config_folders, options
 from ace_bench.core.settings import make_part
 from ace_bench.core.tool_calls import read_action
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Turn
-from tests.launching import ROOT
 
 
 def tools(name, **changes):
     """The rules of ``configs/tools``."""
-    settings = yaml.safe_load((ROOT / "configs" / "tools" / f"{name}.yaml").read_text())
+    settings = yaml.safe_load(options("tools", config_folders())[name].read_text())
     return make_part(ToolRules, {**settings, **changes}, "agent.tools")
 
 

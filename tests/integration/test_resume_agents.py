@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from ace_appworld.engine import find_engine
 from ace_bench.core.errors import ConfigError
-from ace_bench.tasks.appworld.engine import find_engine
 from tests.integration.test_resume import wait_for_calls
 from tests.launching import ROOT
 

@@ -23,9 +23,9 @@ import time
 import urllib.request
 from pathlib import Path
 
+from ace_appworld.data import builder_digest
 from ace_bench.backbones.vllm.command import free_port
 from ace_bench.store.files import cache_folder
-from ace_bench.tasks.appworld.data import builder_digest
 from tests.launching import ROOT
 from tests.packages.importers.stand_ins import finance
 from tests.tasks.tiny_release import write_tiny_release
@@ -207,7 +207,7 @@ def _complete_environments(place: Path) -> None:
     for entry in Path(sys.prefix).iterdir():
         if entry.name not in MARKS:
             (place / ".venv" / entry.name).symlink_to(entry)
-    appworld = ("ace_bench/cli/appworld.py", "ace_bench/tasks/appworld/constraints.txt")
+    appworld = ("packages/ace_appworld/setup.py", "packages/ace_appworld/constraints.txt")
     for name in ("pyproject.toml", "constraints.txt", "scripts/vllm_cpu.py", *appworld):
         os.utime(place / name, (0, 0))
     for mark in (*(place / ".venv" / name for name in MARKS), place / ".vllm" / ".ready"):

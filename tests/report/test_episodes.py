@@ -5,12 +5,12 @@ import json
 import pytest
 import yaml
 
+from ace_bench.core.resources import config_folders, options
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.episodes import episodes_of, figure_of, long_ones
 from ace_bench.report.evidence import CallCosts
-from tests.launching import ROOT
 
-SETTINGS = {"agent": {"tools": yaml.safe_load((ROOT / "configs" / "tools" / "appworld.yaml").read_text())}}
+SETTINGS = {"agent": {"tools": yaml.safe_load(options("tools", config_folders())["appworld"].read_text())}}
 METRICS = {"headline": {"split": "test"}, "context": {"digest": "abc"}}
 LOOKUP = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 

@@ -18,7 +18,7 @@ OWN_FILES = {
     "ace_bench/cli/sweep_summary.py": "a temporary file",
     "packages/ace_benchmarks/": "temporary folders",
     "packages/ace_rehearsal/": "the mini-world and sample sets, made anew as a whole",
-    "ace_bench/tasks/appworld/": "temporary folders, and the data of an engine that is put in place as a whole",
+    "packages/ace_appworld/": "temporary folders, and the data of an engine that is put in place as a whole",
 }
 WRITES = {"write_text", "write_bytes", "savefig", "copyfile", "copytree", "copyfileobj"}
 MAY_WRITE = re.compile(r"\b(open|fdopen|copy\w*|savefig|write_text|write_bytes)\(")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from ace_appworld.engine import find_engine
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.authors_code import read_imported
 from ace_bench.store.calls import read_calls
 from ace_bench.store.prompts import PromptSet
-from ace_bench.tasks.appworld.engine import find_engine
 from tests.launching import launch
 from tests.packages.importers import stand_ins
 from tests.runners.scripted import Scripted, answer, delta, play, reflection

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from ace_appworld.engine import python_of
+from ace_appworld.pool import metrics
 from ace_bench.core.types import Grade
-from ace_bench.tasks.appworld.engine import python_of
-from ace_bench.tasks.appworld.pool import metrics
 from ace_rehearsal.miniworld import builder
 from ace_rehearsal.miniworld.tasks import SPLITS
-from tests.tasks.appworld.conftest import RUN
+from tests.packages.appworld.conftest import RUN
 
 AGENTS = Path(__file__).with_name("miniworld_agents.py")
 TASKS = tuple(builder.all_tasks())

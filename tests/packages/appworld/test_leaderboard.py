@@ -13,7 +13,7 @@ from ace_bench.core.task import Agent
 from ace_bench.core.types import Attempt, Turn
 from ace_bench.tasks.catalog import make_task
 from tests.launching import launch
-from tests.tasks.appworld.sharing import sharing
+from tests.packages.appworld.sharing import sharing
 
 RUN = "\nsolution(apis, requester)"
 LABELS = ("--name", "toy_run", "--method", "Toy", "--llm", "None")

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from ace_appworld.engine import Engine, find_engine
+from ace_appworld.task import AppWorld
 from ace_bench.core.errors import ConfigError
-from ace_bench.tasks.appworld.engine import Engine, find_engine
-from ace_bench.tasks.appworld.task import AppWorld
 from ace_bench.tasks.catalog import make_task
-from tests.tasks.appworld.sharing import sharing
+from tests.packages.appworld.sharing import sharing
 
 RUN = "\nsolution(apis, requester)"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from ace_appworld.engine_side.processes import descendants
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Labels, reveal
-from ace_bench.tasks.appworld.engine_side.processes import descendants
-from tests.tasks.appworld.conftest import RUN, processes_in, settled, solved
+from tests.packages.appworld.conftest import RUN, processes_in, settled, solved
 
 FRESH = """
 import json, sys, dotenv
@@ -155,7 +155,7 @@ def test_code_that_ends_the_interpreter_is_the_agents_own_error_and_the_episode_
     ],
 )
 def test_code_that_breaks_its_own_server_ends_the_episode_without_a_fault(task, sample, code, monkeypatch):
-    monkeypatch.setattr("ace_bench.tasks.appworld.session._SETTLE_S", 2.0)
+    monkeypatch.setattr("ace_appworld.session._SETTLE_S", 2.0)
     with task.open(sample) as session:
         assert "broke the environment" in session.step(code)
         assert session.finished
@@ -167,7 +167,7 @@ def test_code_that_breaks_its_own_server_ends_the_episode_without_a_fault(task, 
 
 @pytest.mark.slow
 def test_code_that_swallows_the_time_limit_is_killed_in_the_end(task, sample, monkeypatch):
-    monkeypatch.setattr("ace_bench.tasks.appworld.session.GRACE_S", 2.0)
+    monkeypatch.setattr("ace_appworld.session.GRACE_S", 2.0)
     monkeypatch.setattr(task, "_timeout", 1)
     with task.open(sample) as session:
         assert "timed out after 1 seconds" in session.step("while True: pass")
@@ -221,7 +221,7 @@ def leave_endless_work(session):
 
 @pytest.mark.slow
 def test_an_evaluation_that_does_not_end_is_killed_and_the_answer_is_wrong(task, sample, monkeypatch):
-    monkeypatch.setattr("ace_bench.tasks.appworld.pool.EVALUATION_S", 4)
+    monkeypatch.setattr("ace_appworld.pool.EVALUATION_S", 4)
     with task.open(sample) as session:
         solved(task, sample, session)
         leave_endless_work(session)
@@ -268,7 +268,7 @@ def test_a_server_killed_from_outside_is_a_fault_of_the_task(task, sample, which
 
 
 def test_a_server_that_cannot_be_kept_is_a_fault_at_once(task, sample, monkeypatch):
-    monkeypatch.setattr("ace_bench.tasks.appworld.servers.SERVER_S", 30)
+    monkeypatch.setattr("ace_appworld.servers.SERVER_S", 30)
     there = task._pool._ensure_running().folder / "episodes"
     away = there.rename(there.with_name("away"))
     try:

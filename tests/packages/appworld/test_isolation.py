@@ -9,8 +9,8 @@ from importlib.resources import files
 
 import pytest
 
+from ace_appworld import servers
 from ace_bench.core.confine import NEEDED
-from ace_bench.tasks.appworld import servers
 from tests.hostile.bait import laid
 from tests.hostile.run import judged, text_of
 

@@ -22,13 +22,13 @@ from typing import TypeVar
 import msgspec
 from filelock import FileLock
 
+from ace_appworld.engine import VERSION, Engine
 from ace_bench.core.confine import is_open_to_others
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import ConfigError, DataError, SettingError
 from ace_bench.core.program import command_line
 from ace_bench.core.settings import Text
 from ace_bench.store.files import cache_folder
-from ace_bench.tasks.appworld.engine import VERSION, Engine
 from ace_bench.tasks.data import DataSettings, find_folder, sha256_of
 
 FORBIDDEN_WORD = "memory"

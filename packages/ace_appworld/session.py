@@ -16,12 +16,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from ace_appworld.data import Truth
+from ace_appworld.engine_side.processes import MAX_OUTPUT, receive, send
+from ace_appworld.pool import Pool, Unusable, collect
+from ace_appworld.servers import task_fault
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Grade
-from ace_bench.tasks.appworld.data import Truth
-from ace_bench.tasks.appworld.engine_side.processes import MAX_OUTPUT, receive, send
-from ace_bench.tasks.appworld.pool import Pool, Unusable, collect
-from ace_bench.tasks.appworld.servers import task_fault
 
 _MAX_REPLY = 1 << 20
 """Longest reply that is read, in bytes: an output with every character escaped is shorter."""

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import pytest
 
-from ace_bench.tasks.appworld.engine_side.processes import MAX_MESSAGE, MAX_OUTPUT, receive
-from ace_bench.tasks.appworld.session import _MAX_REPLY, CallFailed, Reply, run_code
+from ace_appworld.engine_side.processes import MAX_MESSAGE, MAX_OUTPUT, receive
+from ace_appworld.session import _MAX_REPLY, CallFailed, Reply, run_code
 
 BUFFERS = 4 << 20
 """What sockets may hold that nobody has read."""
@@ -138,8 +138,8 @@ finally:
     "cases", [pytest.param(4, marks=pytest.mark.slow), pytest.param(400, marks=pytest.mark.thorough)]
 )
 def test_a_hostile_interpreter_fails_its_own_attempt_and_no_other(task, cases, monkeypatch):
-    monkeypatch.setattr("ace_bench.tasks.appworld.session.GRACE_S", 1.0)
-    monkeypatch.setattr("ace_bench.tasks.appworld.session._SETTLE_S", 1.0)
+    monkeypatch.setattr("ace_appworld.session.GRACE_S", 1.0)
+    monkeypatch.setattr("ace_appworld.session._SETTLE_S", 1.0)
     monkeypatch.setattr(task, "_timeout", 1)
     sample = task.samples("train")[0]
     for seed in range(cases):

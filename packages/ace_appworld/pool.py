@@ -25,15 +25,15 @@ from pathlib import Path
 
 import msgspec
 
+from ace_appworld.data import check_path, close_to_others, copy_visible
+from ace_appworld.engine import EngineSettings
+from ace_appworld.servers import Server, Servers, task_fault
 from ace_bench.core.confine import describe_layers, missing_layers
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.scratch import clear, clear_abandoned, scratch_folder
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import percent
-from ace_bench.tasks.appworld.data import check_path, close_to_others, copy_visible
-from ace_bench.tasks.appworld.engine import EngineSettings
-from ace_bench.tasks.appworld.servers import Server, Servers, task_fault
 
 MAX_BYTES = 64 << 20
 """Most bytes that are copied from one episode."""

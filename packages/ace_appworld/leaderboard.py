@@ -25,14 +25,14 @@ import msgspec
 from rich.console import Console
 from rich.progress import track
 
+from ace_appworld.engine import Engine, find_engine
+from ace_appworld.task import AppWorld
 from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Grade, Sample, Turn
 from ace_bench.report.evidence import RolloutLine, tested_rollouts
 from ace_bench.report.records import read_run
 from ace_bench.store.files import write_files
-from ace_bench.tasks.appworld.engine import Engine, find_engine
-from ace_bench.tasks.appworld.task import AppWorld
 from ace_bench.tasks.catalog import make_task
 
 _NAME = re.compile(r"[a-z0-9_-]+")

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from ace_bench.tasks.appworld import pool
-from ace_bench.tasks.appworld.pool import Unusable, collect
+from ace_appworld import pool
+from ace_appworld.pool import Unusable, collect
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.tasks.appworld import engine as engine_module
-from ace_bench.tasks.appworld.data import (
+from ace_appworld import engine as engine_module
+from ace_appworld.data import (
     Catalogue,
     Truth,
     builder_digest,
@@ -21,11 +20,12 @@ from ace_bench.tasks.appworld.data import (
     copy_visible,
     sample_root,
 )
-from ace_bench.tasks.appworld.engine import FACTS, find_engine
-from ace_bench.tasks.appworld.pool import metrics
-from ace_bench.tasks.appworld.session import Assignment
+from ace_appworld.engine import FACTS, find_engine
+from ace_appworld.pool import metrics
+from ace_appworld.session import Assignment
+from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.data import sample_folder
-from tests.tasks.appworld.conftest import make
+from tests.packages.appworld.conftest import make
 
 SPECS = {
     "instruction": "Do it.",

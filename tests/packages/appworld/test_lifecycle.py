@@ -16,11 +16,11 @@ import pytest
 from ace_bench.core.task import Agent
 from ace_bench.core.types import Attempt
 from tests.launching import ROOT, launch
-from tests.tasks.appworld.conftest import processes_in, settled, solved
+from tests.packages.appworld.conftest import processes_in, settled, solved
 
 PLAYING = """
 import sys, time
-from tests.tasks.appworld.conftest import make
+from tests.packages.appworld.conftest import make
 task = make()
 first, second = task.samples("train")[:2]
 with task.open(first) as one, task.open(second) as two:

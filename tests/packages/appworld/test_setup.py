@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from ace_bench.cli.appworld import download
+from ace_appworld.setup import download
 from ace_bench.core.errors import DataError
 
 

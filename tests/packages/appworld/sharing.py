@@ -9,8 +9,8 @@ from unittest import mock
 
 import pytest
 
-from ace_bench.tasks.appworld.engine import EngineSettings
-from ace_bench.tasks.appworld.pool import Pool
+from ace_appworld.engine import EngineSettings
+from ace_appworld.pool import Pool
 
 
 class LastingPool(Pool):
@@ -40,7 +40,7 @@ _POOLS = pytest.StashKey[dict[Path, LastingPool]]()
 @contextmanager
 def sharing(config: pytest.Config) -> Iterator[None]:
     """Let tasks made meanwhile share warm engines with all others whose data roots hold the same worlds."""
-    with mock.patch("ace_bench.tasks.appworld.task.Pool", _shared(config)):
+    with mock.patch("ace_appworld.task.Pool", _shared(config)):
         yield
 
 

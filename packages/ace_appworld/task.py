@@ -18,14 +18,14 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from ace_appworld.data import Catalogue, ChosenTasks, builder_digest, check_path, find_data, sample_root
+from ace_appworld.engine import VERSION, EngineSettings, find_engine
+from ace_appworld.pool import Pool, metrics
+from ace_appworld.session import Assignment, WorldSession
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
-from ace_bench.tasks.appworld.data import Catalogue, ChosenTasks, builder_digest, check_path, find_data, sample_root
-from ace_bench.tasks.appworld.engine import VERSION, EngineSettings, find_engine
-from ace_bench.tasks.appworld.pool import Pool, metrics
-from ace_bench.tasks.appworld.session import Assignment, WorldSession
 from ace_bench.tasks.data import SPLITS, DataSettings, Source
 
 SECTIONS = (

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from tests.tasks.appworld.conftest import RUN
+from tests.packages.appworld.conftest import RUN
 
 TOO_MUCH = """
 passwords = {one["account_name"]: one["password"] for one in apis.supervisor.show_account_passwords()}

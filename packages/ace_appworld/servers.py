@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
 
+from ace_appworld.engine import EngineProcess, EngineSettings
+from ace_appworld.engine_side.processes import INTERPRETER_KILLED
 from ace_bench.core.confine import own_user
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.scratch import clear
 from ace_bench.core.types import Fault, Record
-from ace_bench.tasks.appworld.engine import EngineProcess, EngineSettings
-from ace_bench.tasks.appworld.engine_side.processes import INTERPRETER_KILLED
 
 _KILLED = (None, -signal.SIGKILL, INTERPRETER_KILLED)
 """Statuses of a server that was killed: its monitor, its world, or the interpreter that the world passes on."""
