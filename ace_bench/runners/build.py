@@ -19,10 +19,10 @@ from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Record, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import CallSlots
+from ace_bench.runners.experiment import Experiment, StageClock
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
 from ace_bench.runners.limits import Stop, WorkLimit
-from ace_bench.runners.loop import Experiment, StageClock
 from ace_bench.runners.mode import Mode
 from ace_bench.runners.progress import Observer, ProgressCounter, Tracker
 from ace_bench.runners.settings import Settings, check_agent_prices, check_budget_prices

@@ -11,8 +11,8 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method, Span
 from ace_bench.core.settings import Text
-from ace_bench.runners.loop import Experiment
-from ace_bench.runners.mode import Mode, ModeWorkload, Validation, refuse_retries
+from ace_bench.runners.experiment import Experiment, Validation
+from ace_bench.runners.mode import Mode, ModeWorkload, refuse_retries
 
 
 @dataclass(frozen=True, kw_only=True)

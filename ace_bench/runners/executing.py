@@ -18,9 +18,8 @@ from ace_bench.core.types import Record
 from ace_bench.runners.build import NO_SHARING, RunSpec, SharedResources, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.exporter import Exporter
-from ace_bench.runners.loop import run_loop
+from ace_bench.runners.loop import RunOutcome, run_loop
 from ace_bench.runners.metrics import run_metrics
-from ace_bench.runners.mode import RunOutcome
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, make_display
 from ace_bench.runners.run import Host

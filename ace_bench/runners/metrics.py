@@ -16,8 +16,8 @@ from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, scor
 from ace_bench.core.task import Task
 from ace_bench.core.types import Record, Stage, Usage
 from ace_bench.runners.arena import fault_of
-from ace_bench.runners.loop import Experiment
-from ace_bench.runners.mode import RunOutcome
+from ace_bench.runners.experiment import Experiment
+from ace_bench.runners.loop import RunOutcome
 from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.fidelity import certify
 from ace_bench.store.journal import Journal, RolloutRecord

@@ -2,80 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method, Span
-from ace_bench.core.types import Record, Sample, Step
-from ace_bench.store.journal import RolloutRecord
-
-if TYPE_CHECKING:
-    from ace_bench.runners.loop import Experiment
-
-TRAIN, VALIDATION, TEST = "train", "val", "test"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Batch:
-    """The samples of one step, in a ``scope`` of the arena.
-
-    ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
-    attempts are predictions, which are scored. ``prepares``: the method prepares the context for the attempts; samples
-    of a window are prepared for together, in its first step. ``validates``: the context is validated after the step.
-    ``turn`` counts the samples of the run before the first one. ``part`` names the samples that the method can list,
-    ``None``: all. After the step the samples of ``tests`` are tested under its context, in a test called ``scope``. A
-    step that ``restarts`` puts the initial context in place of the present one, and does nothing else.
-    """
-
-    step: Step
-    samples: Sequence[Sample]
-    window: Sequence[Sample] = ()
-    scope: str = ""
-    predicts: bool = False
-    prepares: bool = True
-    validates: bool = False
-    turn: int = 0
-    part: frozenset[str] | None = None
-    tests: Sequence[Sample] = ()
-    restarts: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Validation:
-    """The score of a context on the validation split, after so many steps."""
-
-    step: int
-    score: float
-    context: Context
-
-    def record(self) -> Record:
-        """Return it for ``metrics.json``."""
-        return {"step": self.step, "score": self.score, "context": self.context.digest}
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepTest:
-    """Graded rollouts under a context: of a batch's ``tests``, after its step, or of the test before or after all."""
-
-    name: str
-    context: Context
-    records: Sequence[RolloutRecord]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunOutcome:
-    """The outcome of a run: the tested context, graded rollouts of the tested split, and the mode's own ``results``."""
-
-    split: str
-    context: Context
-    after: Sequence[RolloutRecord]
-    before: Sequence[RolloutRecord] | None = None
-    contexts: Mapping[str, Context] = field(default_factory=dict)
-    validation: Sequence[Record] = ()
-    results: Record = field(default_factory=dict)
+from ace_bench.core.types import Record, Sample
+from ace_bench.runners.experiment import TEST, Batch, Experiment, StepTest, Validation
 
 
 @dataclass(frozen=True, kw_only=True)

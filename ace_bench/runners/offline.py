@@ -13,8 +13,8 @@ from ace_bench.core.context import Context
 from ace_bench.core.method import Method, Span, exactly
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Step
-from ace_bench.runners.loop import Experiment
-from ace_bench.runners.mode import TEST, TRAIN, VALIDATION, Batch, Mode, ModeWorkload, Validation, refuse_retries
+from ace_bench.runners.experiment import TEST, TRAIN, VALIDATION, Batch, Experiment, Validation
+from ace_bench.runners.mode import Mode, ModeWorkload, refuse_retries
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,8 +11,8 @@ from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Method, exactly
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Sample, Step
-from ace_bench.runners.loop import Experiment
-from ace_bench.runners.mode import TEST, Batch, Mode, ModeWorkload
+from ace_bench.runners.experiment import TEST, Batch, Experiment
+from ace_bench.runners.mode import Mode, ModeWorkload
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,8 +15,9 @@ from ace_bench.core.task import Conversational
 from ace_bench.core.types import Message, Rollout, Sample, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.build import RunSpec, build_experiment
+from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.limits import Budget, Stop
-from ace_bench.runners.loop import Experiment, run_loop
+from ace_bench.runners.loop import run_loop
 from ace_bench.runners.mode import ModeWorkload
 from ace_bench.runners.standin import StandIn
 from ace_bench.store.folder import RunFolder

@@ -35,7 +35,7 @@ PARTS = {
     "refine": ("ace_bench.contexts.playbook.refine:Refiner.refine",),
     "records": (
         *("ace_bench.store.call_log:CallLog.prepare", "ace_bench.store.call_log:CallLog.add"),
-        *("ace_bench.store.journal:Journal.add_rollout", "ace_bench.runners.loop:Experiment.record_step"),
+        *("ace_bench.store.journal:Journal.add_rollout", "ace_bench.runners.experiment:Experiment.record_step"),
     ),
 }
 """The functions of each part of a step; ``select`` is retrieval and the Curator's view, ``calls`` sends requests."""

@@ -11,8 +11,8 @@ from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Method, Span, exactly
 from ace_bench.core.settings import Count, Seed, Text
 from ace_bench.core.types import Record, Sample, Step
-from ace_bench.runners.loop import Experiment
-from ace_bench.runners.mode import TEST, TRAIN, VALIDATION, Batch, Mode, ModeWorkload, StepTest, refuse_retries
+from ace_bench.runners.experiment import TEST, TRAIN, VALIDATION, Batch, Experiment, StepTest
+from ace_bench.runners.mode import Mode, ModeWorkload, refuse_retries
 from ace_lifelong.stages import Division, divide
 
 RESULTS = "lifelong"

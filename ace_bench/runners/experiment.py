@@ -1,0 +1,213 @@
+"""What the loop and the modes are given: an experiment, its steps, and its tests of contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from ace_bench.core.backbones import CacheReporting
+from ace_bench.core.context import Context
+from ace_bench.core.errors import CallLost, StoreError
+from ace_bench.core.method import RESTART, ContextUpdate, Method
+from ace_bench.core.types import CacheCounters, Record, Sample, Stage, Step
+from ace_bench.runners.arena import RunArena
+from ace_bench.runners.progress import ProgressCounter
+from ace_bench.store.folder import RunFolder
+from ace_bench.store.journal import Journal, RolloutRecord, StepRecord
+
+TRAIN, VALIDATION, TEST = "train", "val", "test"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Batch:
+    """The samples of one step, in a ``scope`` of the arena.
+
+    ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
+    attempts are predictions, which are scored. ``prepares``: the method prepares the context for the attempts; samples
+    of a window are prepared for together, in its first step. ``validates``: the context is validated after the step.
+    ``turn`` counts the samples of the run before the first one. ``part`` names the samples that the method can list,
+    ``None``: all. After the step the samples of ``tests`` are tested under its context, in a test called ``scope``. A
+    step that ``restarts`` puts the initial context in place of the present one, and does nothing else.
+    """
+
+    step: Step
+    samples: Sequence[Sample]
+    window: Sequence[Sample] = ()
+    scope: str = ""
+    predicts: bool = False
+    prepares: bool = True
+    validates: bool = False
+    turn: int = 0
+    part: frozenset[str] | None = None
+    tests: Sequence[Sample] = ()
+    restarts: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Validation:
+    """The score of a context on the validation split, after so many steps."""
+
+    step: int
+    score: float
+    context: Context
+
+    def record(self) -> Record:
+        """Return it for ``metrics.json``."""
+        return {"step": self.step, "score": self.score, "context": self.context.digest}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepTest:
+    """Graded rollouts under a context, in the order of the samples."""
+
+    name: str
+    context: Context
+    records: Sequence[RolloutRecord]
+
+
+class StageClock:
+    """Records the time of each stage, and what servers report of their prefix caches meanwhile."""
+
+    def __init__(self, journal: Journal, servers: Mapping[str, CacheReporting]):
+        self._journal = journal
+        self._servers = servers
+        self._stage: Stage | None = None
+        self._before: Mapping[str, CacheCounters] = {}
+
+    def __enter__(self) -> StageClock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.enter(None)
+
+    def enter(self, stage: Stage | None) -> None:
+        """End the current stage and begin another one, if it is another."""
+        if stage is self._stage:
+            return
+        counters = self._counters()
+        if self._stage is not None:
+            for name in self._before.keys() & counters.keys():
+                now, earlier = counters[name], self._before[name]
+                self._journal.add_cache(name, now.queries - earlier.queries, now.hits - earlier.hits)
+            self._journal.end()
+        if stage is not None:
+            self._journal.begin(stage)
+        self._stage, self._before = stage, counters
+
+    def _counters(self) -> Mapping[str, CacheCounters]:
+        read = {name: server.cache_counters() for name, server in self._servers.items()}
+        return {name: counters for name, counters in read.items() if counters is not None}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """One assembled experiment: the method, its arena, its folder and its seed.
+
+    ``repeats``: what was attempted under a context is attempted anew where the mode asks for it again.
+    """
+
+    method: Method[Any]
+    arena: RunArena
+    folder: RunFolder
+    progress: ProgressCounter
+    clock: StageClock
+    seed: int
+    repeats: bool = False
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the method changes its context."""
+        return self.method.adaptation != "none"
+
+    def begin_step(self, batch: Batch) -> RunArena:
+        """Return the arena of a step."""
+        self.progress.enter("adapt", batch.step.total, done=batch.step.index)
+        self.clock.enter(Stage.ADAPT)
+        arena = self.arena.at(Stage.ADAPT, batch.scope, samples=batch.window or batch.samples, turn=batch.turn)
+        return arena if batch.part is None else replace(arena, part=batch.part)
+
+    def learning_arena(self, arena: RunArena, batch: Batch) -> RunArena:
+        """Return the arena of what a step learns from: that of predictions, unless it ``repeats`` calls.
+
+        A method that is scored by its last trial goes on from its predictions.
+        """
+        streams = batch.predicts or not batch.prepares
+        apart = self.repeats and streams and not self.method.scores_last_trial
+        return arena.at(Stage.ADAPT, "/".join(filter(None, (batch.scope, "learn")))) if apart else arena
+
+    def recorded_context(self, context: Context, batch: Batch) -> Context | None:
+        """Return the context after a step that an earlier process recorded; raises ``StoreError``."""
+        steps = self.folder.journal.steps
+        if batch.step.index >= len(steps):
+            return None
+        record = steps[batch.step.index]
+        after = context.patched(record.patch)
+        if record.samples != tuple(sample.id for sample in batch.samples) or after.digest != record.digest:
+            raise StoreError(
+                f"step {batch.step.index} in {self.folder.path} does not match this command: the folder was changed, "
+                "or written by another version; start again with resume=false"
+            )
+        self.progress.advance(after, replayed=True)
+        return after
+
+    def record_step(self, before: Context, batch: Batch, update: ContextUpdate[Context]) -> Context:
+        """Record what a step learnt, and return the context after it."""
+        after = update.context
+        self.folder.journal.add_step(
+            StepRecord(
+                index=batch.step.index,
+                epoch=batch.step.epoch,
+                samples=tuple(sample.id for sample in batch.samples),
+                patch=after.patch(before),
+                digest=after.digest,
+                context_tokens=after.tokens,
+                context_size=after.size,
+                events=update.events,
+                at=datetime.now(UTC).replace(microsecond=0),
+            )
+        )
+        self.progress.advance(after)
+        return after
+
+    def restart(self, context: Context, start: Context, batch: Batch) -> Context:
+        """Record a step that goes back to the initial context, and return that."""
+        self.begin_step(batch)
+        recorded = self.recorded_context(context, batch)
+        if recorded is not None:
+            return recorded
+        return self.record_step(context, batch, ContextUpdate(context=start, events=({"event": RESTART},)))
+
+    def validate(self, context: Context, step: Step) -> Validation:
+        """Score a context on the validation split."""
+        task, samples = self.arena.task, self.arena.samples(VALIDATION)
+        name = f"step{step.index + 1}"
+        test = self.test(samples, context, f"validate after step {step.index + 1}", name)
+        score = task.score([record.grade for record in test.records])[task.headline]
+        return Validation(step=step.index + 1, score=score, context=context)
+
+    def test(self, samples: Sequence[Sample], context: Context, phase: str, name: str) -> StepTest:
+        """Roll out every sample once under a context, in parallel.
+
+        Rollouts of the same context on the same sample are shared with earlier evaluations of the run, unless it
+        ``repeats`` calls: then only with the one of this ``name``. Unanswered samples are repeated after all others,
+        until they are answered or the run stops.
+        """
+        self.progress.enter(phase, len(samples))
+        self.clock.enter(Stage.EVALUATE)
+        arena = self.arena.at(Stage.EVALUATE, name if self.repeats else "", samples=samples)
+
+        def attempt(sample: Sample) -> RolloutRecord | None:
+            replayed = arena.is_recorded(sample, context)
+            try:
+                (record,) = arena.records([arena.rollout(sample, context)])
+            except CallLost:
+                return None
+            self.progress.advance(context, replayed=replayed)
+            return record
+
+        records: dict[str, RolloutRecord] = {}
+        while left := [sample for sample in samples if sample.id not in records]:
+            records.update((record.sample, record) for record in arena.map(attempt, left) if record is not None)
+        return StepTest(name=name, context=context, records=[records[sample.id] for sample in samples])
