@@ -168,7 +168,7 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     of ``AceBenchError``, each with a message that names the fix.
     """
     from ace_bench.runners.composing import compose_run
-    from ace_bench.runners.run import Host, Launch
+    from ace_bench.runners.host import Host
     from ace_bench.runners.run import run as run_experiment
     from ace_bench.store.processes import command_of
 
@@ -186,7 +186,7 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     folders: list[Path] = []
     host = Host(
         console=Console(quiet=not progress, force_jupyter=False),
-        launch=Launch(command=command_of(words)),
+        command=command_of(words),
         owns_process=False,
         on_folder=folders.append,
     )

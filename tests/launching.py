@@ -25,6 +25,7 @@ from ace_bench.methods.base import BaseMethod
 from ace_bench.runners import run as experiment
 from ace_bench.runners.build import RunSpec, assemble
 from ace_bench.runners.composing import settled
+from ace_bench.runners.host import reporting
 from ace_bench.runners.identifying import IdentifiedRun
 from ace_field.stream_memory import StreamMemory
 
@@ -176,6 +177,6 @@ def launch(
             made = replace(made, task=task(made.task))
         return spec(made)
 
-    with mock.patch.object(experiment, "build_run", wrapped), experiment.reporting() as report:
+    with mock.patch.object(experiment, "build_run", wrapped), reporting() as report:
         experiment.run(settled(config, choices), report.host)
     return Ran(status=report.status, folder=next(iter((*folders, *report.folders)), results))

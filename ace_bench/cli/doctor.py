@@ -31,7 +31,6 @@ from ace_bench.core.scratch import abandoned_folders, clear
 from ace_bench.core.types import NO_USAGE, Record, Usage
 from ace_bench.report.records import run_folders
 from ace_bench.runners.repair import repair_run
-from ace_bench.runners.run import Launch
 from ace_bench.runners.stopping import EXIT_INTERRUPTED
 from ace_bench.store.damage import Damage, examine
 from ace_bench.store.files import DRAFT
@@ -86,9 +85,9 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     if not options.results.is_dir():
         raise ConfigError(f"{options.results} is not a folder; name one that holds runs")
-    launch = Launch(command=shlex.join(["ace-bench", "doctor", *arguments]))
+    command = shlex.join(["ace-bench", "doctor", *arguments])
     try:
-        checkup = _check(options.results, launch if options.repair else None)
+        checkup = _check(options.results, command if options.repair else None)
     except Interrupted:
         sys.stderr.write(INTERRUPTED)
         return EXIT_INTERRUPTED
@@ -99,21 +98,21 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if checkup.left else 0
 
 
-def _check(results: Path, launch: Launch | None) -> _Checkup:
+def _check(results: Path, command: str | None) -> _Checkup:
     checkup = _Checkup()
     for folder in run_folders(results):
         checkup.runs += 1
         if is_in_use(folder):
             checkup.in_use.append(folder)
-        elif found := _check_run(folder, launch):
+        elif found := _check_run(folder, command):
             checkup.damaged.append(found)
     for path in sorted(results.rglob(CACHE)):
         checkup.caches += 1
         if problem := damage_of(path):
-            note, repaired = _repair_cache(path) if launch else (_SOUND, False)
+            note, repaired = _repair_cache(path) if command else (_SOUND, False)
             checkup.damaged.append(_Finding(path=path, problems=(problem,), note=note, repaired=repaired))
     checkup.temporary = [*abandoned_folders(), *_drafts(results)]
-    for path in checkup.temporary if launch is not None else ():
+    for path in checkup.temporary if command is not None else ():
         if path.is_dir():
             clear(path)
         else:
@@ -122,7 +121,7 @@ def _check(results: Path, launch: Launch | None) -> _Checkup:
     return checkup
 
 
-def _check_run(folder: Path, launch: Launch | None) -> _Finding | None:
+def _check_run(folder: Path, command: str | None) -> _Finding | None:
     try:
         damage = examine(folder)
     except AceBenchError as error:
@@ -134,16 +133,16 @@ def _check_run(folder: Path, launch: Launch | None) -> _Finding | None:
         note = "the result is valid; to make the lost calls again, remove metrics.json and repeat the command"
     elif damage.lost_calls:
         note = "the command of the run makes the lost calls again"
-    elif launch is not None:
-        note, repaired = _repair_run(folder, damage, launch)
+    elif command is not None:
+        note, repaired = _repair_run(folder, damage, command)
     calls, usage = damage.lost_calls, damage.lost if damage.lost_calls else NO_USAGE
     return _Finding(path=folder, problems=damage.problems, note=note, repaired=repaired, calls=calls, usage=usage)
 
 
-def _repair_run(folder: Path, damage: Damage, launch: Launch) -> tuple[str, bool]:
+def _repair_run(folder: Path, damage: Damage, command: str) -> tuple[str, bool]:
     """Return what to say of a repair, and whether it succeeded."""
     try:
-        repair_run(folder, damage, launch)
+        repair_run(folder, damage, command)
         left = examine(folder).problems
     except Interrupted:
         raise

@@ -76,8 +76,9 @@ def experiment(config: DictConfig) -> float | None:
     """Run one experiment and return its score for searches; exits with its status unless that is 0."""
     from ace_bench.runners.call_slots import shares_slots
     from ace_bench.runners.composing import settled
+    from ace_bench.runners.host import reporting
     from ace_bench.runners.metrics import objective
-    from ace_bench.runners.run import Launch, reporting, run
+    from ace_bench.runners.run import run
     from ace_bench.runners.stopping import EXIT_INTERRUPTED
     from ace_bench.store.processes import command_of
 
@@ -87,7 +88,7 @@ def experiment(config: DictConfig) -> float | None:
         raise ConfigError(
             f"max_calls_in_flight={config.max_calls_in_flight} is for all runs of a sweep: give it on the command line"
         )
-    with reporting(Launch(command=command_of(hydra_config.overrides.task))) as report:
+    with reporting(command_of(hydra_config.overrides.task)) as report:
         report.metrics = run(settled(config, hydra_config.runtime.choices), report.host)
     status, folders = report.status, report.folders
     for folder in folders:

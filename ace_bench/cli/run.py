@@ -31,11 +31,12 @@ def main(arguments: Sequence[str]) -> int:
         call_hydra(words, sweeps=sweeps)
         return 0
     from ace_bench.runners.composing import compose_run
-    from ace_bench.runners.run import Launch, reporting, run
+    from ace_bench.runners.host import reporting
+    from ace_bench.runners.run import run
     from ace_bench.store.processes import command_of
 
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
-    with reporting(Launch(command=command_of(words))) as report:
+    with reporting(command_of(words)) as report:
         run(compose_run(words), report.host)
     return report.status
 

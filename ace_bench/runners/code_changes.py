@@ -19,8 +19,8 @@ from ace_bench.core.types import Fault, Record
 from ace_bench.runners.build import RunSpec
 from ace_bench.runners.executing import replay
 from ace_bench.runners.gateway import Caller
+from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Budget
-from ace_bench.runners.run import Host
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.environment import describe_environment
@@ -54,7 +54,7 @@ def settle_code(folder: RunFolder, spec: RunSpec, host: Host) -> None:
         how = "replayed"
     reason = f"{words} changed, {_STANDS[how]}"
     host.say(f"{reason}.")
-    folder.processes.add_check(how, reason, host.launch.command, {**describe_environment(), "code": spec.code.modules})
+    folder.processes.add_check(how, reason, host.command, {**describe_environment(), "code": spec.code.modules})
 
 
 def _refusal(folder: Path, words: str, difference: str) -> str:

@@ -18,11 +18,11 @@ from ace_bench.core.types import Record
 from ace_bench.runners.build import NO_SHARING, RunSpec, SharedResources, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.exporter import Exporter
+from ace_bench.runners.host import Host
 from ace_bench.runners.loop import RunOutcome, run_loop
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, make_display
-from ace_bench.runners.run import Host
 from ace_bench.runners.settings import check_reply_limits
 from ace_bench.runners.stopping import Ending, stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
@@ -103,7 +103,7 @@ def replay(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
 
 
 def _begin(folder: RunFolder, environment: Mapping[str, Any], host: Host) -> None:
-    changes = folder.processes.begin(host.launch.command, environment)
+    changes = folder.processes.begin(host.command, environment)
     if changes:
         host.say(f"This run continues with other software than before: {', '.join(changes)}.", style="yellow")
 
@@ -135,9 +135,9 @@ def _ending(folder: RunFolder, spec: RunSpec, host: Host) -> Ending:
     return Ending(
         interrupt=interrupt,
         abandon=abandon,
-        parent=host.launch.parent,
+        parent=host.parent,
         owns_process=host.owns_process,
-        signals=host.launch.signals,
+        signals=host.signals,
     )
 
 

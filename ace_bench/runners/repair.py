@@ -26,9 +26,9 @@ from ace_bench.runners.build import RunSpec, assemble
 from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.runners.executing import replay
 from ace_bench.runners.gateway import Caller
+from ace_bench.runners.host import Host
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.preflight import with_leakage
-from ace_bench.runners.run import Host, Launch
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
 from ace_bench.store.files import DRAFT, DiskGuard, replace_files
@@ -44,7 +44,7 @@ class CannotRepair(StoreError):
     """The records of a run do not give its result again; the folder is unchanged."""
 
 
-def repair_run(folder: Path, damage: Damage, launch: Launch) -> None:
+def repair_run(folder: Path, damage: Damage, command: str) -> None:
     """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done."""
     spec = replace(assemble(identify(recorded_settings(folder))), folder=folder)
     if not folder.resolve().parent.name.startswith(spec.metadata["digest"][:12]):
@@ -54,7 +54,7 @@ def repair_run(folder: Path, damage: Damage, launch: Launch) -> None:
         )
     if changed_modules(last_code(read_processes(folder)), spec.code.modules):
         raise CannotRepair("code that decides its result has changed; its command checks whether the result stands")
-    repair(spec, damage, Host(console=Console(quiet=True), launch=launch, owns_process=False))
+    repair(spec, damage, Host(console=Console(quiet=True), command=command, owns_process=False))
 
 
 def repair(spec: RunSpec, damage: Damage, host: Host) -> None:

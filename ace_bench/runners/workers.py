@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from io import StringIO
@@ -32,8 +32,9 @@ from typing import Any, TextIO
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.resources import config_folders
 from ace_bench.runners.composing import RunConfig, compose_run
+from ace_bench.runners.host import RunEnd, RunReport, reporting
 from ace_bench.runners.planning import Composer
-from ace_bench.runners.run import Launch, RunEnd, reporting, run
+from ace_bench.runners.run import run
 from ace_bench.runners.schedule import Batch, Job, Schedule, Words, cores
 from ace_bench.runners.stopping import EXIT_INTERRUPTED, Signals, end_after
 from ace_bench.store.processes import command_of
@@ -48,12 +49,10 @@ _BROKEN = 1
 _log = logging.getLogger(__name__)
 
 
-def make_run(
-    config: RunConfig, words: Sequence[str], launch: Launch | None = None, *, output: TextIO | None = None
-) -> RunEnd:
-    """Make the run that ``words`` compose to, in any process; what stops it is printed, to ``output`` if given."""
+def _make_run(config: RunConfig, reported: AbstractContextManager[RunReport], output: TextIO | None = None) -> RunEnd:
+    """Make a run, in any process; what stops it is reported, and an error of the program is printed."""
     try:
-        with reporting(launch or Launch(command=command_of(words)), output) as report:
+        with reported as report:
             report.metrics = run(config, report.host)
     except Exception:  # an error of the program, which is one row
         traceback.print_exc(file=output)
@@ -139,8 +138,8 @@ class Workers:
     def _make_here(self, config: RunConfig, words: Words, begun: Callable[[], object]) -> tuple[RunEnd | None, str]:
         """Make a run in this thread; ``begun`` is called once it has a folder."""
         output = StringIO() if self._captures else None
-        launch = Launch(command=command_of(words), signals=self._signals, begun=begun)
-        return make_run(config, words, launch, output=output), output.getvalue() if output else ""
+        reported = reporting(command_of(words), signals=self._signals, begun=begun, output=output)
+        return _make_run(config, reported, output), output.getvalue() if output else ""
 
     def _make_apart(self, worker: _Worker, config: RunConfig, words: Words) -> tuple[RunEnd | None, str]:
         """Make a run in a process."""
@@ -256,7 +255,7 @@ def _leave(number: int, frame: FrameType | None) -> None:
 
 def _make(config: RunConfig, words: Words, log: Path | None, parent: int) -> RunEnd:
     with nullcontext() if log is None else _output_to(log):
-        return make_run(config, words, Launch(command=command_of(words), parent=parent))
+        return _make_run(config, reporting(command_of(words), parent=parent))
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from ace_bench.cli.sweep_summary import note_failure, note_run
 from ace_bench.core.settings import Count, check
 
 if TYPE_CHECKING:
-    from ace_bench.runners.run import RunEnd
+    from ace_bench.runners.host import RunEnd
 
 _NAME = "hydra_plugins.ace_bench_launchers.launchers"
 _NODES: Mapping[str, Mapping[str, Any]] = {

@@ -126,6 +126,7 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
     from ace_bench.runners import run as experiment
     from ace_bench.runners.build import assemble
     from ace_bench.runners.composing import compose_run
+    from ace_bench.runners.host import reporting
     from ace_bench.runners.identifying import IdentifiedRun
 
     plans: list[Any] = []
@@ -134,7 +135,7 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
         plans.append(adjust(assemble(found)))
         return plans[-1]
 
-    with mock.patch.object(experiment, "build_run", adjusted), experiment.reporting() as report:
+    with mock.patch.object(experiment, "build_run", adjusted), reporting() as report:
         experiment.run(compose_run([f"results={setting.scratch}", *overrides]), report.host)
     if report.status:
         raise RuntimeError(f"the run ended with status {report.status}")

@@ -21,7 +21,8 @@ from ace_bench.contexts.loading import load, save_context
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.planned import override_value
 from ace_bench.runners.composing import compose_run
-from ace_bench.runners.run import Launch, reporting, run
+from ace_bench.runners.host import reporting
+from ace_bench.runners.run import run
 from ace_bench.store.processes import command_of
 
 _STREAM = {"mode": "online", "mode.shuffle": "false", "mode.before": "false"}  # each attempt once, in its order
@@ -45,7 +46,7 @@ def main(arguments: Sequence[str]) -> int:
     settings = {**_SETTINGS, "task.files": files, **given, **({"dry_run": "true"} if options.dry_run else {})}
     words = [f"{key}={value}" for key, value in settings.items()]
     logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
-    with reporting(Launch(command=command_of(words))) as report:
+    with reporting(command_of(words)) as report:
         run(compose_run(words), report.host)
     if options.out is not None and report.status == 0 and report.folders:
         context = load(report.folders[-1] / "contexts" / "final.json")

@@ -17,6 +17,7 @@ from ace_bench.report.paper.tables import load_paper
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners import run as experiment
 from ace_bench.runners.composing import settled
+from ace_bench.runners.host import reporting
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.workers import Outcome, Workers
 from tests.cli.serving import FileServer
@@ -68,7 +69,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch, one_warm_engine: None) -> N
     one_at_a_time = threading.Lock()
 
     def make(workers: Workers, worker: object, words: tuple[str, ...]) -> Outcome:
-        with one_at_a_time, experiment.reporting() as report:
+        with one_at_a_time, reporting() as report:
             experiment.run(settled(*composed(*words)), report.host)
         return Outcome(end=report)
 

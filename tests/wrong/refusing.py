@@ -10,6 +10,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners import run as experiment
 from ace_bench.runners.composing import compose_run, settled
+from ace_bench.runners.host import reporting
 from tests.launching import composed
 
 
@@ -22,7 +23,7 @@ def refusal(overrides, results: Path, capsys) -> str:
     if not any(one.startswith("results=") for one in overrides):
         config.results = str(results)
     before = set(Path.cwd().iterdir())
-    with experiment.reporting() as report:
+    with reporting() as report:
         experiment.run(settled(config, chosen, written=False), report.host)
     printed = capsys.readouterr()
     assert report.status == 2, f"{overrides} ended with {report.status}: {printed.out}"
