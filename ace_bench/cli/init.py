@@ -105,8 +105,7 @@ def _check(words: Sequence[str]) -> None:
     from rich.console import Console
 
     from ace_bench.runners import preflight
-    from ace_bench.runners.composing import compose_run
-    from ace_bench.runners.identifying import identify
+    from ace_bench.runners.identifying import compose_run, identify
     from ace_bench.runners.limits import Stop
     from ace_bench.runners.run import build_run
     from ace_bench.store.call_log import Account

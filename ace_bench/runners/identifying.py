@@ -1,36 +1,75 @@
-"""Finds out which run a configuration means: its identity, its folder, and the code that decides its result.
+"""Finds out which run a command means: its settings, its identity, its folder and the code that decides its result.
 
-Only what identifies a run is built and imported, so that a finished one is found quickly.
+What a command's words compose to is cached on disk. Only what identifies a run is built and imported, so that a
+finished one is found quickly.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone
 from ace_bench.core.embedders import EmbedderSettings
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.encoding import digest_of
+from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.identity import RunIdentity, identity_settings
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
-from ace_bench.core.resources import prompt_folders
+from ace_bench.core.resources import config_folders, prompt_folders
+from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.core.settings import build, check_role_sampling, settings_of, with_role_sampling
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
-from ace_bench.runners.composing import RunConfig
+from ace_bench.runners.composing import RunConfig, digest_of_configs, settled
 from ace_bench.runners.settings import Settings, check_budget_prices, place_of, read_settings
-from ace_bench.store.authors_code import ImportedSet, check_commit, read_imported, state_followed
+from ace_bench.store.authors_code import ImportedSet, check_commit, read_imported, state_followed, with_commit_apart
 from ace_bench.store.code import Code, code_of
+from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 from ace_bench.store.folder import choose_folder
 from ace_bench.store.prompts import PromptSet
 
+if TYPE_CHECKING:
+    from ace_bench.runners.planning import Composer
+
+_FORM = "settings, choices, text and automatic embedder"
+"""What the cache holds; other words keep older files from being read."""
+_PURE = ("oc.select",)
+"""Resolvers that depend on the configuration alone."""
+_RESOLVER = re.compile(r"\$\{\s*([\w.]+)\s*:")
 _GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
 _DEFAULT = "default"
 _NAMED = ("task", "method", "backbone", "mode")
 """Groups whose options name a run."""
+
+
+def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunConfig:
+    """Return what the overrides of a command compose to; raises ``ConfigError`` with the fix.
+
+    ``compose`` has read the configuration files already.
+    """
+    words = with_commit_apart(words)
+    refuse_secret_arguments(words)
+    folders = config_folders()
+    cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(words)])}.msgpack"
+    if (content := read_sealed(cached)) is not None:
+        return RunConfig(**msgspec.msgpack.decode(content))
+    from ace_bench.runners.override_help import explain  # Hydra takes a third of a second to import
+    from ace_bench.runners.planning import Composer
+
+    with explain(folders, words):
+        config, choices = (compose or Composer(folders)).compose(words)
+    composed = settled(config, choices)
+    with suppress(FileUnwritable, OSError):  # without a cache, a start only takes longer
+        if set(_RESOLVER.findall(str(config))) <= set(_PURE):
+            write_sealed(cached, msgspec.msgpack.encode(asdict(composed)))
+    return composed
 
 
 @dataclass(frozen=True, kw_only=True)

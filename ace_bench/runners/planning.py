@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from pickle import dumps, loads
-from pkgutil import resolve_name
 from typing import Any, cast
 
 import msgspec
@@ -28,10 +27,9 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
-from ace_bench.runners.composing import AUTOMATIC, RunConfig, digest_of_configs, settled
+from ace_bench.runners.composing import RunConfig, digest_of_configs, settled
 from ace_bench.store.authors_code import with_commit_apart
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
@@ -174,22 +172,3 @@ class _Parsed(ConfigRepository):
 
 def _is_hydras(choice: GroupDefault) -> bool:
     return str(choice.group).lstrip("/").startswith(f"{_HYDRA}/")
-
-
-def settle_embedder(config: DictConfig) -> None:
-    """Replace ``embedder=auto`` by the embedder's name; raises ``ConfigError``."""
-    if config.get("embedder") == AUTOMATIC:
-        roles = config.get("roles")
-        nodes = [config.get("backbone"), *(roles.values() if isinstance(roles, DictConfig) else ())]
-        simulated = any(_is_simulated(node) for node in nodes if isinstance(node, DictConfig))
-        config.embedder = default_embedder(simulated=simulated)
-
-
-def _is_simulated(backbone: DictConfig) -> bool:
-    """Whether a backbone is simulated, by its setting or its class."""
-    if "simulated" in backbone:
-        return bool(backbone.simulated)
-    try:
-        return bool(getattr(resolve_name(str(backbone.get("_target_"))), "simulated", False))
-    except (ImportError, AttributeError, ValueError):
-        return False  # building it raises the error

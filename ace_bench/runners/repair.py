@@ -23,11 +23,11 @@ from ace_bench.core.errors import AceBenchError, BudgetExhausted, FolderDamaged,
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Record
 from ace_bench.runners.build import RunSpec, assemble
-from ace_bench.runners.composing import RunConfig, compose_run
+from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.executing import replay
 from ace_bench.runners.gateway import Caller
 from ace_bench.runners.host import Host
-from ace_bench.runners.identifying import identify
+from ace_bench.runners.identifying import compose_run, identify
 from ace_bench.runners.preflight import with_leakage
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting

@@ -31,8 +31,9 @@ from typing import Any, TextIO
 
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.resources import config_folders
-from ace_bench.runners.composing import RunConfig, compose_run
+from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.host import RunEnd, RunReport, reporting
+from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.run import run
 from ace_bench.runners.schedule import Batch, Job, Schedule, Words, cores

@@ -125,9 +125,8 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
 
     from ace_bench.runners import run as experiment
     from ace_bench.runners.build import assemble
-    from ace_bench.runners.composing import compose_run
     from ace_bench.runners.host import reporting
-    from ace_bench.runners.identifying import IdentifiedRun
+    from ace_bench.runners.identifying import IdentifiedRun, compose_run
 
     plans: list[Any] = []
 

@@ -20,8 +20,8 @@ from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.contexts.loading import load, save_context
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.planned import override_value
-from ace_bench.runners.composing import compose_run
 from ace_bench.runners.host import reporting
+from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.run import run
 from ace_bench.store.processes import command_of
 

@@ -18,8 +18,7 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Value
 from ace_bench.report.statistics import Seeds
 from ace_bench.runners.build import assemble
-from ace_bench.runners.composing import compose_run
-from ace_bench.runners.identifying import IdentifiedRun, build_part, identify
+from ace_bench.runners.identifying import IdentifiedRun, build_part, compose_run, identify
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
