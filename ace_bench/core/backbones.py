@@ -160,7 +160,8 @@ class Staged(Protocol):
 class Gathering(Protocol):
     """A backbone that sends the calls together that wait for it at the same time, such as one with batch files.
 
-    Its ``complete`` also takes the name of the ``call``, by which a continued run finds a reply that is under way.
+    Its ``complete`` also takes the name of the ``call``, by which a continued run finds a reply that is under way, and
+    a function that says whether rollouts are ``busy`` that may soon make more calls.
     """
 
     widest: int

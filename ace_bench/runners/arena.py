@@ -171,8 +171,9 @@ class RunArena:
         width = min(self._width(), len(todo))
         if width <= 1:
             return list(map(function, todo))
-        with ThreadPoolExecutor(max_workers=width) as pool:
-            return list(pool.map(self.gateway.work.limited(function), todo))
+        limited = self.gateway.work.limited(function, items=len(todo), width=width)
+        with limited as work, ThreadPoolExecutor(max_workers=width) as pool:
+            return list(pool.map(work, todo))
 
     def _width(self) -> int:
         """Return how many rollouts are under way at a time: more where they wait together and hold no environment."""

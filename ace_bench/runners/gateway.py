@@ -209,7 +209,7 @@ class CallGateway:
         if call.seed != self._seed and isinstance(backbone, Sampled):
             more["seed"] = call.seed
         if self.work.is_limited and isinstance(backbone, Gathering):
-            more["call"] = call.id
+            more |= {"call": call.id, "busy": self.work.is_busy}
         return backbone.complete(asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more)
 
     def _record(self, call: _Call, reply: PaidReply) -> None:

@@ -237,19 +237,37 @@ class WorkLimit:
 
     def __init__(self, number: int | None = None):
         self._free = None if number is None else threading.Semaphore(number)
+        self._lock = threading.Lock()
+        self._at_work = 0
         self.is_limited = number is not None
 
-    def limited(self, function: Callable[[_T], _R]) -> Callable[[_T], _R]:
-        """Return a function that waits for its turn to work."""
-        free = self._free
+    def is_busy(self) -> bool:
+        """Whether a rollout works, or may begin to, before another one gets a reply."""
+        return self._at_work > 0
+
+    @contextmanager
+    def limited(self, function: Callable[[_T], _R], *, items: int, width: int) -> Iterator[Callable[[_T], _R]]:
+        """Give a function that waits for its turn to work, to be applied to so many items by ``width`` threads."""
+        free, left = self._free, items
         if free is None:
-            return function
+            yield function
+            return
 
         def work(item: _T) -> _R:
-            with free:
-                return function(item)
+            nonlocal left
+            try:
+                with free:
+                    return function(item)
+            finally:
+                with self._lock:
+                    left -= 1
+                    self._at_work -= left < width  # else the thread takes another item
 
-        return work
+        self._count(width)
+        try:
+            yield work
+        finally:
+            self._count(-min(left, width))
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -257,11 +275,17 @@ class WorkLimit:
         if self._free is None:
             yield
             return
+        self._count(-1)
         self._free.release()
         try:
             yield
         finally:
+            self._count(1)
             self._free.acquire()
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._at_work += change
 
 
 class Stop:

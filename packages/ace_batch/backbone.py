@@ -76,19 +76,21 @@ class BatchBackbone(OpenAICompatible):
         schema: Record | None = None,
         seed: int | None = None,
         call: str = "",
+        busy: Callable[[], bool] = lambda: False,
     ) -> Completion:
-        """Return one completion; see ``OpenAICompatible``. ``call`` names it in the run."""
+        """Return one completion; see ``OpenAICompatible``, and ``Gathering`` about ``call`` and ``busy``."""
         changes = {} if None in (seed, self.sampling.seed) else {"seed": seed}
         question = Question(messages=messages, session=session, role=role, schema=schema, changes=changes)
         body, _ = self._requests.build(question, read_dialect(self.identity))
         name, numbers = digest_of_text(call or uuid.uuid4().hex)[:32], itertools.count()
-        outcome = attempt(
-            lambda: self._gatherer.ask(f"{name}-{next(numbers)}", body),
-            retry=replace(self._retry, seconds=math.inf),  # a file may take a day
-            pacer=Pacer(Rate(), now=self._clock.now),
-            tokens=0,
-            clock=self._clock,
-        )
+        with self._gatherer.calling(busy):
+            outcome = attempt(
+                lambda: self._gatherer.ask(f"{name}-{next(numbers)}", body),
+                retry=replace(self._retry, seconds=math.inf),  # a file may take a day
+                pacer=Pacer(Rate(), now=self._clock.now),
+                tokens=0,
+                clock=self._clock,
+            )
         return accept(outcome, schema=schema, prices=self.prices, endpoint=self._endpoint)
 
     def interrupt(self, grace: float) -> None:

@@ -6,8 +6,10 @@ import tempfile
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +25,10 @@ Result = Answer | Problem
 _MEGABYTE = 1_000_000
 _CLOSING_S = 2.0
 """Most seconds that the end of a run waits for a request under way."""
+_BUSY_S = 600.0
+"""Most seconds that calls wait for rollouts at work, which may themselves wait for an environment in use."""
+_LOOK_S = 0.02
+"""Fewest seconds between two looks whether rollouts are at work."""
 
 
 class Gatherer:
@@ -41,6 +47,9 @@ class Gatherer:
         self._changed = threading.Condition()
         self._unsent: dict[str, bytes] = {}
         self._last = 0.0
+        self._busy: Callable[[], bool] = lambda: False
+        self._calling = 0
+        self._waiting = Counter[str]()
         self._asked: dict[str, Future[Result]] = {}
         self._open: dict[str, set[str]] = {}
         self._answers: dict[str, Result] = {}
@@ -58,6 +67,18 @@ class Gatherer:
         """Report batches by ``say``."""
         self._say = say
 
+    @contextmanager
+    def calling(self, busy: Callable[[], bool]) -> Iterator[None]:
+        """Make one call, perhaps in several attempts; while others are ``busy``, their calls are waited for."""
+        with self._changed:
+            self._calling += 1
+            self._busy = busy
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._calling -= 1
+
     def ask(self, name: str, body: bytes) -> Result:
         """Return what comes of a call, perhaps in a day; raises what ended the gathering."""
         line = request_line(name, body)
@@ -70,6 +91,7 @@ class Gatherer:
             if name in self._answers:
                 return self._answers.pop(name)
             future = self._asked.setdefault(name, Future())
+            self._waiting[name] += 1
             if not any(name in names for names in self._open.values()):
                 self._unsent[name] = line
             self._last = time.monotonic()
@@ -112,15 +134,21 @@ class Gatherer:
         with self._changed:
             while self._error is None:
                 now, lines = time.monotonic(), self._unsent
-                quiet_at = self._last + self._settings.gather_seconds
+                quiet_at = self._last + self._quiet_seconds()
                 if lines and (len(lines) >= self._settings.calls or now >= quiet_at):
                     self._unsent = {}
                     return lines
                 if self._open and now >= self._poll_at:
                     return {}
-                times = [quiet_at] * bool(lines) + [self._poll_at] * bool(self._open)
+                look_at = now + max(_LOOK_S, self._settings.gather_seconds)
+                times = [min(quiet_at, look_at)] * bool(lines) + [self._poll_at] * bool(self._open)
                 self._changed.wait(min(times) - now if times else None)
         return None
+
+    def _quiet_seconds(self) -> float:
+        """Return how long no call has to come: long while a rollout works, or a call is between two attempts."""
+        at_work = self._busy() or self._calling > self._waiting.total()
+        return max(self._settings.gather_seconds, _BUSY_S * at_work)
 
     @property
     def _kept(self) -> BatchFiles:
@@ -195,6 +223,8 @@ class Gatherer:
         with self._changed:  # as a whole: a call that is asked meanwhile must not be sent again
             del self._open[name]
             asked = {call: self._asked.pop(call) for call in calls if call in self._asked}
+            for call in asked:
+                del self._waiting[call]
             self._answers |= {c: r for c, r in found.items() if c not in asked and isinstance(r, Answer)}
         for call, future in asked.items():
             future.set_result(found.get(call, none))

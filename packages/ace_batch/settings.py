@@ -15,11 +15,11 @@ from ace_bench.core.types import Usage
 class BatchSettings:
     """How calls are gathered and sent.
 
-    A file is sent once ``calls`` of them wait, or no call came for ``gather_seconds``; it has at most ``max_lines``
-    lines and ``max_mb`` megabytes. ``poll_seconds`` lie between two questions whether it is done, which it must be
-    within ``window``. ``adapt`` says what becomes of the calls of adaptation, which depend on each other: ``online``
-    (sent at once, at the full price), ``batch`` (in files as well) or ``refuse``. A call in a file costs
-    ``price_factor`` of the price.
+    A file is sent once ``calls`` of them wait, or no call came for ``gather_seconds`` and no rollout is at work; it has
+    at most ``max_lines`` lines and ``max_mb`` megabytes. ``poll_seconds`` lie between two questions whether it is done,
+    which it must be within ``window``. ``adapt`` says what becomes of the calls of adaptation, which depend on each
+    other: ``online`` (sent at once, at the full price), ``batch`` (in files as well) or ``refuse``. A call in a file
+    costs ``price_factor`` of the price.
     """
 
     calls: Parallel = 2000

@@ -2,6 +2,8 @@
 
 import json
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,6 +17,7 @@ from ace_bench.runners.identifying import identify
 from ace_bench.runners.limits import WorkLimit
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.files import write_files
+from ace_bench.tasks.finer import Finer
 from tests.doubles import Crash
 from tests.launching import composed, launch
 from tests.packages.batch.serving import batch_server
@@ -141,6 +144,18 @@ def test_only_calls_without_a_reply_are_sent_again(tmp_path, change, left):
     assert ran.metrics["faults"]["evaluate"] == {}
 
 
+def test_a_batch_waits_for_rollouts_at_work_and_calls_between_attempts(tmp_path, monkeypatch):
+    def open_late(self, sample, open_sample=Finer.open):
+        time.sleep(0.1 * (int(sample.id.rpartition("-")[2]) % 3))
+        return open_sample(self, sample)
+
+    monkeypatch.setattr(Finer, "open", open_late)
+    pauses = ("backbone.retry.first_pause=0.3", "backbone.retry.longest_pause=0.3")
+    with batch_server(expired) as server:
+        ran = launch(tmp_path, *words(server, "backbone.batch.gather_seconds=0.01", "concurrency=2", *pauses))
+    assert (ran.status, server.sizes()) == (0, [TEST, TEST - 5])
+
+
 @pytest.mark.parametrize(("part", "name"), [(OpenAIFiles, "status"), (BatchFiles, "set_id"), (BatchFiles, "end")])
 def test_a_killed_run_goes_on_with_its_batch(tmp_path, monkeypatch, part, name):
     def die(*_):
@@ -263,8 +278,8 @@ def test_limits_of_the_provider_and_the_budget_are_kept(tmp_path, capsys):
 
 
 def test_rollouts_that_wait_let_others_work_and_no_more_than_may():
-    limit, lock, seen = WorkLimit(2), threading.Lock(), {"working": 0, "waiting": 0, "most": 0}
-    together = threading.Barrier(9)
+    limit, lock, seen = WorkLimit(2), threading.Lock(), {"working": 0, "most": 0}
+    busy, together = [], threading.Barrier(9, action=lambda: busy.append(limit.is_busy()), timeout=60)
 
     def count(name, by):
         with lock:
@@ -273,15 +288,14 @@ def test_rollouts_that_wait_let_others_work_and_no_more_than_may():
 
     def rollout(_):
         count("working", 1)
+        busy.append(limit.is_busy())
         count("working", -1)
         with limit.paused():
             together.wait()
         count("working", 1)
         count("working", -1)
 
-    threads = [threading.Thread(target=limit.limited(rollout), args=[0]) for _ in range(9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(10)
+    with limit.limited(rollout, items=18, width=9) as work, ThreadPoolExecutor(9) as pool:
+        list(pool.map(work, range(18)))
     assert seen["most"] <= 2
+    assert (busy, limit.is_busy()) == ([*[True] * 9, False] * 2, False)
