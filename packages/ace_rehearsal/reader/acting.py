@@ -9,12 +9,12 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ace_bench.core.types import Message
 from ace_rehearsal.reader.items import choose
 from ace_rehearsal.reader.kinds import entries_of
-from ace_rehearsal.reader.kinds.queries import CodeItem, described_apis, next_code, read_step
+from ace_rehearsal.reader.kinds.queries import API, CodeItem, described_apis, next_code, read_step
 from ace_rehearsal.reader.lessons import Entry, one_line
 from ace_rehearsal.reader.prompt_parser import PLAIN, parse_prompt, parts_under_headings, read_bullets
 
@@ -23,14 +23,22 @@ _QUESTION = re.compile(r"^<question>[ \t]*$", re.MULTILINE)
 _TASK = re.compile(r"^(?:[\w' ]{0,40}\b)?[Tt]ask(?: is)?:\s*(\S.*)$", re.MULTILINE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scene:
-    """An unfinished task: ``steps`` are pairs of code and output; ``shown`` is where a memory may be listed."""
+class Scene(NamedTuple):
+    """An unfinished task, which message ``place`` of a conversation states."""
 
+    messages: Sequence[Message]
+    place: int
     question: str
     entries: tuple[Entry, ...]
-    steps: tuple[tuple[str, str], ...]
-    shown: str
+
+    @property
+    def steps(self) -> list[tuple[str, str]]:
+        """Pairs of code and output; words alone change nothing."""
+        later = self.messages[self.place + 1 :]
+        steps = (
+            read_step(f"{said.content}\n{seen.content}") for said, seen in zip(later[::2], later[1::2], strict=False)
+        )
+        return [step for step in steps if step[0]]
 
 
 def act(messages: Sequence[Message], attention: int | None = None) -> str | None:
@@ -41,10 +49,12 @@ def act(messages: Sequence[Message], attention: int | None = None) -> str | None
     scene = _read_scene(messages)
     if scene is None:
         return None
-    best, cited = choose(CodeItem(cue=one_line(scene.question), apis=described_apis(scene.steps)), scene.entries)
-    thought, code = next_code(best, scene.steps)
+    steps = scene.steps
+    best, cited = choose(CodeItem(cue=one_line(scene.question), apis=described_apis(steps)), scene.entries)
+    thought, code = next_code(best, steps)
     if attention is not None and code == best:
-        code = next_step(code, scene.steps, attention=attention, listed=scene.shown)
+        listed = f"{messages[0].content}\n{messages[-1].content}"  # where a memory may stand
+        code = next_step(code, steps, attention=attention, listed=listed)
     relied = "".join(f" [{name}]" for name in cited)
     return f"{thought}{relied}\n\n```python\n{code}\n```"
 
@@ -58,7 +68,7 @@ def _read_scene(messages: Sequence[Message]) -> Scene | None:
     if messages[0].role != "system" or _MARK not in messages[0].content:
         return None
     parts = parse_prompt([messages[0], messages[place]])
-    return _scene(messages, place, question=parts.question, entries=entries_of(parts))
+    return Scene(messages, place, parts.question, entries_of(parts))
 
 
 def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
@@ -74,23 +84,9 @@ def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
     texts = (parts_under_headings(message.content)[0].get("playbook", message.content) for message in given)
     advice = Entry(id="", content=given[-1].content[match.end() :])
     bullets = tuple(bullet for text in texts for bullet in read_bullets(text))
-    return _scene(messages, place, question=match[1], entries=(*bullets, advice))
+    return Scene(messages, place, match[1], (*bullets, advice))
 
 
-def _scene(messages: Sequence[Message], place: int, *, question: str, entries: tuple[Entry, ...]) -> Scene:
-    """Return the scene of a conversation whose message ``place`` states the task."""
-    shown = f"{messages[0].content}\n{messages[-1].content}"
-    return Scene(question=question, entries=entries, steps=_steps(messages[place + 1 :]), shown=shown)
-
-
-def _steps(messages: Sequence[Message]) -> tuple[tuple[str, str], ...]:
-    """Return the steps with code: words alone change nothing."""
-    pairs = zip(messages[::2], messages[1::2], strict=False)
-    steps = (read_step(f"{reply.content}\n{observed.content}") for reply, observed in pairs)
-    return tuple(step for step in steps if step[0])
-
-
-_API = re.compile(r"\bapis\.(\w+)\.(\w+)")
 _LOOKED_UP = re.compile(r"api_docs\.(show_api_descriptions|show_api_doc)\(([^()\n]*)\)")
 _LINES = re.compile(r"^- step \d+: .*", re.MULTILINE)
 _DOCS = "api_docs"
@@ -117,14 +113,14 @@ def next_step(code: str, steps: Sequence[tuple[str, str]], *, attention: int, li
 def _pieces(code: str) -> Iterator[str]:
     """Cut code after each statement at its top level that uses an API; what is left is the last piece's."""
     lines, start = code.splitlines(), 0
-    ends = [statement.end_lineno or 0 for statement in ast.parse(code).body if _API.search(ast.unparse(statement))]
+    ends = [statement.end_lineno or 0 for statement in ast.parse(code).body if API.search(ast.unparse(statement))]
     for end in [*ends[:-1], len(lines)]:
         yield "\n".join(lines[start:end]).strip("\n")
         start = end
 
 
 def _needed_lookups(piece: str) -> Iterator[str]:
-    for app, api in dict.fromkeys(_API.findall(piece)):
+    for app, api in dict.fromkeys(API.findall(piece)):
         yield f"show_api_descriptions(app_name='{app}')"
         yield f"show_api_doc(app_name='{app}', api_name='{api}')"
 

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from ace_bench.core.prompts import BYTES_PER_TOKEN, estimate_tokens
 from ace_bench.core.replies import is_offer
@@ -96,11 +97,7 @@ class PrefixCache:
         """Return the tokens of the longest cached prefix of a prompt, and cache the prompt."""
         keys = _chain(serialise(messages))
         with self._lock:
-            known = 0
-            for key in keys:
-                if key not in self._blocks:
-                    break
-                known += 1
+            known = sum(1 for _ in takewhile(self._blocks.__contains__, keys))
             # Ends first, so that eviction never leaves a block whose predecessor is gone.
             for key in reversed(keys):
                 self._blocks[key] = None

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import pairwise, permutations
+from itertools import islice, pairwise, permutations
 
 from ace_rehearsal.reader.words import content_stems
 
@@ -77,7 +77,10 @@ def read_quantities(question: str) -> tuple[Quantity, ...]:
 
 def _value(match: re.Match[str]) -> tuple[float, str] | None:
     if match["word"]:
-        return _read_word(match["word"].lower(), (match["after"] or "").lower())
+        word, period = match["word"].lower(), (match["after"] or "").lower()
+        if word in _FREQUENCIES:
+            return _FREQUENCIES[word], FREQUENCY
+        return (_SPELLED[word] * _PERIODS[period.rstrip("s")], TIME) if period else None
     value = float(match["digits"].replace(",", ""))
     bare = match["digits"].isdigit() and not (match["money"] or match["scale"] or match["percent"] or match["period"])
     if bare and 1950 <= value <= 2050:
@@ -90,14 +93,6 @@ def _value(match: re.Match[str]) -> tuple[float, str] | None:
     if match["period"]:
         return value * _PERIODS[match["period"].lower().rstrip("s")], TIME
     return value, MONEY if match["money"] else PLAIN
-
-
-def _read_word(word: str, period: str) -> tuple[float, str] | None:
-    if word in _FREQUENCIES:
-        return _FREQUENCIES[word], FREQUENCY
-    if not period:
-        return None
-    return _SPELLED[word] * _PERIODS[period.rstrip("s")], TIME
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -115,7 +110,7 @@ def cues(quantity: Quantity) -> Mapping[str, float]:
 
 
 Values = Mapping[str, float]
-_LONGEST, _LARGEST = 240, 1e15
+_LONGEST = 240
 _NAME = re.compile(r"\b[a-z]\d*\b(?!\()")
 _OPERATORS: Mapping[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add,
@@ -216,43 +211,31 @@ def find_expression(quantities: tuple[Quantity, ...], gold: float) -> str:
     ``n1`` is the first quantity. Simple means few operands, of fitting kinds and in the order of the text.
     """
     quantities = quantities[:_MAX_QUANTITIES]
-    best, best_cost, tries = "", math.inf, 0
-    for rank, shape in enumerate(SHAPES):
+    tries = ((rank, shape, places) for rank, shape in enumerate(SHAPES) for places in _fillings(shape, quantities))
+    best, used, best_cost = "", dict[str, int](), math.inf
+    for rank, shape, places in islice(tries, _MAX_TRIES):
         if best_cost <= _RANK * rank:
             break  # later shapes are less simple than the one found
-        names = names_in(shape)
-        for places in _fillings(names, quantities):
-            tries += 1
-            if tries > _MAX_TRIES:
-                return best
-            try:
-                value = evaluate(
-                    shape, {name: quantities[place].value for name, place in zip(names, places, strict=True)}
-                )
-            except ExpressionError:
-                continue
-            cost = _RANK * rank + _cost(names, places, quantities)
-            if cost < best_cost and matches(value, gold):
-                best, best_cost = _rename_operands(shape, names, places), cost
-    return best
+        operands = dict(zip(names_in(shape), places, strict=True))
+        try:
+            value = evaluate(shape, {name: quantities[place].value for name, place in operands.items()})
+        except ExpressionError:
+            continue
+        cost = _RANK * rank + _cost(operands, quantities)
+        if cost < best_cost and matches(value, gold):
+            best, used, best_cost = shape, operands, cost
+    return _NAME.sub(lambda found: f"n{used[found[0]] + 1}", best)
 
 
-def _rename_operands(shape: str, names: Sequence[str], places: Sequence[int]) -> str:
-    return _NAME.sub(lambda found: f"n{places[names.index(found[0])] + 1}", shape)
+def _fillings(shape: str, quantities: Sequence[Quantity]) -> Iterator[tuple[int, ...]]:
+    allowed = [_ALLOWED.get(name, _AMOUNT) for name in names_in(shape)]
+    for places in permutations(range(len(quantities)), len(allowed)):
+        if all(quantities[place].kind in kinds for place, kinds in zip(places, allowed, strict=True)):
+            yield places
 
 
-def _fillings(names: Sequence[str], quantities: Sequence[Quantity]) -> Iterator[tuple[int, ...]]:
-    fitting = [
-        {i for i, quantity in enumerate(quantities) if quantity.kind in _ALLOWED.get(name, _AMOUNT)} for name in names
-    ]
-    if all(fitting):
-        for places in permutations(range(len(quantities)), len(names)):
-            if all(place in allowed for place, allowed in zip(places, fitting, strict=True)):
-                yield places
-
-
-def _cost(names: Sequence[str], places: Sequence[int], quantities: Sequence[Quantity]) -> float:
-    unused = sum(quantity.kind != FREQUENCY for i, quantity in enumerate(quantities) if i not in places)
-    amounts = {quantities[place].kind for name, place in zip(names, places, strict=True) if name in "abcdef"}
-    disorder = sum(first > second for first, second in pairwise(places))
+def _cost(operands: Mapping[str, int], quantities: Sequence[Quantity]) -> float:
+    unused = sum(q.kind != FREQUENCY for place, q in enumerate(quantities) if place not in operands.values())
+    amounts = {quantities[place].kind for name, place in operands.items() if name in "abcdef"}
+    disorder = sum(first > second for first, second in pairwise(operands.values()))
     return _UNUSED * unused + _MIXED * (len(amounts) - 1) / 2 + _ORDER * disorder

@@ -30,9 +30,9 @@ class Item(ABC):
 
     verb: ClassVar[str]
     """The verb of lessons about such items."""
-    weight: ClassVar[float]
+    weight: ClassVar[float] = 10.0
     """The weight of an identical lesson relative to the guess from the words alone."""
-    least: ClassVar[float] = 0.1
+    least: ClassVar[float] = 0.12
     """Similarity below which a lesson is not used."""
 
     @abstractmethod
@@ -89,11 +89,6 @@ def choose(item: Item, entries: Sequence[Entry], wrong: Collection[str] = ()) ->
     open_ones = [answer for answer in scores if not any(item.same(answer, other) for other in wrong)]
     best = max(open_ones or scores, key=lambda answer: scores[answer])
     return best, tuple(dict.fromkeys(cited.get(best, [])))
-
-
-def joined(answers: Sequence[str]) -> str:
-    """The answer to a question of several items."""
-    return ",".join(answers)
 
 
 def split_answer(text: str, count: int) -> list[str]:

@@ -15,6 +15,7 @@ from functools import lru_cache
 
 from ace_bench.core.types import Message
 from ace_rehearsal.reader.lessons import Entry
+from ace_rehearsal.reader.words import pieces
 
 _TAGS = (
     "task", "playbook", "counters", "progress", "reflection", "question", "reasoning", "predicted_answer",
@@ -115,22 +116,14 @@ def parse_prompt(messages: Sequence[Message]) -> PromptParts:
     """Find the reply form and the tagged parts in all messages except the model's own."""
     text = "\n".join(message.content for message in messages if message.role != "assistant")
     blocks: dict[str, str] = {}
-    outside: list[str] = []
-    unclosed: set[str] = set()
-    position = 0
-    while (opening := _OPEN.search(text, position)) is not None:
-        tag = opening[1]
-        closing = -1 if tag in unclosed else text.find(f"\n</{tag}>", opening.end())
-        if closing < 0:
-            unclosed.add(tag)
-            outside.append(text[position : opening.end()])
-            position = opening.end()
-            continue
-        outside.append(text[position : opening.start()])
-        blocks.setdefault(tag, text[opening.end() : closing].strip("\n"))
-        position = closing + len(tag) + 4
-    outside.append(text[position:])
-    plain = "".join(outside)
+    outside, position = [], 0
+    for opening in _OPEN.finditer(text):
+        closing = text.find(f"\n</{opening[1]}>", opening.end())
+        if closing >= 0 and opening.start() >= position:
+            outside.append(text[position : opening.start()])
+            blocks.setdefault(opening[1], text[opening.end() : closing].strip("\n"))
+            position = closing + len(opening[1]) + 4
+    plain = "".join([*outside, text[position:]])
     form = _form(plain)
     if not blocks and form is not PLAIN:
         found, rest = parts_under_headings(plain)
@@ -160,17 +153,15 @@ def read_bullets(text: str) -> tuple[Entry, ...]:
 
     A content ends before the next such line or section title.
     """
-    starts = list(_BULLET.finditer(text))
-    ends = [*(start.start() for start in starts), len(text)][1:]
     return tuple(
         Entry(
             id=start[1],
             section=start[2] or "",
-            content=_TITLE.split(text[start.end() : end], maxsplit=1)[0].strip(),
+            content=_TITLE.split(behind, maxsplit=1)[0].strip(),
             helpful=int(start[3] or 0),
             harmful=int(start[4] or 0),
         )
-        for start, end in zip(starts, ends, strict=True)
+        for start, behind in pieces(_BULLET, text)
     )
 
 
@@ -236,12 +227,8 @@ def parts_under_headings(text: str) -> tuple[Mapping[str, str], str]:
 
     There are none if fewer than two headings of one style announce a part.
     """
-    best: list[tuple[int, int, str]] = []
-    for style in _STYLES:
-        found = _headings(text, style)
-        if _parts(found) > _parts(best):
-            best = found
-    if _parts(best) < _FEWEST:
+    best = max((_headings(text, style) for style in _STYLES), key=_count_parts)
+    if _count_parts(best) < _FEWEST:
         return {}, text
     parts: dict[str, str] = {}
     outside, position = [], 0
@@ -258,7 +245,7 @@ def parts_under_headings(text: str) -> tuple[Mapping[str, str], str]:
     return parts, "\n".join(outside)
 
 
-def _parts(headings: list[tuple[int, int, str]]) -> int:
+def _count_parts(headings: list[tuple[int, int, str]]) -> int:
     return sum(tag != "" for _, _, tag in headings)
 
 

@@ -17,6 +17,7 @@ from ace_rehearsal.reader.kinds import lessons_of_example
 from ace_rehearsal.reader.lessons import Lesson, condense, find_lessons
 from ace_rehearsal.reader.prompt_parser import verdict
 from ace_rehearsal.reader.reflecting import Review, new_lessons, reflect
+from ace_rehearsal.reader.words import pieces
 
 _FIELD = re.compile(r"^\[\[ ## (\w+) ## \]\][ \t]*$", re.MULTILINE)
 _OUTPUTS = re.compile(r"^Your output fields are:\n((?:^\d+\. `\w+`.*\n?)+)", re.MULTILINE)
@@ -37,18 +38,13 @@ def propose(messages: Sequence[Message]) -> str | None:
     outputs = _OUTPUTS.search(system)
     if outputs is None:
         return None
-    given = _fields(next((m.content for m in reversed(messages) if m.role == "user"), ""))
+    asked = next((message.content for message in reversed(messages) if message.role == "user"), "")
+    given = {start[1]: text.strip() for start, text in pieces(_FIELD, asked)}
     reply = {name: _value(name, given) for name in _NAME.findall(outputs[1])}
     if _JSON_REPLY in system:
         return json.dumps(reply)
     parts = [f"[[ ## {name} ## ]]\n{value}" for name, value in reply.items()]
     return "\n\n".join([*parts, "[[ ## completed ## ]]"])
-
-
-def _fields(text: str) -> Mapping[str, str]:
-    starts = list(_FIELD.finditer(text))
-    ends = [*(start.start() for start in starts), len(text)][1:]
-    return {start[1]: text[start.end() : end].strip() for start, end in zip(starts, ends, strict=True)}
 
 
 def _value(name: str, given: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ace_rehearsal.reader.items import Item, joined, split_answer
+from ace_rehearsal.reader.items import Item, split_answer
 from ace_rehearsal.reader.kinds import lesson_of, read_items
 from ace_rehearsal.reader.lessons import ANSWER, Entry, Lesson, find_lessons, one_line
 from ace_rehearsal.reader.prompt_parser import PromptParts, verdict
@@ -63,7 +63,7 @@ def reflect(review: Review) -> Reflection:
     found = tuple(dict.fromkeys(lesson for lesson in lessons if lesson is not None))
     if not any(wrong):
         return Reflection(error="Nothing went wrong.", approach="Keep the answer.", lessons=found, tags=tags)
-    right = joined(truth)
+    right = ",".join(truth)
     return Reflection(
         error=f"{sum(wrong)} of {len(wrong)} answers differ from the reference.",
         cause="The question was taken for one of another kind.",
@@ -101,7 +101,7 @@ def mislead(review: Review) -> Review:
     parts = split_answer(truth, len(items))
     said = split_answer(review.predicted, len(items))
     mistaken = not review.correct and not all(i.same(s, t) for i, s, t in zip(items, said, parts, strict=True))
-    wrong = review.predicted if mistaken else joined([i.spoil(t) for i, t in zip(items, parts, strict=True)])
+    wrong = review.predicted if mistaken else ",".join(i.spoil(t) for i, t in zip(items, parts, strict=True))
     return replace(review, predicted=truth, gold=wrong, correct=False)
 
 

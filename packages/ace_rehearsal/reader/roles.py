@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ace_bench.core.prompts import estimate_tokens
-from ace_rehearsal.reader.items import choose, joined
+from ace_rehearsal.reader.items import choose
 from ace_rehearsal.reader.kinds import entries_of, read_items
 from ace_rehearsal.reader.kinds.queries import same_query
 from ace_rehearsal.reader.kinds.tools import lists_tools, read_calling
@@ -42,41 +42,35 @@ _SECTIONS = {
 _MISLEAD = re.compile(r"\bWrite a harmful reflection\b")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Answer:
-    """The generator's reply: the answer, the reasoning, and the ids of the entries used."""
-
-    text: str
-    reasoning: str
-    cited: tuple[str, ...]
-
-
 def reply(parts: PromptParts) -> str:
     """Reply in the form that the prompt requests; every prompt gets a reply."""
     return _REPLIES[parts.form](parts)
 
 
-def answer_to(parts: PromptParts) -> Answer:
-    """Answer the question of a prompt; an answer named in the reflection takes precedence."""
+def _answer_to(parts: PromptParts) -> tuple[str, str, Iterable[str]]:
+    """Answer the question of a prompt: the answer, the reasoning, and the ids of the entries used.
+
+    An answer named in the reflection takes precedence.
+    """
     items, reflection = read_items(parts.get("task"), parts.question), parts.reflection
     named = find_advised_answer(reflection)
     if named:
-        return Answer(text=named, reasoning="As the reflection says.", cited=())
+        return named, "As the reflection says.", ()
     wrong = find_refuted_answers(reflection) if len(items) == 1 else ()  # of several items, the wrong one is not known
     choices = [choose(item, entries_of(parts), wrong) for item in items]
     lines = [f"{best} by {', '.join(spoke) or 'the words alone'}." for best, spoke in choices]
     cited = dict.fromkeys(name for _, spoke in choices for name in spoke)
-    return Answer(text=joined([best for best, _ in choices]), reasoning="\n".join(lines), cited=tuple(cited))
+    return ",".join(best for best, _ in choices), "\n".join(lines), cited
 
 
 def _generator(parts: PromptParts) -> str:
-    answer = answer_to(parts)
-    return _json(reasoning=answer.reasoning, bullet_ids=answer.cited, final_answer=answer.text)
+    answer, reasoning, cited = _answer_to(parts)
+    return _json(reasoning=reasoning, bullet_ids=[*cited], final_answer=answer)
 
 
 def _tagged(parts: PromptParts) -> str:
-    answer = answer_to(parts)
-    return f"{answer.reasoning}\n\n<answer>{answer.text}</answer>"
+    answer, reasoning, _ = _answer_to(parts)
+    return f"{reasoning}\n\n<answer>{answer}</answer>"
 
 
 def review_of(parts: PromptParts) -> Review:
@@ -149,7 +143,7 @@ def _rewriter(parts: PromptParts) -> str:
 
 def _cheatsheet(parts: PromptParts) -> str:
     """Reply with the whole new cheatsheet."""
-    known = _ENTRY.split("\n" + parts.get("cheatsheet"))[1:]
+    known = f"\n{parts.get('cheatsheet')}".split("\n- ")[1:]
     shown = "predicted_answer" in parts.blocks or "trajectory" in parts.blocks
     reviews = [*([review_of(parts)] if shown else []), *read_episodes(parts, "episodes")]
     taught = [lesson for review in reviews for lesson in reflect(review).lessons]
@@ -157,9 +151,6 @@ def _cheatsheet(parts: PromptParts) -> str:
     kept = _rewrite([("", entry) for entry in entries], parts)
     text = "\n".join(_indent(f"- {entry}") for _, entry in kept)
     return f"Kept {len(kept)} of {len(entries)} entries.\n\n<cheatsheet>\n{text}\n</cheatsheet>"
-
-
-_ENTRY = re.compile(r"\n- ")
 
 
 _ATTEMPT = re.compile(
@@ -230,5 +221,5 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "extractor": _extractor,
     "tagged": _tagged,
     "cheatsheet": _cheatsheet,
-    "plain": lambda parts: answer_to(parts).text,
+    "plain": lambda parts: _answer_to(parts)[0],
 }

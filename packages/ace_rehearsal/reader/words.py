@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
+from itertools import zip_longest
 
 _TOKEN = re.compile(r"[^\W\d_][^\W_]*(?:_[^\W_]+)*(?:['’][a-z]+)?|\d[\d,]*(?:\.\d+)?|\.\d+|[$€£¥%]")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
@@ -21,6 +22,13 @@ _FUNCTION_WORDS = """
 """
 FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 """Words without a topic. "not" and "per" are included, because units are read separately."""
+
+
+def pieces(pattern: re.Pattern[str], text: str) -> Iterator[tuple[re.Match[str], str]]:
+    """Every match in a text, with what stands between it and the next."""
+    starts = list(pattern.finditer(text))
+    for start, following in zip_longest(starts, starts[1:]):
+        yield start, text[start.end() : following.start() if following else None]
 
 
 def tokens(text: str) -> list[str]:

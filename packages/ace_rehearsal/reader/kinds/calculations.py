@@ -31,7 +31,6 @@ class CalculationItem(Item):
     """A question whose answer is one number."""
 
     verb = COMPUTE
-    weight = 10.0
     least = 0.15
 
     def fill(self, lesson: Lesson, index: Index) -> tuple[str, float] | None:

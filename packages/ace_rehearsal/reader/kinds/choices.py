@@ -33,7 +33,7 @@ class ChoiceItem(Item):
     """A question and its options, which may be empty; ``text`` excludes them."""
 
     verb = ANSWER
-    weight = 4.0
+    weight, least = 4.0, 0.1
 
     options: tuple[str, ...]
 
@@ -112,7 +112,7 @@ class TagItem(Item):
     """
 
     verb = ANSWER
-    weight = 2.5
+    weight, least = 2.5, 0.1
 
     tags: Mapping[str, Mapping[str, float]]
 

@@ -28,8 +28,6 @@ class QueryItem(Item):
     """A question about a database with these tables."""
 
     verb = QUERY
-    weight = 10.0
-    least = 0.12
 
     tables: frozenset[str]
 
@@ -68,7 +66,7 @@ DONE = "apis.supervisor.complete_task()"
 _APPS = re.compile(r"^- supervisor: ", re.MULTILINE)
 _CODE = re.compile(r"```python\n(.*?)\n```", re.DOTALL)
 _FUNCTION = re.compile(r"\A\s*def solution\([^)\n]*\):[^\n]*\n")
-_API = re.compile(r"\bapis\.(\w+)\.(\w+)")
+API = re.compile(r"\bapis\.(\w+)\.(\w+)")
 _DESCRIBED = re.compile(r"show_api_descriptions\(app_name='(\w+)'\)")
 _NAMED = re.compile(r'"name": "(\w+)"')
 _LISTED = re.compile(r"answer=.* for \w+ in (\w+)\)\)(?=\))")
@@ -84,8 +82,6 @@ class CodeItem(Item):
     """A task on apps; ``apis`` are the known names of APIs by app."""
 
     verb = RUN
-    weight = 10.0
-    least = 0.12
 
     apis: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -94,7 +90,7 @@ class CodeItem(Item):
         asked, taught = (set(content_stems(tokens(cue))) for cue in (self.cue, lesson.cue))
         if self.cue.startswith("How many"):
             code = _LISTED.sub(r"answer=len(\1)", code)
-        return _API.sub(lambda call: self._fitting(call, asked, taught), code), fit
+        return API.sub(lambda call: self._fitting(call, asked, taught), code), fit
 
     def _fitting(self, call: re.Match[str], asked: set[str], taught: set[str]) -> str:
         """Replace a list-reading API that the lesson's task named by one that this task names."""
@@ -152,7 +148,7 @@ def next_code(code: str, steps: Steps) -> tuple[str, str]:
     """A thought and the code of the next step: look up the apps of ``code``, run it, give up where it fails."""
     if any(_COMPLETION in ran or output.startswith(_FAILED) for ran, output in steps) or code == DONE:
         return "I do not know how to do this.", DONE
-    apps = list(dict.fromkeys(app for app, _ in _API.findall(code) if app not in _COMMON))
+    apps = list(dict.fromkeys(app for app, _ in API.findall(code) if app not in _COMMON))
     if apps and not steps:
         calls = (f"print(apis.api_docs.show_api_descriptions(app_name='{app}'))" for app in apps)
         return "I look at what there is.", "\n".join(calls)

@@ -30,8 +30,6 @@ class ToolItem(Item):
     """
 
     verb = CALL
-    weight = 10.0
-    least = 0.12
 
     tools: Mapping[str, Record] = field(default_factory=dict)
     tried: Set[str] = frozenset()
@@ -64,7 +62,7 @@ class ToolItem(Item):
 
 def lists_tools(background: str) -> bool:
     """Whether the background of a task lists tools."""
-    return _LIST.search(background) is not None
+    return bool(read_tool_use(background, ""))
 
 
 def read_tool_use(background: str, question: str) -> Sequence[ToolItem]:
@@ -79,7 +77,7 @@ def read_calling(trajectory: str) -> tuple[str, bool]:
     steps = [(code, output) for code, output in read_steps(trajectory) if code]
     if not steps:
         return trajectory, False
-    failed = [output.lstrip().startswith(_FAILED) for _, output in steps]
+    failed = [has_failed(output) for _, output in steps]
     return one_line(steps[-1][0].replace("\n", "; ")), any(failed) and not failed[-1]
 
 
