@@ -11,12 +11,11 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ace_benchmarks.measuring import Figure, Setting, in_process, metrics_of
+from ace_benchmarks.measuring import ACE_BENCH, Figure, Setting, in_process, metrics_of
 from ace_benchmarks.scripted import InstantModel, ShuffledGolds, large_playbook
 
 KILLS = 20
@@ -37,8 +36,8 @@ def startup(setting: Setting) -> list[Figure]:
         return f"{statistics.median(times):.2f} s"
 
     return [
-        Figure(name="python -c 'import ace_bench'", measured=median("-c", "import ace_bench"), aim="< 0.3 s"),
-        Figure(name="ace-bench run --help", measured=median("-m", "ace_bench", "run", "--help"), aim="< 1.0 s"),
+        Figure("python -c 'import ace_bench'", median("-c", "import ace_bench"), "< 0.3 s"),
+        Figure("ace-bench run --help", median("-m", "ace_bench", "run", "--help"), "< 1.0 s"),
     ]
 
 
@@ -70,7 +69,7 @@ def embedded_call(setting: Setting) -> list[Figure]:
             backbone.complete(messages, role="generator", session="s")
             times.append(time.perf_counter() - started)
         measured = f"{1000 * statistics.median(times):.2f} ms"
-        figures.append(Figure(name=f"generator, {playbook.size} bullets", measured=measured, aim="< 5 ms"))
+        figures.append(Figure(f"generator, {playbook.size} bullets", measured, "< 5 ms"))
     return figures
 
 
@@ -81,7 +80,6 @@ def step_overhead(setting: Setting) -> list[Figure]:
         here = replace(setting, scratch=setting.scratch / str(size))
         here.scratch.mkdir(parents=True)
         model = InstantModel()
-        scripted = {"generator": model}
         overrides = ["task=finer", "task.source=sample", "limit={train: 40, test: 1}", "mode.epochs=1"]
         overrides += ["mode.before=false", "concurrency=1", "method.max_reflection_rounds=4"]
         overrides += ["method.refiner.max_tokens=1000000"]
@@ -89,22 +87,16 @@ def step_overhead(setting: Setting) -> list[Figure]:
             initial = here.scratch / "initial.json"
             initial.write_text(json.dumps(large_playbook(size)))
             overrides.append(f"method.initial={initial}")
-        folder = in_process(here, overrides, partial(_with_backbones, scripted))
+        folder = in_process(here, overrides, backbones={"generator": model})
         walls, sizes = _steps(folder)
         model_ms = 1000 * model.seconds / model.calls * 10
         median, fastest = (1000 * of(walls[10:]) - model_ms for of in (statistics.median, min))
-        measured = f"{median:.1f} ms, fastest {fastest:.1f} ms"
+        written = f"{statistics.median(sizes[10:]) / 1000:.1f} kB a step"
         figures += [
-            Figure(name=f"{size} bullets: step", measured=measured, aim="< 10 ms"),
-            Figure(
-                name=f"{size} bullets: run folder", measured=f"{statistics.median(sizes[10:]) / 1000:.1f} kB a step"
-            ),
+            Figure(f"{size} bullets: step", f"{median:.1f} ms, fastest {fastest:.1f} ms", "< 10 ms"),
+            Figure(f"{size} bullets: run folder", written),
         ]
     return figures
-
-
-def _with_backbones(backbones: dict[str, Any], plan: Any) -> Any:
-    return replace(plan, backbones=backbones)
 
 
 def _steps(folder: Path) -> tuple[list[float], list[int]]:
@@ -125,7 +117,7 @@ def online_cache(setting: Setting) -> list[Figure]:
     """simulated prefix-cache reuse of 60 online FiNER steps"""
     folder = setting.run("task=finer", setting.source("finer"), "mode=online", "limit=60", "mode.before=false")
     share = metrics_of(folder)["cache"]["adapt"]["share"]
-    return [Figure(name="cached share of prompt tokens", measured=f"{share:.1%}", aim="> 85%")]
+    return [Figure("cached share of prompt tokens", f"{share:.1%}", "> 85%")]
 
 
 def learning(setting: Setting) -> list[Figure]:
@@ -139,21 +131,17 @@ def learning(setting: Setting) -> list[Figure]:
             folder = setting.run(*overrides, *limit)
             figures.append(_gain(f"{task}, labels={labels}", folder, time.perf_counter() - started))
         started = time.perf_counter()
-        overrides = (f"task={task}", setting.source(task), "mode.epochs=1", "name=shuffled")
-        folder = in_process(setting, list(overrides), _with_shuffled_golds)
+        words = [f"task={task}", setting.source(task), "mode.epochs=1", "name=shuffled"]
+        folder = in_process(setting, words, task=ShuffledGolds)
         figures.append(_gain(f"{task}, shuffled golds (must not gain)", folder, time.perf_counter() - started))
     return figures
-
-
-def _with_shuffled_golds(plan: Any) -> Any:
-    return replace(plan, task=ShuffledGolds(plan.task, train=len(plan.task.samples("train"))))
 
 
 def _gain(name: str, folder: Path, seconds: float) -> Figure:
     headline = metrics_of(folder)["headline"]
     gain = headline["after"] - headline["before"]
     measured = f"{headline['before']:.1f} -> {headline['after']:.1f} ({gain:+.1f}), n={headline['n']}, {seconds:.0f} s"
-    return Figure(name=name, measured=measured)
+    return Figure(name, measured)
 
 
 def kills(setting: Setting) -> list[Figure]:
@@ -165,18 +153,21 @@ def kills(setting: Setting) -> list[Figure]:
     timing = metrics_of(whole)["timing"]
     length = sum(stage["wall_s"] for stage in timing.values())
     for _ in range(KILLS):
-        with subprocess.Popen(cut.command(*overrides), stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        with subprocess.Popen(
+            [*ACE_BENCH, *cut.words(*overrides)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        ) as process:
             assert process.stdout is not None
             process.stdout.readline()  # the title: from here on the run is under way
             time.sleep(rng.uniform(0, 2 * length / KILLS))
             process.kill()
     folder = cut.run(*overrides)
+    ids = _values(folder / "calls.jsonl", "id")
     return [
-        Figure(name="metrics equal (timings and cache aside)", measured=str(_lasting(folder) == _lasting(whole))),
-        Figure(name="contexts equal byte for byte", measured=str(_contexts(folder) == _contexts(whole))),
-        Figure(name="calls, uninterrupted run", measured=str(len(_ids(whole)))),
-        Figure(name="calls, killed run", measured=f"{len(_ids(folder))}, {len(set(_ids(folder)))} distinct"),
-        Figure(name="processes the killed run took", measured=str(_processes(folder))),
+        Figure("metrics equal (timings and cache aside)", str(_lasting(folder) == _lasting(whole))),
+        Figure("contexts equal byte for byte", str(_contexts(folder) == _contexts(whole))),
+        Figure("calls, uninterrupted run", str(len(_values(whole / "calls.jsonl", "id")))),
+        Figure("calls, killed run", f"{len(ids)}, {len(set(ids))} distinct"),
+        Figure("processes the killed run took", str(len(set(_values(folder / "journal.jsonl", "process"))))),
     ]
 
 
@@ -189,13 +180,8 @@ def _contexts(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in (folder / "contexts").iterdir()}
 
 
-def _ids(folder: Path) -> list[str]:
-    return [json.loads(line)["id"] for line in (folder / "calls.jsonl").read_text().splitlines()]
-
-
-def _processes(folder: Path) -> int:
-    lines = (folder / "journal.jsonl").read_text().splitlines()
-    return len({json.loads(line)["process"] for line in lines})
+def _values(path: Path, field: str) -> list[Any]:
+    return [json.loads(line)[field] for line in path.read_text().splitlines()]
 
 
 def sql(setting: Setting) -> list[Figure]:
@@ -218,9 +204,8 @@ def sql(setting: Setting) -> list[Figure]:
             for name in ("gold queries run, too", "gold results kept"):
                 started = time.perf_counter()
                 grades = list(pool.map(grade, samples))
-                measured = f"{time.perf_counter() - started:.2f} s"
-                figures.append(Figure(name=name, measured=measured, aim="< 20 s"))
+                figures.append(Figure(name, f"{time.perf_counter() - started:.2f} s", "< 20 s"))
         task.close()
     scores = task.score(grades)
     right = ", ".join(f"{name} {scores[name]:.1f}" for name in ("execution", "execution_corrected"))
-    return [*figures, Figure(name="gold queries as predictions, percent right", measured=right, aim="corrected 100.0")]
+    return [*figures, Figure("gold queries as predictions, percent right", right, "corrected 100.0")]

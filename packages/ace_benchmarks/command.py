@@ -33,7 +33,7 @@ from ace_bench.store.files import write_files
 from ace_benchmarks import cases
 from ace_benchmarks.fleet import fleet
 from ace_benchmarks.growth import growth
-from ace_benchmarks.measuring import Figure, Grid, Setting, grid_of, markdown
+from ace_benchmarks.measuring import Figure, Grid, Setting, markdown
 from ace_benchmarks.methods import METHODS, SIZES, methods
 from ace_benchmarks.network import network
 from ace_benchmarks.results import results
@@ -138,7 +138,8 @@ def _seconds(text: str) -> float:
 def _run_case(name: str, setting: Setting) -> list[Grid]:
     if name in TABLES:
         return TABLES[name](setting)
-    return [grid_of(f"{name}: {CASES[name].__doc__}", CASES[name](setting))]
+    rows = tuple(CASES[name](setting))
+    return [Grid(title=f"{name}: {CASES[name].__doc__}", headings=Figure._fields, rows=rows)]
 
 
 def _show(grid: Grid, console: Console) -> None:

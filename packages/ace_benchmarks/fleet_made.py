@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from ace_benchmarks.measuring import RunFailedError
+from ace_benchmarks.measuring import ACE_BENCH, run_command, serving
 
-_LOOK_S = 1.0
-_SHOWN_LINES = 6
 _PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 _READER = ("backbone.model=embedded", "backbone.simulated=true", "backbone.api_key_env=null", "task.source=sample")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Measured:
+class Measured(NamedTuple):
     """What a command took: ``cpu`` seconds of all its processes, at most ``mib`` of memory and ``processes`` at once.
 
     ``mib`` is 0 where the system does not tell.
@@ -36,36 +30,20 @@ class Measured:
 def make_fleet(words: Sequence[str], results: Path, *, slots: int, call_seconds: float) -> Measured:
     """Make the runs that ``words`` ask ``reproduce`` for; raises ``RunFailedError``."""
     results.mkdir(parents=True, exist_ok=True)
-    with _reader(call_seconds) as address, (results / "fleet.log").open("w+") as log:
-        command = [sys.executable, "-m", "ace_bench", "reproduce", *words, "backbone=openai_compatible"]
-        command += [f"backbone.base_url={address}", *_READER, "embedder=hashing", f"max_calls_in_flight={slots}"]
+    seen = [(0.0, 0)]
+
+    def look(process: int) -> None:
+        found = _family(process)
+        seen.append((sum(map(_memory, found)), len(found)))
+
+    with serving(*ACE_BENCH, "serve", "--port=0", f"--latency-ms={1000 * call_seconds:g}") as address:
+        served = ("backbone=openai_compatible", f"backbone.base_url={address}", *_READER, "embedder=hashing")
+        command = ["reproduce", *words, *served, f"max_calls_in_flight={slots}", f"results={results}"]
         began = time.monotonic()
-        process = subprocess.Popen([*command, f"results={results}"], stdout=log, stderr=log)
-        mib, processes = 0.0, 0
-        while (ended := os.wait4(process.pid, os.WNOHANG))[0] == 0:
-            found = _family(process.pid)
-            mib, processes = max(mib, sum(map(_memory, found))), max(processes, len(found))
-            time.sleep(_LOOK_S)
+        ran = run_command(command, look=look, log=results / "fleet.log")
         seconds = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(ended[1])
-        if process.returncode:
-            log.seek(0)
-            last = "\n".join(log.read().splitlines()[-_SHOWN_LINES:])
-            raise RunFailedError(f"reproduce {' '.join(words)} ended with status {process.returncode}:\n{last}")
-    used = ended[2]
-    return Measured(seconds=seconds, cpu=used.ru_utime + used.ru_stime, mib=mib, processes=processes)
-
-
-@contextmanager
-def _reader(latency_s: float) -> Iterator[str]:
-    """Serve the embedded reader from a process of its own; yields its address."""
-    command = [sys.executable, "-m", "ace_bench", "serve", "--port", "0", "--latency-ms", f"{1000 * latency_s:g}"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        try:
-            yield server.stdout.readline().split()[-1]
-        finally:
-            server.terminate()
+    mib, processes = map(max, zip(*seen, strict=True))
+    return Measured(seconds, ran.cpu, mib, int(processes))
 
 
 def _family(root: int) -> list[int]:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
 from functools import wraps
 from itertools import pairwise, product
 from pathlib import Path
@@ -18,7 +16,7 @@ from typing import Any
 from unittest import mock
 
 from ace_bench.runners.progress import Progress
-from ace_benchmarks.measuring import Grid, RunFailedError, Setting
+from ace_benchmarks.measuring import Grid, Setting, metrics_of, run_command
 from ace_benchmarks.scripted import instant_server, large_playbook
 
 SIZES = (1_000, 20_000, 100_000)
@@ -78,20 +76,15 @@ class StepClock:
     def _watch(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(function)
         def watched(*given: Any, **named: Any) -> Any:
-            with self._spending(part):
+            outer, self._inner, started = self._inner, 0.0, time.process_time()
+            try:
                 return function(*given, **named)
+            finally:
+                whole = time.process_time() - started
+                self._spent[part] += whole - self._inner
+                self._inner = outer + whole
 
         return watched
-
-    @contextmanager
-    def _spending(self, part: str) -> Iterator[None]:
-        outer, self._inner, started = self._inner, 0.0, time.process_time()
-        try:
-            yield
-        finally:
-            whole = time.process_time() - started
-            self._spent[part] += whole - self._inner
-            self._inner = outer + whole
 
     def update(self, progress: Progress) -> None:
         """Note a step of adaptation."""
@@ -107,26 +100,13 @@ class StepClock:
         self._file.close()
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Cost:
-    """What a step took: seconds of CPU by part (medians), bytes of the folder and of the requests.
-
-    ``memory`` is the run's peak in bytes.
-    """
-
-    cpu: Mapping[str, float]
-    memory: float
-    folder: float
-    sent: float
-
-
 def growth(setting: Setting) -> list[Grid]:
     """a step with 10 calls over HTTP at growing playbooks, median of 12 steps"""
     rows = []
     with instant_server() as url:
         for mode, sees, size in product(RETRIEVAL, SEES, setting.bullets or SIZES):
             setting.say(f"retrieval {mode}, the Curator sees {sees}, {size:,} bullets")
-            rows.append((mode, sees, f"{size:,}", *_cells(_run(setting, url, size, mode, sees))))
+            rows.append((mode, sees, f"{size:,}", *_measure(setting, url, size, mode, sees)))
     notes = (
         "CPU is that of the run's process alone; the server answers at once. Parts are medians and need not add up: "
         "select is retrieval and the Curator's nearest bullets, calls encode and send.",
@@ -135,38 +115,20 @@ def growth(setting: Setting) -> list[Grid]:
     return [Grid(title=f"growth: {growth.__doc__}", headings=_HEADINGS, rows=tuple(rows), rules=rules, notes=notes)]
 
 
-def _cells(cost: _Cost) -> tuple[str, ...]:
-    milliseconds = [f"{1000 * cost.cpu[part]:.1f}" for part in ("all", *PARTS, "rest")]
-    return (*milliseconds, f"{cost.memory / 1e6:.0f}", f"{cost.sent / 1e6:.2f}", f"{cost.folder / 1000:.1f}")
-
-
-def _run(setting: Setting, url: str, size: int, mode: str, sees: str) -> _Cost:
+def _measure(setting: Setting, url: str, size: int, mode: str, sees: str) -> tuple[str, ...]:
+    """Run 16 steps; return the cells of what one takes. The server reports the bytes of prompts as their tokens."""
     here = replace(setting, scratch=setting.scratch / f"{size}-{mode}-{sees}")
     here.scratch.mkdir(parents=True)
     initial = here.scratch / "initial.json"
     initial.write_text(json.dumps(large_playbook(size)))
-    overrides = (
-        *_SETTINGS,
-        f"backbone.base_url={url}",
-        f"method.initial={initial}",
-        f"method.retrieval.mode={mode}",
-        f"method.curator_sees={sees}",
-    )
-    with (here.scratch / "output").open("w") as output:
-        process = subprocess.Popen(here.command(*overrides), stdout=output, stderr=subprocess.STDOUT)
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    lines = (here.scratch / "output").read_text().splitlines()
-    if process.returncode:
-        raise RunFailedError(f"{size} bullets, retrieval {mode}: " + "\n".join(lines[-6:]))
-    folder = Path(lines[-1])
+    chosen = (f"method.initial={initial}", f"method.retrieval.mode={mode}", f"method.curator_sees={sees}")
+    ran = run_command(here.words(*_SETTINGS, f"backbone.base_url={url}", *chosen))
+    folder = Path(ran.lines[-1])
+    milliseconds = [f"{1000 * seconds:.1f}" for seconds in _read_clock(folder / _CLOCK).values()]
     written = sum((folder / name).stat().st_size for name in ("calls.jsonl", "journal.jsonl"))
-    return _Cost(
-        cpu=_read_clock(folder / _CLOCK),
-        memory=usage.ru_maxrss * 1024,
-        folder=written / _STEPS,
-        sent=_count_sent(folder) / _STEPS,
-    )
+    sent = metrics_of(folder)["tokens"]["adapt"]["in"]
+    per_step = (f"{sent / _STEPS / 1e6:.2f}", f"{written / _STEPS / 1000:.1f}")
+    return (*milliseconds, f"{ran.memory / 1e6:.0f}", *per_step)
 
 
 def _read_clock(path: Path) -> dict[str, float]:
@@ -176,8 +138,3 @@ def _read_clock(path: Path) -> dict[str, float]:
     for step in steps:
         step["rest"] = 2 * step["all"] - sum(step.values())
     return {part: statistics.median(step[part] for step in steps) for part in ("all", *PARTS, "rest")}
-
-
-def _count_sent(folder: Path) -> int:
-    """Return the bytes of the prompts of adaptation: the server reports them as prompt tokens."""
-    return int(json.loads((folder / "metrics.json").read_text())["tokens"]["adapt"]["in"])

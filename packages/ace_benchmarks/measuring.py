@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from omegaconf import OmegaConf
 
@@ -17,18 +21,19 @@ from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.resources import configs_folder
 from ace_bench.report import escaping
 
+ACE_BENCH = (sys.executable, "-m", "ace_bench")
 _SHOWN_LINES = 6
+_LOOK_S = 1.0
 
 
 class RunFailedError(AceBenchError):
     """A run of a benchmark failed; the message holds the end of its output."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Figure:
+class Figure(NamedTuple):
     """One measured figure with the project's target."""
 
-    name: str
+    figure: str
     measured: str
     aim: str = ""
 
@@ -44,12 +49,6 @@ class Grid:
     notes: tuple[str, ...] = ()
 
 
-def grid_of(title: str, figures: Iterable[Figure]) -> Grid:
-    """Lay figures out as a table."""
-    rows = tuple((figure.name, figure.measured, figure.aim) for figure in figures)
-    return Grid(title=title, headings=("figure", "measured", "aim"), rows=rows)
-
-
 def markdown(grids: Sequence[Grid]) -> str:
     """Write tables in Markdown, one after the other."""
     parts: list[str] = []
@@ -60,8 +59,44 @@ def markdown(grids: Sequence[Grid]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _ignore(said: str) -> None:
-    del said
+class Ran(NamedTuple):
+    """What a command printed, the CPU seconds of all its processes, and the most bytes that one of them held."""
+
+    lines: list[str]
+    cpu: float
+    memory: int
+
+
+def run_command(words: Sequence[str], *, look: Callable[[int], None] | None = None, log: Path | None = None) -> Ran:
+    """Run ``ace-bench`` to its end and return what it took; raises ``RunFailedError``.
+
+    ``look`` is given its process id every second; ``log`` is the file that keeps what it prints.
+    """
+    with log.open("w+") if log else tempfile.TemporaryFile("w+") as output:
+        process = subprocess.Popen([*ACE_BENCH, *words], stdout=output, stderr=subprocess.STDOUT)
+        while (ended := os.wait4(process.pid, os.WNOHANG if look else 0))[0] == 0:
+            if look:
+                look(process.pid)
+            time.sleep(_LOOK_S)
+        process.returncode = os.waitstatus_to_exitcode(ended[1])
+        output.seek(0)
+        lines = output.read().splitlines()
+    if process.returncode:
+        last = "\n".join(lines[-_SHOWN_LINES:])
+        raise RunFailedError(f"{' '.join(words)} ended with status {process.returncode}:\n{last}")
+    used = ended[2]
+    return Ran(lines, used.ru_utime + used.ru_stime, used.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+
+
+@contextmanager
+def serving(*command: str) -> Iterator[str]:
+    """Run a server, whose first line ends with its address; yields that."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().split()[-1]
+        finally:
+            server.kill()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +113,7 @@ class Setting:
     scratch: Path
     data: Path | None
     sizes: Mapping[str, int] = field(default_factory=dict)
-    say: Callable[[str], None] = _ignore
+    say: Callable[[str], object] = lambda _: None
     prices: str = "deepseek_v3_1"
     only: tuple[str, ...] = ()
     slots: tuple[int, ...] = ()
@@ -91,17 +126,13 @@ class Setting:
         """Return the override that names a task's data."""
         return f"task.data_dir={(self.data / task).resolve()}" if self.data else "task.source=sample"
 
-    def command(self, *overrides: str) -> list[str]:
-        """Return the command line of a run into the folder for runs."""
-        return [sys.executable, "-m", "ace_bench", "run", f"results={self.scratch}", *overrides]
+    def words(self, *overrides: str) -> list[str]:
+        """Return the words of a run into the folder for runs."""
+        return ["run", *overrides, f"results={self.scratch}"]
 
     def run(self, *overrides: str) -> Path:
         """Run or continue to the end and return the run folder; raises ``RunFailedError``."""
-        done = subprocess.run(self.command(*overrides), capture_output=True, text=True, check=False, timeout=3600)
-        if done.returncode:
-            last = "\n".join((done.stdout + done.stderr).splitlines()[-_SHOWN_LINES:])
-            raise RunFailedError(f"run {' '.join(overrides)} ended with status {done.returncode}:\n{last}")
-        return Path(done.stdout.splitlines()[-1])
+        return Path(run_command(self.words(*overrides)).lines[-1])
 
 
 def price_card(backbone: str) -> PriceCard:
@@ -119,8 +150,11 @@ def metrics_of(folder: Path) -> dict[str, Any]:
     return metrics
 
 
-def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], Any]) -> Path:
-    """Run in this process with an adjusted plan: for parts no configuration can name, such as a scripted model."""
+def in_process(setting: Setting, overrides: Sequence[str], **parts: Any) -> Path:
+    """Run in this process with ``parts`` that no configuration can name, such as a scripted model.
+
+    One that is a class is called with the part that it replaces.
+    """
     from unittest import mock
 
     from ace_bench.runners import run as experiment
@@ -131,7 +165,9 @@ def in_process(setting: Setting, overrides: list[str], adjust: Callable[[Any], A
     plans: list[Any] = []
 
     def adjusted(found: IdentifiedRun) -> Any:
-        plans.append(adjust(assemble(found)))
+        plan = assemble(found)
+        own = {name: part(getattr(plan, name)) if isinstance(part, type) else part for name, part in parts.items()}
+        plans.append(replace(plan, **own))
         return plans[-1]
 
     with mock.patch.object(experiment, "build_run", adjusted), reporting() as report:

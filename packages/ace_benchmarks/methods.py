@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
@@ -16,11 +16,16 @@ TASKS = ("finer", "formula")
 SIZES: Mapping[str, int] = {"train": 100, "val": 50, "test": 100}
 """The default number of samples of real data; sample data is used whole."""
 
-_HEADINGS = (
-    "task", "method", "before", "after", "stage", "rollouts", "calls", "tokens in", "tokens out", "cached", "list $",
-    "wall s",
-)  # fmt: skip
-
+_FORMS = {
+    "rollouts": ",d",
+    "calls": ",d",
+    "tokens in": ",d",
+    "tokens out": ",d",
+    "cached": ".1%",
+    "list $": ".2f",
+    "wall s": ".1f",
+}
+"""The figures of a stage in the table, and how they are written."""
 
 _ENTRIES: Mapping[str, tuple[str, ...]] = {
     "base": ("base", "method=base"),
@@ -37,33 +42,15 @@ _ENTRIES: Mapping[str, tuple[str, ...]] = {
 METHODS = tuple(_ENTRIES)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """The cost of one stage of a run; ``None`` is unknown. ``reused_usd`` bills cached input at a tenth."""
-
-    rollouts: int
-    calls: int
-    usage: Usage
-    usd: float | None
-    reused_usd: float | None
-    wall_s: float
+Cost = Mapping[str, float | None]
+"""The figures of one stage of a run by their names; ``None`` is unknown."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Ran:
+class Ran(NamedTuple):
     """A finished run: accuracy on the test split and the cost of each stage."""
 
     after: float
     costs: Mapping[Stage, Cost]
-
-
-class _Ratio(NamedTuple):
-    """A figure of ACE compared with another method's, and the paper's cell for the same comparison."""
-
-    name: str
-    value: Callable[[Cost], float | None]
-    form: str
-    paper: str = ""
 
 
 def methods(setting: Setting) -> list[Grid]:
@@ -91,23 +78,26 @@ def _run_cell(setting: Setting, task: str, name: str, card: PriceCard) -> Ran:
     shared = (f"task={task}", setting.source(task), "backbone=embedded", "labels=gold", "seed=0", "mode.before=false")
     metrics = metrics_of(setting.run(*shared, *own, *limit))
     setting.say(f"{task}, {label}: {time.monotonic() - started:.0f} s")
-    return Ran(
-        after=metrics["headline"]["after"],
-        costs={stage: _cost(metrics, stage, card) for stage in Stage if metrics["calls"][stage]},
-    )
+    costs = {stage: _cost(metrics, stage, card) for stage in Stage if metrics["calls"][stage]}
+    return Ran(metrics["headline"]["after"], costs)
 
 
 def _cost(metrics: Mapping[str, Any], stage: Stage, card: PriceCard) -> Cost:
     tokens = metrics["tokens"][stage]
     usage = Usage(prompt=tokens["in"], completion=tokens["out"], cached=metrics["cache"][stage]["cached_tokens"])
-    return Cost(
-        rollouts=metrics["rollouts"][stage],
-        calls=sum(metrics["calls"][stage].values()),
-        usage=usage,
-        usd=card.dollars(usage),
-        reused_usd=replace(card, cached_input=card.input and card.input / 10).dollars(usage),
-        wall_s=metrics["timing"][stage]["wall_s"],
-    )
+    usd, wall_s = card.dollars(usage), metrics["timing"][stage]["wall_s"]
+    return {
+        "rollouts": metrics["rollouts"][stage],
+        "calls": sum(metrics["calls"][stage].values()),
+        "tokens in": usage.prompt,
+        "tokens out": usage.completion,
+        "cached": None if usage.cached is None or not usage.prompt else usage.cached / usage.prompt,
+        "list $": usd,
+        "dollars at list prices": usd,
+        "dollars, cached input at a tenth": replace(card, cached_input=card.input and card.input / 10).dollars(usage),
+        "wall s": wall_s,
+        "seconds": wall_s,
+    }
 
 
 def _table(ran: Mapping[str, Mapping[str, Ran]], title: str, priced: str) -> Grid:
@@ -116,7 +106,10 @@ def _table(ran: Mapping[str, Mapping[str, Ran]], title: str, priced: str) -> Gri
     for task, runs in ran.items():
         for name, run in runs.items():
             before = f"{runs['base'].after:.1f}" if name != "base" and "base" in runs else ""
-            rows += _rows((task, _ENTRIES[name][0], before, f"{run.after:.1f}"), run)
+            head: tuple[str, ...] = (task, _ENTRIES[name][0], before, f"{run.after:.1f}")
+            for stage, cost in run.costs.items():
+                rows.append((*head, stage.value, *(_cell_text(cost[name], form) for name, form in _FORMS.items())))
+                head = ("",) * len(head)
             rules.add(len(rows) - 1)
     notes = (
         "`before` is the base run on the same test samples. A small deterministic reader stands in for the language "
@@ -125,46 +118,28 @@ def _table(ran: Mapping[str, Mapping[str, Ran]], title: str, priced: str) -> Gri
         "Online, a prediction is part of adaptation. GEPA and MIPROv2 have DSPy's heavy budget, ACE has 5 epochs "
         "where nothing else is said. `wall s` depends on the machine.",
     )
-    return Grid(title=title, headings=_HEADINGS, rows=tuple(rows), rules=frozenset(rules), notes=notes)
-
-
-def _rows(head: tuple[str, ...], run: Ran) -> Iterator[tuple[str, ...]]:
-    for stage, cost in run.costs.items():
-        share = None if cost.usage.cached is None or not cost.usage.prompt else cost.usage.cached / cost.usage.prompt
-        yield (
-            *head,
-            stage.value,
-            f"{cost.rollouts:,}",
-            f"{cost.calls:,}",
-            _cell_text(cost.usage.prompt, ",d"),
-            _cell_text(cost.usage.completion, ",d"),
-            _cell_text(share, ".1%"),
-            _cell_text(cost.usd, ".2f"),
-            f"{cost.wall_s:.1f}",
-        )
-        head = ("",) * len(head)
+    return Grid(
+        title=title,
+        headings=("task", "method", "before", "after", "stage", *_FORMS),
+        rows=tuple(rows),
+        rules=frozenset(rules),
+        notes=notes,
+    )
 
 
 def _cell_text(value: float | None, form: str) -> str:
     return "n/a" if value is None else format(value, form)
 
 
-_CALLS = (
-    _Ratio("calls", lambda cost: cost.calls, ",d"),
-    _Ratio("tokens in", lambda cost: cost.usage.prompt, ",d"),
-    _Ratio("tokens out", lambda cost: cost.usage.completion, ",d"),
-)
-_OFFLINE = (
-    _Ratio("rollouts", lambda cost: cost.rollouts, ",d", "4a/ace/rollouts"),
-    *_CALLS,
-    _Ratio("seconds", lambda cost: cost.wall_s, ".1f", "4a/ace/latency"),
-)
-_ONLINE = (
-    *_CALLS,
-    _Ratio("dollars at list prices", lambda cost: cost.usd, ".2f", "4b/ace/dollars"),
-    _Ratio("dollars, cached input at a tenth", lambda cost: cost.reused_usd, ".2f"),
-    _Ratio("seconds", lambda cost: cost.wall_s, ".1f", "4b/ace/latency"),
-)
+_CALLS = {"calls": "", "tokens in": "", "tokens out": ""}
+_OFFLINE = {"rollouts": "4a/ace/rollouts", **_CALLS, "seconds": "4a/ace/latency"}
+_ONLINE = {
+    **_CALLS,
+    "dollars at list prices": "4b/ace/dollars",
+    "dollars, cached input at a tenth": "",
+    "seconds": "4b/ace/latency",
+}
+"""The figures of ACE that are compared with another method's, and the paper's cells for the same comparison."""
 _PAIRS = (("ace", "gepa", _OFFLINE), ("ace_1", "gepa", _OFFLINE), ("ace_online", "dc", _ONLINE))
 
 
@@ -177,11 +152,9 @@ def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
         if not made >= {ours, other}:
             continue
         pair = f"{_ENTRIES[ours][0]} : {_ENTRIES[other][0]}"
-        for ratio in ratios:
-            cells = [_change(ratio, runs[ours], runs[other]) for runs in ran.values()]
-            rows.append(
-                (pair, ratio.name, *cells, _published_text(paper.cell(ratio.paper).change) if ratio.paper else "")
-            )
+        for name, published in ratios.items():
+            cells = [_change(name, runs[ours], runs[other]) for runs in ran.values()]
+            rows.append((pair, name, *cells, _published_text(paper.cell(published).change) if published else ""))
             pair = ""
         rules.add(len(rows) - 1)
     notes = (
@@ -193,11 +166,10 @@ def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
     return Grid(title=title, headings=headings, rows=tuple(rows), rules=frozenset(rules), notes=notes)
 
 
-def _change(ratio: _Ratio, ours: Ran, other: Ran) -> str:
-    a, b = ratio.value(ours.costs[Stage.ADAPT]), ratio.value(other.costs[Stage.ADAPT])
-    if a is None or not b:
-        return "n/a"
-    return f"{100 * (a / b - 1):+.1f} % ({a:{ratio.form}} : {b:{ratio.form}})"
+def _change(name: str, ours: Ran, other: Ran) -> str:
+    a, b = ours.costs[Stage.ADAPT][name], other.costs[Stage.ADAPT][name]
+    form = ".2f" if name.startswith("dollars") else ".1f" if name == "seconds" else ",d"
+    return "n/a" if a is None or not b else f"{100 * (a / b - 1):+.1f} % ({a:{form}} : {b:{form}})"
 
 
 def _published_text(change: float | None) -> str:

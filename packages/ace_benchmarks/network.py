@@ -40,7 +40,7 @@ def network(setting: Setting) -> list[Figure]:
         for name, call in {**calls, "bare openai": _bare_openai(url)}.items():
             wall, _ = _time_calls(call, THREADS)
             title = f"{CALLS} calls, 200 ms latency, {THREADS} in flight, {name}"
-            figures.append(Figure(name=title, measured=f"{wall / ideal:.2f} x ideal", aim="<= 1.10 x (client=...)"))
+            figures.append(Figure(title, f"{wall / ideal:.2f} x ideal", "<= 1.10 x (client=...)"))
     for threads in IN_FLIGHT:
         with instant_server(0.0 if threads == 1 else _DELAY_S) as url:
             calls = {f"client={client}": _ours(url, client, threads) for client in _CLIENTS}
@@ -48,8 +48,7 @@ def network(setting: Setting) -> list[Figure]:
             parts = [
                 f"{name} {1000 * _time_calls(call, threads)[1] / CALLS:.2f}" for name, call in (calls | bare).items()
             ]
-        title = f"ms of CPU a call, {threads} in flight"
-        figures.append(Figure(name=title, measured=", ".join(parts), aim="client=built_in <= 0.35"))
+        figures.append(Figure(f"ms of CPU a call, {threads} in flight", ", ".join(parts), "client=built_in <= 0.35"))
     return figures
 
 

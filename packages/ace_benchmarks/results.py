@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count as count_from
@@ -25,7 +23,7 @@ from ace_bench.store.files import DiskGuard
 from ace_bench.store.folder import STATUS, format_json
 from ace_bench.store.lines import SEAL, AppendLog, read_lines
 from ace_bench.store.results import CHECKSUMS, Checksums
-from ace_benchmarks.measuring import Figure, RunFailedError, Setting
+from ace_benchmarks.measuring import Figure, Setting, run_command
 
 _ORIGINALS = (
     *(("finer", method) for method in (("base",), ("icl",), ("ace", "mode.epochs=1"), ("ace", "mode=online"))),
@@ -37,8 +35,6 @@ _ORIGINALS = (
 _PAUSE_S = 1.0
 """The viewer looks at the folder again after this time."""
 _AIM = "< 60 s"
-_KIB = 1024 if sys.platform == "linux" else 1024**2
-"""In which the system counts memory, per MiB."""
 
 
 def results(setting: Setting) -> list[Figure]:
@@ -53,21 +49,17 @@ def results(setting: Setting) -> list[Figure]:
     viewer = Results(folder)
     content = Content(viewer, live=True)
     figures = [
-        Figure(name=f"{setting.runs:,} runs: find and read", measured=_cpu(lambda: find_runs(folder))),
-        Figure(name="viewer: first look at the folder", measured=_cpu(viewer.version)),
-        Figure(name="viewer: settings in which the runs differ", measured=_cpu(viewer.listing)),
-        Figure(name="viewer: answer with the list", measured=_cpu(lambda: content.read(RUNS, {}))),
+        Figure(f"{setting.runs:,} runs: find and read", _cpu(lambda: find_runs(folder))),
+        Figure("viewer: first look at the folder", _cpu(viewer.version)),
+        Figure("viewer: settings in which the runs differ", _cpu(viewer.listing)),
+        Figure("viewer: answer with the list", _cpu(lambda: content.read(RUNS, {}))),
     ]
     time.sleep(_PAUSE_S)
     return [
         *figures,
-        Figure(name="viewer: another look at the folder", measured=_cpu(viewer.version)),
-        Figure(name="ace-bench tables", measured=_command("tables", f"--results={folder}", f"--out={found}"), aim=_AIM),
-        Figure(
-            name="ace-bench tables --rows",
-            measured=_command("tables", str(folder), "--rows=method", f"--out={table}"),
-            aim=_AIM,
-        ),
+        Figure("viewer: another look at the folder", _cpu(viewer.version)),
+        Figure("ace-bench tables", _command("tables", f"--results={folder}", f"--out={found}"), _AIM),
+        Figure("ace-bench tables --rows", _command("tables", str(folder), "--rows=method", f"--out={table}"), _AIM),
     ]
 
 
@@ -79,12 +71,8 @@ def _cpu(act: Callable[[], object]) -> str:
 
 def _command(*words: str) -> str:
     """Run a command and return its CPU time and the most memory that it held; raises ``RunFailedError``."""
-    with subprocess.Popen([sys.executable, "-m", "ace_bench", *words], stdout=subprocess.DEVNULL) as process:
-        _, status, used = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise RunFailedError(f"{words[0]} ended with status {process.returncode}")
-    return f"{used.ru_utime + used.ru_stime:.1f} s, {used.ru_maxrss / _KIB:.0f} MiB"
+    ran = run_command(words)
+    return f"{ran.cpu:.1f} s, {ran.memory / 2**20:.0f} MiB"
 
 
 _JOURNAL, _CALLS = "journal.jsonl", "calls.jsonl"

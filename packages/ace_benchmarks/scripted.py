@@ -1,18 +1,26 @@
-"""Stand-ins for the benchmark: a model that costs nothing, and a task whose golds are shuffled."""
+"""Stand-ins for the benchmark: a model that costs nothing, also as a server, and a task whose golds are shuffled.
+
+``python -m ace_benchmarks.scripted DELAY`` serves the model on a free port and prints its address.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
-import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from ace_bench.core.task import Session, Task
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Sample
+from ace_benchmarks.measuring import serving
+
+_WORDS = tuple("".join(random.Random(number).choices("abcdefghijklmnopqrstuvwxyz", k=7)) for number in range(3000))
+_CITED = ("sai-00007", "sai-00011", "sai-00013")
+_SECTION = "strategies_and_insights"
 
 
 class InstantModel:
@@ -36,54 +44,43 @@ class InstantModel:
         """Return the role's canned reply; the time spent here is the model's, not the harness's."""
         del messages, session, schema
         started = time.perf_counter()
-        self.calls += 1
-        text = json.dumps(self._reply(role))
+        text = json.dumps(self.reply(role))
         self.seconds += time.perf_counter() - started
         return Completion(text=text, usage=NO_USAGE, seconds=0.0)
 
-    def _reply(self, role: str) -> Mapping[str, Any]:
+    def reply(self, role: str) -> Mapping[str, Any]:
+        """Return the next reply of a role."""
+        self.calls += 1
         if role == "reflector":
-            tags = [{"id": f"sai-{number:05d}", "tag": "helpful"} for number in (7, 11, 13)]
-            return {"reasoning": "r" * 400, "key_insight": f"insight {self.calls}", "bullet_tags": tags}
+            texts = {"error_identification": "e", "root_cause_analysis": "c", "correct_approach": "a"}
+            tags = [{"id": bullet, "tag": "helpful"} for bullet in _CITED]
+            return {"reasoning": "r" * 400, **texts, "key_insight": f"insight {self.calls}", "bullet_tags": tags}
         if role == "curator":
             words = " ".join(random.Random(self.calls).choices(_WORDS, k=25))
-            operation = {"type": "ADD", "section": "strategies_and_insights", "content": words}
-            return {"reasoning": "r" * 200, "operations": [operation]}
-        cited = ["sai-00007", "sai-00011", "sai-00013"]
-        return {"reasoning": "r" * 400, "bullet_ids": cited, "final_answer": f"wrong {self.calls}"}
-
-
-_WORDS = tuple("".join(random.Random(number).choices("abcdefghijklmnopqrstuvwxyz", k=7)) for number in range(3000))
+            return {"reasoning": "r" * 200, "operations": [{"type": "ADD", "section": _SECTION, "content": words}]}
+        return {"reasoning": "r" * 400, "bullet_ids": _CITED, "final_answer": f"wrong {self.calls}"}
 
 
 def large_playbook(size: int) -> Record:
     """Return the dump of a playbook with ``size`` distinct bullets of about 200 characters."""
     rng = random.Random(0)
-    section = "strategies_and_insights"
+    shared = {"section": _SECTION, "created": -1, "changed": -1, "tokens": 55}
     bullets = [
-        {
-            "id": f"sai-{number:05d}",
-            "section": section,
-            "content": " ".join(rng.choices(_WORDS, k=25)),
-            "created": -1,
-            "changed": -1,
-            "tokens": 55,
-        }
+        {"id": f"sai-{number:05d}", "content": " ".join(rng.choices(_WORDS, k=25)), **shared}
         for number in range(1, size + 1)
     ]
-    return {"kind": "playbook", "sections": [section, "others"], "next_number": size + 1, "bullets": bullets}
+    return {"kind": "playbook", "sections": [_SECTION, "others"], "next_number": size + 1, "bullets": bullets}
 
 
 class ShuffledGolds:
     """A task whose training feedback shows the gold of another training sample; evaluation is correct."""
 
-    def __init__(self, task: Task, train: int):
+    def __init__(self, task: Task):
         self._task = task
-        ids = [sample.id for sample in task.samples("train")][:train]
-        others = ids[:]
+        samples = task.samples("train")
+        others = [*samples]
         random.Random(0).shuffle(others)
-        by_id = {sample.id: sample for sample in task.samples("train")}
-        self._other = {one: by_id[other] for one, other in zip(ids, others, strict=True)}
+        self._other = {sample.id: other for sample, other in zip(samples, others, strict=True)}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._task, name)
@@ -95,55 +92,43 @@ class ShuffledGolds:
             yield session
 
 
-_SERVER = """
-import asyncio, json, random, sys
-delay = float(sys.argv[1])
-WORDS = ["".join(random.Random(n).choices("abcdefghijklmnopqrstuvwxyz", k=7)) for n in range(3000)]
-made = 0
-def reply(body):
-    head = body[:20000]
-    if b'operations' in head:
-        words = " ".join(random.Random(made).choices(WORDS, k=25))
-        operation = {"type": "ADD", "section": "strategies_and_insights", "content": words}
-        return {"reasoning": "r" * 200, "operations": [operation]}
-    if b'bullet_tags' in head:
-        tags = [{"id": f"sai-{n:05d}", "tag": "helpful"} for n in (7, 11, 13)]
-        return {"reasoning": "r" * 400, "error_identification": "e", "root_cause_analysis": "c",
-                "correct_approach": "a", "key_insight": f"insight {made}", "bullet_tags": tags}
-    cited = ["sai-00007", "sai-00011", "sai-00013"]
-    return {"reasoning": "r" * 400, "bullet_ids": cited, "final_answer": f"wrong {made}"}
-async def serve(reader, writer):
-    global made
-    try:
-        while True:
-            request = await reader.readuntil(b"\\r\\n\\r\\n")
-            fields = dict(line.split(b":", 1) for line in request.lower().split(b"\\r\\n")[1:-2])
-            body = await reader.readexactly(int(fields.get(b"content-length", 0)))
-            made += 1
-            choice = {"index": 0, "finish_reason": "stop",
-                      "message": {"role": "assistant", "content": json.dumps(reply(body))}}
-            usage = {"prompt_tokens": len(body), "completion_tokens": 1, "total_tokens": len(body) + 1}
-            said = json.dumps({"id": "x", "object": "chat.completion", "created": 0, "model": "instant",
-                               "choices": [choice], "usage": usage}).encode()
-            head = b"HTTP/1.1 200 OK\\r\\nContent-Type: application/json\\r\\nContent-Length: %d\\r\\n\\r\\n"
-            await asyncio.sleep(delay)
-            writer.write(head % len(said) + said)
-    except (asyncio.IncompleteReadError, ConnectionError):
-        writer.close()
-async def main():
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, backlog=256, limit=1 << 26)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-asyncio.run(main())
-"""
-
-
-@contextmanager
-def instant_server(delay_s: float = 0.0) -> Iterator[str]:
+def instant_server(delay_s: float = 0.0) -> AbstractContextManager[str]:
     """Yield the URL of a server that replies like ``InstantModel`` and reports the bytes of a request as its tokens."""
-    with subprocess.Popen([sys.executable, "-c", _SERVER, str(delay_s)], stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
+    return serving(sys.executable, "-m", __name__, str(delay_s))
+
+
+async def _serve(delay_s: float) -> None:
+    model = InstantModel()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
-        finally:
-            process.kill()
+            while True:
+                request = await reader.readuntil(b"\r\n\r\n")
+                fields = dict(line.split(b":", 1) for line in request.lower().split(b"\r\n")[1:-2])
+                body = await reader.readexactly(int(fields.get(b"content-length", 0)))
+                head = body[:20_000]
+                role = "curator" if b"operations" in head else "reflector" if b"bullet_tags" in head else "generator"
+                message = {"role": "assistant", "content": json.dumps(model.reply(role))}
+                said = {
+                    "id": "x",
+                    "object": "chat.completion",
+                    "created": 0,
+                    "model": model.name,
+                    "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+                    "usage": {"prompt_tokens": len(body), "completion_tokens": 1, "total_tokens": len(body) + 1},
+                }
+                payload = json.dumps(said).encode()
+                await asyncio.sleep(delay_s)
+                headers = f"Content-Type: application/json\r\nContent-Length: {len(payload)}"
+                writer.write(f"HTTP/1.1 200 OK\r\n{headers}\r\n\r\n".encode() + payload)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=256, limit=1 << 26)
+    sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1\n")
+    sys.stdout.flush()
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_serve(float(sys.argv[1])))
