@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -17,9 +17,8 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import ask
-from ace_bench.core.settings import Text
 from ace_bench.core.types import Fault, Grade, Sample
-from ace_bench.tasks.data import SPLITS, DataSettings, Row, Source, locate, read_rows
+from ace_bench.tasks.data import SPLITS, DataSettings, Row, locate, read_rows
 
 Grader = Callable[[str | None], Grade]
 
@@ -73,13 +72,8 @@ class AnswerTask:
     splits: tuple[str, ...] = SPLITS
     fields: tuple[str, ...] = ("context", "target")
 
-    def __init__(
-        self, *, data_dir: Text | None, source: Source, sample_data: Text | None, sample_allowed: bool
-    ) -> None:
-        settings = DataSettings(
-            data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed
-        )
-        located = locate(self.name, [f"{split}.jsonl" for split in SPLITS], settings)
+    def __init__(self, **data: Annotated[Any, DataSettings]) -> None:
+        located = locate(self.name, [f"{split}.jsonl" for split in SPLITS], DataSettings(**data))
         self.source: str = located.source
         self.files: Mapping[str, Path] = located.files
         self.checksums: Mapping[str, str] = located.checksums

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options
-from ace_bench.core.settings import make_part
+from ace_bench.core.settings import build
 from ace_bench.core.task import Task
 
 
@@ -31,16 +30,11 @@ def make_task(name: str, *, sample_allowed: bool, **overrides: Any) -> Task:
     """
     from omegaconf import OmegaConf
 
-    kind = task_class(name)
-    wanted = inspect.signature(kind).parameters
-    # The group file may also hold choices that are not the task's own, such as its agent.
-    settings = {key: value for key, value in settings_from_file(name).items() if key in wanted}
+    # The defaults choose what belongs to a run beside the task, such as its agent.
+    settings = {key: value for key, value in settings_from_file(name).items() if key != "defaults"}
     given = {key: value for key, value in overrides.items() if value is not None}
-    merged = OmegaConf.to_container(OmegaConf.merge(settings, given))
-    assert isinstance(merged, dict)
-    task: Task = make_part(
-        kind, {str(key): value for key, value in merged.items()}, "task", sample_allowed=sample_allowed
-    )
+    node = OmegaConf.to_container(OmegaConf.merge(settings, given))
+    task: Task = build(node, "task", sample_allowed=sample_allowed)
     return task
 
 

@@ -13,11 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from ace_bench.core.errors import ConfigError, DataError, SettingError
 from ace_bench.core.program import command_line
+from ace_bench.core.settings import Text
 
+T = TypeVar("T")
 Source = Literal["auto", "real", "sample"]
 SOURCES: tuple[Source, ...] = get_args(Source)
 """``auto`` takes real data if there is any, ``real`` insists on it, ``sample`` takes the small sample set."""
@@ -53,9 +55,9 @@ class DataSettings:
     back on the sample set.
     """
 
-    data_dir: str | None
+    data_dir: Text | None
     source: Source
-    sample_data: str | None
+    sample_data: Text | None
     sample_allowed: bool
 
 
@@ -258,13 +260,23 @@ def text_of(record: Mapping[str, object], name: str, where: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class HubDataset:
-    """A data set at a fixed ``revision`` (commit). ``splits`` maps its splits to the task's; ``fields`` are kept."""
+    """A data set at a fixed ``revision`` (commit). ``splits`` maps its splits to the task's; ``fields`` are kept.
 
-    path: str
+    The defaults are StreamBench, at the last commit that we know of; its files could not be fetched to be checked.
+    """
+
+    path: str = "appier-ai-research/StreamBench"
     config: str
-    revision: str
+    revision: str = "be2e58c9fefdd33cb0d931a87eef4eac006eb78f"
     splits: Mapping[str, str]
     fields: tuple[str, ...]
+
+
+def shuffled(items: Sequence[T], seed: int) -> list[T]:
+    """Return the items in the order that ``datasets.Dataset.shuffle(seed=...)`` gives them, which StreamBench uses."""
+    import numpy as np  # here, as most tasks start without it
+
+    return [items[place] for place in np.random.default_rng(seed).permutation(len(items))]
 
 
 def load_from_hub(path: str, config: str | None, revision: str | None, *, called: str, fix: str) -> Mapping[str, Any]:

@@ -22,19 +22,17 @@ Splits are drawn in the paper's sizes; StreamBench shuffles the test split.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import TypeVar
-
-import numpy as np
+from typing import Annotated, Any
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.settings import Count, Seed, Text
+from ace_bench.core.settings import Count, Seed
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, percent
-from ace_bench.tasks.data import HubDataset, Row, Source
-from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, release_rows
+from ace_bench.tasks.data import DataSettings, HubDataset, Row, shuffled
+from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, SPLITS, release_rows
 
 CONDITIONS = (
     "Acute COPD exacerbation / infection",
@@ -97,47 +95,6 @@ def answer_of(number: int) -> str:
     return f"{number}. {CONDITIONS[number]}"
 
 
-T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """Rows to draw for training and validation, and the seeds; ``None`` leaves the splits as in their files."""
-
-    train: int | None
-    val: int
-    draw_seed: int
-    test_seed: int | None
-
-
-def shuffled(items: Sequence[T], seed: int) -> list[T]:
-    """Return the items in the order that ``datasets.Dataset.shuffle(seed=...)`` gives them, which StreamBench uses."""
-    return [items[place] for place in np.random.default_rng(seed).permutation(len(items))]
-
-
-def drawn(split: str, *, read: Callable[[str], Sequence[Row]], sizes: Sizes) -> Sequence[Row]:
-    """Return the rows of a split; ``read`` reads those of a file. Raises ``DataError`` where there are too few."""
-    if split == "test":
-        return read(split) if sizes.test_seed is None else shuffled(read(split), sizes.test_seed)
-    if sizes.train is None:
-        return read(split)
-    pool = shuffled(_pool_rows(read), sizes.draw_seed)
-    if len(pool) <= sizes.train:
-        raise DataError(
-            f"train.jsonl and val.jsonl hold {len(pool)} different rows and task.train_size={sizes.train} leaves none "
-            f"for validation; lower it, or use task.train_size=null for the files as they are"
-        )
-    return pool[: sizes.train] if split == "train" else pool[sizes.train : sizes.train + sizes.val]
-
-
-def _pool_rows(read: Callable[[str], Sequence[Row]]) -> list[Row]:
-    """Return the rows of both files, each key prefixed by its file; a row of val that is in train is left out."""
-    train = read("train")
-    seen = {tuple(row.fields.values()) for row in train}
-    val = (row for row in read("val") if tuple(row.fields.values()) not in seen)
-    return [replace(row, key=f"{name}{row.key}") for name, rows in (("train", train), ("val", val)) for row in rows]
-
-
 INSTRUCTION = "\n".join(
     (
         f"You are a physician. Find the most likely diagnosis of the patient below among these {len(CONDITIONS)}, "
@@ -160,15 +117,10 @@ _MOST_DIGITS = 4_300
 class Ddxplus(AnswerTask):
     """The DDXPlus task; the module docstring describes its metrics.
 
-    ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``PATIENT_PROFILE`` and
-    ``PATHOLOGY``); ``source`` is ``auto``, ``real`` or ``sample``; ``sample_allowed`` lets ``auto`` fall back on the
-    sample set ``sample_data``, whose splits are used unchanged. Of real data, ``train_size`` rows for training and at
-    most ``val_size`` of the rest for validation are drawn with ``draw_seed`` from both files together (paper, A.2:
-    1,000 and 372 of 1,372). ``test_seed`` shuffles the test split as StreamBench does. ``null`` leaves a split as it is
-    in its file.
-
-    Raises ``ConfigError`` or ``DataError`` at construction for wrong settings and missing files, ``DataError`` for bad
-    lines and too few rows when a split is first read.
+    The splits of the sample set are used unchanged. Of real data, ``train_size`` rows for training and at most
+    ``val_size`` of the rest for validation are drawn with ``draw_seed`` from both files together (paper, A.2: 1,000 and
+    372 of 1,372). ``test_seed`` shuffles the test split as StreamBench does. ``None`` leaves a split as it is in its
+    file. ``AnswerTask`` describes the other settings and the errors; too few rows are a ``DataError``, too.
     """
 
     name: str = "ddxplus"
@@ -180,32 +132,40 @@ class Ddxplus(AnswerTask):
         "common_mistakes_to_avoid",
         "others",
     )
-    hub: HubDataset = HubDataset(
-        path="appier-ai-research/StreamBench",
-        config="ddxplus",
-        # The last commit of the data set's page that we know of; its files could not be fetched to be checked.
-        revision="be2e58c9fefdd33cb0d931a87eef4eac006eb78f",
-        splits={"train": "train", "validate": "val", "test": "test"},
-        fields=(PROFILE, DIAGNOSIS),
-    )
+    hub: HubDataset = HubDataset(config="ddxplus", splits=SPLITS, fields=(PROFILE, DIAGNOSIS))
     release_rows = staticmethod(release_rows)
 
-    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+    def __init__(
         self,
         *,
-        data_dir: Text | None,
-        source: Source,
-        sample_data: Text | None,
         train_size: Count | None,
         val_size: Count,
         draw_seed: Seed,
         test_seed: Seed | None,
-        sample_allowed: bool,
+        **data: Annotated[Any, DataSettings],
     ) -> None:
-        super().__init__(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed)
+        super().__init__(**data)
+        read = self._read_rows
+
+        def draw(split: str) -> Sequence[Row]:
+            if split == "test":
+                return read(split) if test_seed is None else shuffled(read(split), test_seed)
+            if train_size is None:
+                return read(split)
+            train = read("train")
+            seen = {tuple(row.fields.values()) for row in train}
+            pool = [replace(row, key=f"train{row.key}") for row in train]
+            pool += [replace(row, key=f"val{row.key}") for row in read("val") if tuple(row.fields.values()) not in seen]
+            if len(pool) <= train_size:
+                raise DataError(
+                    f"train.jsonl and val.jsonl hold {len(pool)} different rows and task.train_size={train_size} "
+                    f"leaves none for validation; lower it, or use task.train_size=null for the files as they are"
+                )
+            pool = shuffled(pool, draw_seed)
+            return pool[:train_size] if split == "train" else pool[train_size : train_size + val_size]
+
         if self.source == "real":
-            sizes = Sizes(train=train_size, val=val_size, draw_seed=draw_seed, test_seed=test_seed)
-            self.use_rows(partial(drawn, read=self._read_rows, sizes=sizes))
+            self.use_rows(draw)
 
     def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
         """Ask for the diagnosis of a profile; the target must be one of the conditions."""

@@ -22,12 +22,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Annotated, Any
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, percent
-from ace_bench.tasks.data import RemoteFile, Row, Source
+from ace_bench.tasks.data import DataSettings, RemoteFile, Row
 from ace_bench.tasks.finance import OFFICIAL, SECTIONS
 
 INSTRUCTION = (
@@ -60,12 +60,8 @@ _THOUSANDS = {
 class Formula(AnswerTask):
     """The Formula task; the module docstring describes its metrics and how a question is asked.
 
-    ``data_dir`` names a folder with ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` (fields ``context`` and
-    ``target``); ``source`` is ``auto``, ``real`` or ``sample``; ``hint`` asks each question with the formula and
-    explanation in the file; ``sample_allowed`` lets ``auto`` fall back on the sample set ``sample_data``.
-
-    Raises ``ConfigError`` or ``DataError`` at construction where files are missing, ``DataError`` for bad lines when
-    a split is first read.
+    ``hint`` asks each question with the formula and explanation in the file; ``AnswerTask`` describes the other
+    settings and the errors.
     """
 
     name: str = "formula"
@@ -88,10 +84,8 @@ class Formula(AnswerTask):
         ),
     )
 
-    def __init__(
-        self, *, data_dir: Text | None, source: Source, sample_data: Text | None, hint: bool, sample_allowed: bool
-    ) -> None:
-        super().__init__(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed)
+    def __init__(self, *, hint: bool, **data: Annotated[Any, DataSettings]) -> None:
+        super().__init__(**data)
         self._hint = hint
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
