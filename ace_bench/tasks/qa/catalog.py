@@ -13,8 +13,7 @@ import inspect
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -27,7 +26,6 @@ from ace_bench.tasks.qa.columns import Question
 from ace_bench.tasks.qa.graders import (
     AnswerKey,
     Ignore,
-    MakeKey,
     accepted,
     choice,
     contains,
@@ -49,36 +47,24 @@ def load_function(grader: str) -> tuple[Callable[..., Any], dict[str, str]]:
     module, _, name = grader.removeprefix(PREFIX).rpartition(".")
     if not module:
         raise SettingError(f"grader={grader} must name a function: python:MODULE.FUNCTION")
+    folder = str(Path.cwd())
+    sys.path.insert(0, folder)
     try:
-        with _current_folder():
-            function = getattr(importlib.import_module(module), name)
+        function = getattr(importlib.import_module(module), name)
     except AttributeError as error:
         raise SettingError(f"grader={grader}: module {module} has no function {name}") from error
     except Exception as error:  # whatever the user's module raises while it is imported
         raise SettingError(f"grader={grader}: {module} cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(folder)
     if not callable(function):
         raise SettingError(f"grader={grader} is a {type(function).__name__}, not a function")
     source = inspect.getsourcefile(inspect.unwrap(function)) if inspect.isroutine(function) else None
     return function, {} if source is None else {f"grader {Path(source).name}": sha256_of(Path(source))}
 
 
-@contextmanager
-def _current_folder() -> Iterator[None]:
-    """Let modules of the current folder be imported, as ``python`` does."""
-    folder = str(Path.cwd())
-    sys.path.insert(0, folder)
-    try:
-        yield
-    finally:
-        sys.path.remove(folder)
-
-
-def by_function(function: Callable[..., Any], grader: str) -> MakeKey:
+def by_function(question: Question, *, function: Callable[..., Any], grader: str) -> AnswerKey:
     """Score by ``function(answer, gold)``, which returns true, false, or a number from 0 to 1."""
-    return partial(_make_function_key, function, grader)
-
-
-def _make_function_key(function: Callable[..., Any], grader: str, question: Question) -> AnswerKey:
     gold = accepted(question)[0]
     return AnswerKey(gold=gold, score=partial(_score, function, grader, gold))
 
@@ -129,7 +115,7 @@ _FORMS = {
 class GraderKind:
     """``make`` makes the key of a question; ``checksums`` are those of the code that grades, if it is the user's."""
 
-    make: MakeKey
+    make: Callable[[Question], AnswerKey]
     headline: str
     instruction: str
     checksums: Mapping[str, str] = field(default_factory=dict)
@@ -139,12 +125,13 @@ def grader_named(name: str, *, ignore: Ignore, tolerance: Tolerance) -> GraderKi
     """Return a grader; raises ``SettingError`` for an unknown one, or for a function that cannot be imported."""
     if name.startswith(PREFIX):
         function, checksums = load_function(name)
-        return GraderKind(make=by_function(function, name), headline="score", instruction=_ASKED, checksums=checksums)
-    kinds: Mapping[str, MakeKey] = {
-        "exact": exact(ignore),
-        "numeric": numeric(tolerance),
-        "choice": choice(ignore),
-        "contains": contains(ignore),
+        make = partial(by_function, function=function, grader=name)
+        return GraderKind(make=make, headline="score", instruction=_ASKED, checksums=checksums)
+    kinds: Mapping[str, Callable[[Question], AnswerKey]] = {
+        "exact": partial(exact, ignore=ignore),
+        "numeric": partial(numeric, tolerance=tolerance),
+        "choice": partial(choice, ignore=ignore),
+        "contains": partial(contains, ignore=ignore),
         "regex": regex,
         "f1": f1,
         "json": json_equal,
@@ -152,9 +139,8 @@ def grader_named(name: str, *, ignore: Ignore, tolerance: Tolerance) -> GraderKi
     }
     if name not in kinds:
         raise SettingError(f"grader={name} must be one of {', '.join(kinds)}, or {PREFIX}MODULE.FUNCTION")
-    return GraderKind(
-        make=kinds[name], headline="f1" if name == "f1" else "accuracy", instruction=_FORMS.get(name, _ASKED)
-    )
+    headline = "f1" if name == "f1" else "accuracy"
+    return GraderKind(make=kinds[name], headline=headline, instruction=_FORMS.get(name, _ASKED))
 
 
 _NUMBER = re.compile(
@@ -181,55 +167,42 @@ class Tolerance:
         return abs(value - wanted) <= max(self.absolute, self.relative * abs(wanted))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """A number in a text; ``percent`` if a percent sign follows it."""
+def _read_number(text: str) -> tuple[float, bool] | None:
+    """Return the only number of a text, and whether a percent sign follows it.
 
-    value: float
-    percent: bool
-
-
-def read_number(text: str) -> Reading | None:
-    """Return the only number of a text; ``None`` where there is none or several, or one that is not finite."""
+    ``None`` where there is no number, or several, or one that is not finite.
+    """
     found = list(_NUMBER.finditer(text[:_LONGEST].translate(_MINUS)))
     if len(found) != 1:
         return None
     match = found[0]
     value = float(match["digits"].replace(",", "") + (match["power"] or ""))
     negative = "-" in (match["sign"], match["again"]) or (match["open"] and match["close"] and not match["sign"])
-    return (
-        Reading(value=-value if negative else value, percent=bool(match["percent"])) if math.isfinite(value) else None
-    )
+    return (-value if negative else value, bool(match["percent"])) if math.isfinite(value) else None
 
 
-def numeric(tolerance: Tolerance) -> MakeKey:
+def numeric(question: Question, *, tolerance: Tolerance) -> AnswerKey:
     """Right if the answer's number is near an accepted one.
 
     Where only one of the two has a percent sign, 12% is both 12 and 0.12.
     """
-    return partial(_make_number_key, tolerance)
-
-
-def _make_number_key(tolerance: Tolerance, question: Question) -> AnswerKey:
-    golds = accepted(question)
     wanted = []
-    for gold in golds:
-        number = read_number(gold)
+    for gold in accepted(question):
+        number = _read_number(gold)
         if number is None:
             raise DataError(f"{question.where}: the answer {gold!r} is not one number; use another task.grader")
         wanted.append(number)
 
     def score(answer: str) -> float:
-        given = read_number(answer)
-        return float(given is not None and any(_equal(given, one, tolerance) for one in wanted))
+        if (given := _read_number(answer)) is None:
+            return 0.0
+        value, percent = given
+        scale = 0.01 if percent else 100
+        return float(
+            any(
+                tolerance.is_close(value, right) or (percent != other and tolerance.is_close(value * scale, right))
+                for right, other in wanted
+            )
+        )
 
-    return AnswerKey(gold=golds[0], score=score)
-
-
-def _equal(given: Reading, wanted: Reading, tolerance: Tolerance) -> bool:
-    if tolerance.is_close(given.value, wanted.value):
-        return True
-    if given.percent == wanted.percent:
-        return False
-    scale = 0.01 if given.percent else 100
-    return tolerance.is_close(given.value * scale, wanted.value)
+    return AnswerKey(gold=accepted(question)[0], score=score)

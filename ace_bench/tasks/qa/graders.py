@@ -13,7 +13,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import regex as regexes
 
@@ -24,14 +23,13 @@ from ace_bench.tasks.qa.columns import Question, accepted_values, letter, text_o
 
 @dataclass(frozen=True, kw_only=True)
 class AnswerKey:
-    """``gold`` is the reference answer as text; ``score`` returns the share of points, in [0, 1], of an answer."""
+    """``gold`` is the reference answer as text; ``score`` returns the share of points, in [0, 1], of an answer.
+
+    A grader makes the key of a question; it raises ``DataError`` for an answer that cannot be a reference.
+    """
 
     gold: str
     score: Callable[[str], float]
-
-
-MakeKey = Callable[[Question], AnswerKey]
-"""Makes the key of a question; raises ``DataError`` for an answer that cannot be a reference."""
 
 
 def accepted(question: Question) -> tuple[str, ...]:
@@ -75,34 +73,34 @@ class Ignore:
         return reduced.strip() or text.strip()
 
 
-def exact(ignore: Ignore) -> MakeKey:
+def exact(question: Question, *, ignore: Ignore) -> AnswerKey:
     """Right if the answer equals an accepted one, apart from what is ignored."""
-    return partial(_make_text_key, ignore.normalise, lambda answer, gold: float(answer == gold))
+    return _compare_texts(question, ignore.normalise, lambda answer, gold: answer == gold)
 
 
-def contains(ignore: Ignore) -> MakeKey:
+def contains(question: Question, *, ignore: Ignore) -> AnswerKey:
     """Right if an accepted answer occurs in the answer as whole words, apart from what is ignored."""
 
-    def occurs(answer: str, gold: str) -> float:
-        return float(re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", answer) is not None)
+    def occurs(answer: str, gold: str) -> bool:
+        return re.search(rf"(?<!\w){re.escape(gold)}(?!\w)", answer) is not None
 
-    return partial(_make_text_key, ignore.normalise, occurs)
+    return _compare_texts(question, ignore.normalise, occurs)
 
 
 def f1(question: Question) -> AnswerKey:
     """Share of common words, as SQuAD's official script counts it (evaluate-v1.1.py, f1_score): 0 to 1."""
-    return _make_text_key(_squad, _overlap, question)
+    return _compare_texts(question, _squad, _overlap)
 
 
-def _make_text_key(
-    normalise: Callable[[str], str], compare: Callable[[str, str], float], question: Question
+def _compare_texts(
+    question: Question, normalise: Callable[[str], str], compare: Callable[[str, str], float]
 ) -> AnswerKey:
     golds = accepted(question)
     wanted = [normalise(gold) for gold in golds]
 
     def score(answer: str) -> float:
         given = normalise(answer)
-        return max(compare(given, gold) for gold in wanted)
+        return float(max(compare(given, gold) for gold in wanted))
 
     return AnswerKey(gold=golds[0], score=score)
 
@@ -197,30 +195,26 @@ _LONGEST_CHOICE = 2_000
 _STATED = re.compile(r"\b(?i:answer|option|choice)\s*(?:is|:)?\s*[\[(*\"']*([A-Z])\b(?!\s*(?:or|and|/))", re.ASCII)
 
 
-def choice(ignore: Ignore) -> MakeKey:
+def choice(question: Question, *, ignore: Ignore) -> AnswerKey:
     """Right if the answer is the right option, by letter, text or both; one that names two options is wrong.
 
     The reference is an option's text, its letter, or its number from 0 where the column holds whole numbers.
     """
-    return partial(_make_choice_key, ignore.normalise)
-
-
-def _make_choice_key(normalise: Callable[[str], str], question: Question) -> AnswerKey:
     if not question.choices:
         raise DataError("task.grader=choice needs the options: name their column by task.choices")
-    texts = [normalise(option) for option in question.choices]
-    right = [_place(value, texts, normalise, question) for value in accepted_values(question)]
+    texts = [ignore.normalise(option) for option in question.choices]
+    right = [_place(value, texts, ignore, question) for value in accepted_values(question)]
 
     def score(answer: str) -> float:
-        return float(read_choice(answer, texts, normalise) in right)
+        return float(_read_choice(answer, texts, ignore) in right)
 
     return AnswerKey(gold=f"{letter(right[0])}. {question.choices[right[0]]}", score=score)
 
 
-def _place(value: object, texts: Sequence[str], normalise: Callable[[str], str], question: Question) -> int:
+def _place(value: object, texts: Sequence[str], ignore: Ignore, question: Question) -> int:
     text = text_of(value, question.where, "answer")
-    if normalise(text) in texts:
-        return texts.index(normalise(text))
+    if ignore.normalise(text) in texts:
+        return texts.index(ignore.normalise(text))
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(texts):
         return value
     place = ord(text.upper()) - ord("A") if len(text) == 1 else -1
@@ -231,9 +225,9 @@ def _place(value: object, texts: Sequence[str], normalise: Callable[[str], str],
     )
 
 
-def read_choice(answer: str, texts: Sequence[str], normalise: Callable[[str], str]) -> int | None:
+def _read_choice(answer: str, texts: Sequence[str], ignore: Ignore) -> int | None:
     """Return the place of the option that an answer names; ``None`` where it names none or several."""
-    given = normalise(answer)
+    given = ignore.normalise(answer)
     if given in texts:
         return texts.index(given)
     answer = answer.strip()[:_LONGEST_CHOICE]
@@ -243,7 +237,7 @@ def read_choice(answer: str, texts: Sequence[str], normalise: Callable[[str], st
     leading = _LEADING.fullmatch(answer)
     if leading:
         place = _within(leading[1], texts)
-        if place is not None and normalise(leading[2]) == texts[place]:
+        if place is not None and ignore.normalise(leading[2]) == texts[place]:
             return place
     stated = {place for one in _STATED.findall(answer) if (place := _within(one, texts)) is not None}
     return stated.pop() if len(stated) == 1 else None
