@@ -211,7 +211,11 @@ def read_records(path: Path) -> Iterator[tuple[str, str, Mapping[str, object]]]:
         if not line.strip():
             continue
         where = f"{path}, line {number}"
-        record = _record(line, where)
+        try:
+            text = line.decode()
+        except UnicodeDecodeError as error:
+            raise DataError(f"{where}: not UTF-8 (byte {error.start + 1} of the line)") from error
+        record = object_of(parse_json(text, where), where)
         key = _key(record, number, where)
         if key in places:
             raise DataError(f"{where}: id {key} was already used (line {places[key]})")
@@ -221,16 +225,19 @@ def read_records(path: Path) -> Iterator[tuple[str, str, Mapping[str, object]]]:
         raise DataError(f"{path} holds no rows")
 
 
-def _record(line: bytes, where: str) -> dict[str, object]:
+def parse_json(text: str, where: str) -> object:
+    """Parse JSON; raises ``DataError`` that names the place ``where``."""
     try:
-        record = json.loads(line.decode())
-    except UnicodeDecodeError as error:
-        raise DataError(f"{where}: not UTF-8 (byte {error.start + 1} of the line)") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{where}: broken JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise DataError(f"{where}: a JSON object was expected, found {type(record).__name__}")
-    return record
+
+
+def object_of(value: object, where: str) -> dict[str, object]:
+    """Return a JSON value that must be an object; raises ``DataError``."""
+    if not isinstance(value, dict):
+        raise DataError(f"{where}: a JSON object was expected, found {type(value).__name__}")
+    return value
 
 
 def _key(record: Mapping[str, object], number: int, where: str) -> str:

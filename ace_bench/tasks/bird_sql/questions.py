@@ -25,9 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import DataError, SettingError
@@ -35,7 +33,7 @@ from ace_bench.core.program import command_line
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Count, Seed
 from ace_bench.tasks.answers import ask_judge
-from ace_bench.tasks.data import SPLITS, Row, read_records, text_of
+from ace_bench.tasks.data import SPLITS, Row, object_of, read_records, shuffled, text_of
 
 MINI_DEV = "mini_dev_sqlite.json"
 LEVELS = ("simple", "moderate", "challenging")
@@ -70,10 +68,8 @@ def read_folder(folder: Path, *, stream_bench: Draw, mini_dev: Draw) -> Question
     names = tuple(f"{split}.jsonl" for split in SPLITS if split != "val" or (folder / "val.jsonl").is_file())
     read = {name.removesuffix(".jsonl"): _read_split(folder / name) for name in names}
     if "val" not in read:
-        seed = stream_bench.seed
-        order = np.random.default_rng(seed).permutation(len(read["test"]))  # what ``datasets`` draws to shuffle
         parts = _draw_splits(read["train"], "stream_bench", stream_bench)
-        read = {"train": parts["train"], "val": parts["val"], "test": tuple(read["test"][place] for place in order)}
+        read = {**parts, "test": tuple(shuffled(read["test"], stream_bench.seed))}
     return Questions(names, read)
 
 
@@ -99,9 +95,8 @@ def _read_mini_dev(path: Path) -> tuple[Row, ...]:
     )
 
 
-def _row(record: Any, key: str, where: str) -> Row:
-    if not isinstance(record, dict):
-        raise DataError(f"{where}: a JSON object was expected, found {type(record).__name__}")
+def _row(value: object, key: str, where: str) -> Row:
+    record = object_of(value, where)
     fields = {name: text_of(record, name, where) for name in _NEEDED}
     for name in ("evidence", "difficulty"):
         fields[name] = text_of(record, name, where).strip() if record.get(name) else ""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import codecs
 import csv
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO
 
 from ace_bench.core.errors import ConfigError, DataError, SettingError
+from ace_bench.tasks.data import object_of, parse_json
 
 Records = Iterator[tuple[str, Mapping[str, object]]]
 """Place (file and line) and values by column of each row."""
@@ -51,10 +52,18 @@ def read_file(path: Path, form: TextForm) -> Records:
         raise DataError(f"{path} holds no rows")
 
 
-def _open(path: Path, form: TextForm, newline: str) -> IO[str]:
+@contextmanager
+def _open(path: Path, form: TextForm, newline: str) -> Iterator[IO[str]]:
     """Open a text file without its BOM; bytes that cannot be decoded become lone surrogates, which ``_check`` finds."""
     utf_8 = codecs.lookup(form.encoding).name == "utf-8"
-    return path.open(encoding="utf-8-sig" if utf_8 else form.encoding, errors="surrogateescape", newline=newline)
+    encoding = "utf-8-sig" if utf_8 else form.encoding
+    try:
+        with path.open(encoding=encoding, errors="surrogateescape", newline=newline) as file:
+            yield file
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeError as error:
+        raise DataError(f"{path} is not {form.encoding}: {error}; set task.encoding") from error
 
 
 def _check(line: str, where: str, form: TextForm) -> None:
@@ -67,72 +76,51 @@ def _check(line: str, where: str, form: TextForm) -> None:
 
 
 def _lines(path: Path, form: TextForm) -> Records:
-    with _reading(path, form), _open(path, form, "\n") as file:
+    with _open(path, form, "\n") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
             where = f"{path}, line {number}"
             _check(line, where, form)
-            yield where, _object(_json(line, where), where)
+            yield where, object_of(parse_json(line, where), where)
 
 
 def _whole(path: Path, form: TextForm) -> Records:
-    with _reading(path, form), _open(path, form, "\n") as file:
+    with _open(path, form, "\n") as file:
         text = file.read()
     _check(text, str(path), form)
-    rows = _json(text, str(path)) if text.strip() else []
+    rows = parse_json(text, str(path)) if text.strip() else []
     if not isinstance(rows, list):
         raise DataError(f"{path} must hold a JSON list of objects; name a file of one object a line .jsonl")
     for number, row in enumerate(rows, start=1):
         where = f"{path}, row {number}"
-        yield where, _object(row, where)
-
-
-def _json(text: str, where: str) -> object:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{where}: broken JSON: {error}") from error
-
-
-def _object(row: object, where: str) -> Mapping[str, object]:
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: a JSON object was expected, found {type(row).__name__}")
-    return row
+        yield where, object_of(row, where)
 
 
 def _table(path: Path, form: TextForm) -> Records:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else form.delimiter
     csv.field_size_limit(sys.maxsize)  # the library refuses cells above 128 KiB by default, for the whole process
-    with _reading(path, form), _open(path, form, "") as file:
-        header: list[str] | None = None
-        for where, cells in _cells(file, delimiter, path):
-            _check("".join(cells), where, form)
-            if header is None:
-                header = _header(cells, path)
-            elif len(cells) != len(header):
-                raise DataError(
-                    f"{where}: {len(cells)} cells under {len(header)} columns; "
-                    f"quote cells that hold {delimiter!r} or a line break, or set task.delimiter"
-                )
-            else:
-                yield where, dict(zip(header, cells, strict=True))
-
-
-def _cells(file: IO[str], delimiter: str, path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield the rows with the line on which each starts; blank lines are skipped."""
-    reader, line = csv.reader(file, delimiter=delimiter, strict=True), 1
-    while True:
-        where = f"{path}, line {line}"
+    header: list[str] | None = None
+    start = 1  # the line on which the next row starts
+    with _open(path, form, "") as file:
+        reader = csv.reader(file, delimiter=delimiter, strict=True)
         try:
-            cells = next(reader, None)
+            for cells in reader:
+                where, start = f"{path}, line {start}", reader.line_num + 1
+                if not any(cell.strip() for cell in cells):
+                    continue
+                _check("".join(cells), where, form)
+                if header is None:
+                    header = _header(cells, path)
+                elif len(cells) != len(header):
+                    raise DataError(
+                        f"{where}: {len(cells)} cells under {len(header)} columns; "
+                        f"quote cells that hold {delimiter!r} or a line break, or set task.delimiter"
+                    )
+                else:
+                    yield where, dict(zip(header, cells, strict=True))
         except csv.Error as error:
-            raise DataError(f"{where}: broken CSV: {error}; a quote may be missing") from error
-        if cells is None:
-            return
-        line = reader.line_num + 1
-        if any(cell.strip() for cell in cells):
-            yield where, cells
+            raise DataError(f"{path}, line {start}: broken CSV: {error}; a quote may be missing") from error
 
 
 def _header(cells: list[str], path: Path) -> list[str]:
@@ -152,24 +140,10 @@ def _parquet(path: Path, form: TextForm) -> Records:
         raise ConfigError("Parquet files need pyarrow: run `pip install 'ace-bench[data]'`") from error
     try:
         with ParquetFile(path) as file:
-            number = 0
-            for batch in file.iter_batches():
-                for row in batch.to_pylist():
-                    number += 1
-                    yield f"{path}, row {number}", row
+            rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches())
+            yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows, start=1))
     except (ArrowException, OSError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}") from error
-
-
-@contextmanager
-def _reading(path: Path, form: TextForm) -> Iterator[None]:
-    """Turn errors of reading into ``DataError``."""
-    try:
-        yield
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeError as error:
-        raise DataError(f"{path} is not {form.encoding}: {error}; set task.encoding") from error
 
 
 _READERS: Mapping[str, Callable[[Path, TextForm], Records]] = {
