@@ -6,12 +6,13 @@ import json
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from functools import cached_property
 
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import DataError, SettingError
+from ace_bench.core.settings import Text
 from ace_bench.tasks.qa.files import Records
 
 _MOST_PLACES = 5
@@ -24,19 +25,18 @@ class Columns:
     Raises ``SettingError`` where one column has two of the parts question, inputs, choices and answer.
     """
 
-    question: str
-    answer: str
-    id: str | None = None
-    choices: tuple[str, ...] = ()
-    inputs: tuple[str, ...] = ()
-    group: str | None = None
-    split: str | None = None
+    question: Text | None
+    answer: Text | None
+    id: Text | None = None
+    choices: Text | Sequence[Text] | None = None
+    inputs: Text | Sequence[Text] | None = None
+    group: Text | None = None
+    split: Text | None = None
 
     def __post_init__(self) -> None:
         taken = dict[str, str]()
-        parts = {"answer": (self.answer,), "question": (self.question,), "inputs": self.inputs, "choices": self.choices}
-        for setting, names in parts.items():
-            for name in filter(None, names):
+        for setting in ("answer", "question", "inputs", "choices"):
+            for name in self.named[setting]:
                 given = f"{setting}={name}"
                 other = taken.setdefault(_spelling(name), given)
                 if other is not given:
@@ -48,9 +48,14 @@ class Columns:
     @cached_property
     def named(self) -> Mapping[str, Sequence[str]]:
         """The columns that every row must have, by their setting."""
-        single = {name: getattr(self, name) for name in ("question", "answer", "id", "group", "split")}
-        found = {name: (column,) for name, column in single.items() if column is not None}
-        return {**found, "choices": self.choices, "inputs": self.inputs}
+        given = {field.name: getattr(self, field.name) or () for field in fields(self)}
+        return {setting: (names,) if isinstance(names, str) else tuple(names) for setting, names in given.items()}
+
+    def check_named(self) -> None:
+        """Raise ``SettingError`` where question or answer is not named."""
+        for setting in ("question", "answer"):
+            if not self.named[setting]:
+                raise SettingError(f"{setting}=null must name a column of task.data; write task.{setting}=COLUMN")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,36 +81,37 @@ class Question:
 
 def read_questions(records: Records, columns: Columns) -> list[Question]:
     """Read all rows; a row without an id gets its number, from 1. Raises ``DataError`` that names the line."""
+    (answer,) = columns.named["answer"]
     questions, keys, unanswered = list[Question](), dict[str, str](), list[str]()
-    copies = [columns.question, *columns.inputs]
+    copies = [*columns.named["question"], *columns.named["inputs"]]
     for number, (where, record) in enumerate(records, start=1):
         _check_columns(record, columns, where)
-        if _missing(record[columns.answer]):
+        if _missing(record[answer]):
             unanswered.append(where)
             continue
         key = f"{number:04d}" if columns.id is None else _required_text(record, columns.id, where, "id")
         if key in keys:
             raise DataError(f"{where}: id {key} was already used ({keys[key]}); ids must differ")
         keys[key] = where
-        choices = _choices(record, columns.choices, where)
-        answer = text_of(record[columns.answer], where, columns.answer) if copies else ""
-        copies = [name for name in copies if text_of(record[name], where, name) == answer]
+        choices = _choices(record, columns.named["choices"], where)
+        gold = text_of(record[answer], where, answer) if copies else ""
+        copies = [name for name in copies if text_of(record[name], where, name) == gold]
         questions.append(
             Question(
                 key=key,
                 where=where,
                 text=_show_question(record, columns, choices, where),
-                answer=record[columns.answer],
+                answer=record[answer],
                 choices=choices,
                 group="" if columns.group is None else text_of(record[columns.group], where, columns.group),
                 split="" if columns.split is None else _required_text(record, columns.split, where, "split"),
             )
         )
     if unanswered:
-        raise DataError(_without_answers(unanswered, len(questions) + len(unanswered), columns.answer))
+        raise DataError(_without_answers(unanswered, len(questions) + len(unanswered), answer))
     if copies and questions:
         raise DataError(
-            f"column {copies[0]} equals column {columns.answer} (task.answer) in all {len(questions)} rows up to "
+            f"column {copies[0]} equals column {answer} (task.answer) in all {len(questions)} rows up to "
             f"{questions[-1].where}, so the model would be shown the answer; name another column"
         )
     return questions
@@ -211,11 +217,12 @@ def letter(place: int) -> str:
 def _show_question(record: Mapping[str, object], columns: Columns, choices: Sequence[str], where: str) -> str:
     """Return the question as the model sees it: further inputs by name, the question, the choices by letter."""
     parts = []
-    for name in columns.inputs:
+    for name in columns.named["inputs"]:
         text = text_of(record[name], where, name)
         if text:
             parts.append(f"{name}:{chr(10) if chr(10) in text else ' '}{text}")
-    parts.append(_required_text(record, columns.question, where, "question"))
+    (question,) = columns.named["question"]
+    parts.append(_required_text(record, question, where, "question"))
     if choices:
         parts.append("\n".join(f"{letter(place)}. {choice}" for place, choice in enumerate(choices)))
     return "\n\n".join(parts)

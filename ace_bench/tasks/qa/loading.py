@@ -7,18 +7,19 @@ the ``datasets`` library.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any
 
 from ace_bench.core.encoding import digest_of, digest_of_text
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.settings import NotNegative, Text
 from ace_bench.tasks.data import SPLITS, DataSettings, find_folder, load_from_hub, sha256_of
 from ace_bench.tasks.qa.columns import Columns, Question, read_questions
-from ace_bench.tasks.qa.files import Records, TextForm, read_file
+from ace_bench.tasks.qa.files import TextForm, read_file
 
 NAMES = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -44,14 +45,6 @@ class Shares:
             raise SettingError("split_ratio: all shares are 0; give at least train and test a share")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Draw:
-    """How the rows of one file are divided."""
-
-    shares: Shares
-    seed: int
-
-
 def by_column(questions: Sequence[Question], column: str) -> Questions:
     """Split by the values of a column; raises ``DataError`` for a value that names no split."""
     found: dict[str, list[Question]] = {split: [] for split in SPLITS}
@@ -66,36 +59,22 @@ def by_column(questions: Sequence[Question], column: str) -> Questions:
     return found
 
 
-def by_shares(questions: Sequence[Question], draw: Draw) -> Questions:
+def by_shares(questions: Sequence[Question], *, shares: Shares, seed: int) -> Questions:
     """Split by seed. Rows of a group, and repeated questions, stay together.
 
     Units (groups, or questions) are ranked by a hash of the seed and their text. So the order of the rows does not
     matter, and rows that are added move only units near a border. Within a split the order of the rows is kept.
     """
-    units = Counter(_unit(question) for question in questions)
-    ranked = sorted(units, key=lambda unit: hashlib.sha256(f"{draw.seed}/{unit}".encode()).digest())
-    borders = _borders(len(questions), draw.shares)
+    unit_of = {one.where: f"group {one.group}" if one.group else one.digest for one in questions}
+    units = Counter(unit_of.values())
+    ranked = sorted(units, key=lambda unit: hashlib.sha256(f"{seed}/{unit}".encode()).digest())
+    reached = list(accumulate(getattr(shares, split) for split in SPLITS))
+    ends = [round(len(questions) * share / reached[-1]) for share in reached]
     place, split_of = 0, dict[str, str]()
     for unit in ranked:
-        middle = place + units[unit] / 2
-        split_of[unit] = next(split for split, border in borders if middle <= border)
+        split_of[unit] = SPLITS[bisect_left(ends, place + units[unit] / 2)]  # where the unit's middle lies
         place += units[unit]
-    return {split: [one for one in questions if split_of[_unit(one)] == split] for split in SPLITS}
-
-
-def _unit(question: Question) -> str:
-    return f"group {question.group}" if question.group else question.digest
-
-
-def _borders(count: int, shares: Shares) -> list[tuple[str, float]]:
-    """Return the splits that have a share with the rank at which each ends; the last ends at ``count``."""
-    total, reached, borders = shares.train + shares.val + shares.test, 0.0, []
-    for split in SPLITS:
-        share = getattr(shares, split)
-        reached += share
-        if share:
-            borders.append((split, float(round(count * reached / total))))
-    return [*borders[:-1], (borders[-1][0], float(count))]
+    return {split: [one for one in questions if split_of[unit_of[one.where]] == split] for split in SPLITS}
 
 
 def repeats(questions: Questions) -> list[str]:
@@ -165,7 +144,9 @@ def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowe
 
     Raises ``SettingError`` where data of one's own is meant.
     """
-    named = any(any(names) for names in columns.named.values())
+    named = any(columns.named.values())
+    if named:
+        columns.check_named()
     if (named and source != "sample") or source == "real" or not (allowed or source == "sample"):
         raise SettingError("data=null leaves nothing to read: name your file, such as task.data=questions.csv")
     settings = DataSettings(data_dir=None, source="sample", sample_data=sample_data, sample_allowed=allowed)
@@ -178,19 +159,34 @@ def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowe
     return Loaded(questions=questions, checksums={path.name: sha256_of(path)}, instruction=instruction)
 
 
-def load(data: str | Mapping[str, str], columns: Columns, *, form: TextForm, hub: Hub, draw: Draw) -> Loaded:
-    """Read a user's data. Raises ``SettingError`` or ``DataError``."""
-    for setting, name in (("question", columns.question), ("answer", columns.answer)):
-        if not name:
-            raise SettingError(f"{setting}=null must name a column of task.data; write task.{setting}=COLUMN")
+def load(
+    data: str | Mapping[str, str],
+    columns: Columns,
+    *,
+    form: TextForm,
+    hub: Hub,
+    draw: Callable[[Sequence[Question]], Questions],
+) -> Loaded:
+    """Read a user's data; ``draw`` splits what neither files nor a column split.
+
+    Raises ``ConfigError`` or ``DataError``.
+    """
+    columns.check_named()
     if not isinstance(data, str):
         return _by_file(data, columns, form)
     if data.startswith(HUB):
-        found, checksums = _read_hub(data.removeprefix(HUB), hub.config, hub.revision, columns)
-        return Loaded(questions=_split(found, columns, draw), checksums=checksums)
-    path = Path(data).expanduser()
-    questions = read_questions(read_file(path, form), columns)
-    return Loaded(questions=_split({"": questions}, columns, draw), checksums={path.name: sha256_of(path)})
+        found, checksums = _read_hub(data.removeprefix(HUB), hub, columns)
+    else:
+        path = Path(data).expanduser()
+        found, checksums = {"": read_questions(read_file(path, form), columns)}, {path.name: sha256_of(path)}
+    if len(found) > 1 and columns.split is None:
+        questions: Questions = {NAMES[name.lower()]: rows for name, rows in found.items() if name.lower() in NAMES}
+        if len(questions) < 2:
+            raise DataError(f"task.data has the splits {', '.join(found)}, of which none or one has a known name")
+    else:
+        rows = list(chain.from_iterable(found.values()))
+        questions = draw(rows) if columns.split is None else by_column(rows, columns.split)
+    return Loaded(questions=questions, checksums=checksums)
 
 
 def _by_file(data: Mapping[str, str], columns: Columns, form: TextForm) -> Loaded:
@@ -206,34 +202,17 @@ def _by_file(data: Mapping[str, str], columns: Columns, form: TextForm) -> Loade
     )
 
 
-def _split(found: Mapping[str, Sequence[Question]], columns: Columns, draw: Draw) -> Questions:
-    """Split what was read: by the publisher's splits if there are several, by a column, or by shares."""
-    if len(found) > 1 and columns.split is None:
-        known = {NAMES[name.lower()]: rows for name, rows in found.items() if name.lower() in NAMES}
-        if len(known) < 2:
-            raise DataError(f"task.data has the splits {', '.join(found)}, of which none or one has a known name")
-        return known
-    rows = [one for questions in found.values() for one in questions]
-    return by_shares(rows, draw) if columns.split is None else by_column(rows, columns.split)
-
-
-def _read_hub(
-    path: str, config: str | None, revision: str | None, columns: Columns
-) -> tuple[Mapping[str, Sequence[Question]], Mapping[str, str]]:
+def _read_hub(path: str, hub: Hub, columns: Columns) -> tuple[Questions, Mapping[str, str]]:
     """Download a data set; return its questions by the publisher's names of splits, and a checksum of all of them.
 
     Raises ``ConfigError`` without the library, ``DataError`` where the data cannot be loaded or lacks a column.
     """
-    name = "/".join(filter(None, (path, config))) + (f" at {revision}" if revision else "")
+    name = "/".join(filter(None, (path, hub.config))) + (f" at {hub.revision}" if hub.revision else "")
     fix = "check the name, task.hub and the network"
-    loaded = load_from_hub(path, config, revision, called=f"task.data=hub://{name}", fix=fix)
-    questions = {
-        str(split): read_questions(_records(rows, f"hub://{name}, {split}"), columns) for split, rows in loaded.items()
-    }
+    loaded = load_from_hub(path, hub.config, hub.revision, called=f"task.data=hub://{name}", fix=fix)
+    questions = dict[str, Sequence[Question]]()
+    for split, rows in loaded.items():
+        records = ((f"hub://{name}, {split}, row {number}", row) for number, row in enumerate(rows, start=1))
+        questions[str(split)] = read_questions(records, columns)
     content = [[one.key, one.text, str(one.answer), one.group] for rows in questions.values() for one in rows]
     return questions, {f"hub://{name}": digest_of(content)}
-
-
-def _records(rows: Iterable[Mapping[str, Any]], name: str) -> Records:
-    for number, row in enumerate(rows, start=1):
-        yield f"{name}, row {number}", row

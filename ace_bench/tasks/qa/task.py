@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Annotated, Any
 
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import DataError, SettingError
@@ -29,7 +30,7 @@ from ace_bench.tasks.qa.catalog import FIELDS, JUDGE, PREFIX, PROMPT_GROUP, Tole
 from ace_bench.tasks.qa.columns import Columns
 from ace_bench.tasks.qa.files import TextForm
 from ace_bench.tasks.qa.graders import AnswerKey, Ignore
-from ace_bench.tasks.qa.loading import Draw, Hub, Shares, load, read_instruction, repeats, sample_set
+from ace_bench.tasks.qa.loading import Hub, Shares, by_shares, load, read_instruction, repeats, sample_set
 
 
 class Qa(AnswerTask):
@@ -52,14 +53,7 @@ class Qa(AnswerTask):
         data: Text | Mapping[str, Text] | None,
         source: Source,
         sample_data: Text | None,
-        question: Text | None,
-        answer: Text | None,
-        id: Text | None,
-        choices: Text | Sequence[Text] | None,
-        inputs: Text | Sequence[Text] | None,
-        group: Text | None,
         instruction: Text | None,
-        split: Text | None,
         split_ratio: Shares,
         split_seed: Seed,
         grader: Text,
@@ -70,6 +64,7 @@ class Qa(AnswerTask):
         delimiter: Text,
         hub: Hub,
         sample_allowed: bool,
+        **columns: Annotated[Any, Columns],
     ) -> None:
         kind = grader_named(grader, ignore=ignore, tolerance=tolerance)
         self.headline = self.headline or kind.headline
@@ -78,22 +73,15 @@ class Qa(AnswerTask):
         if self.judge_decides:
             self.prompt_group = PROMPT_GROUP
         self._points, self._pass_from = kind.headline, pass_from
-        columns = Columns(
-            question=question or "",
-            answer=answer or "",
-            id=id,
-            choices=_names(choices),
-            inputs=_names(inputs),
-            group=group,
-            split=split,
-        )
+        named = Columns(**columns)
         if data is None:
-            loaded = sample_set(columns, source=source, sample_data=sample_data, allowed=sample_allowed)
+            loaded = sample_set(named, source=source, sample_data=sample_data, allowed=sample_allowed)
         elif source == "sample":
             raise SettingError("source=sample reads the packaged sample set: set task.data=null, or use source=auto")
         else:
             form = TextForm(encoding=encoding, delimiter=delimiter)
-            loaded = load(data, columns, form=form, hub=hub, draw=Draw(shares=split_ratio, seed=split_seed))
+            draw = partial(by_shares, shares=split_ratio, seed=split_seed)
+            loaded = load(data, named, form=form, hub=hub, draw=draw)
         self._background, checksums = read_instruction(instruction, loaded.instruction or kind.instruction)
         self.source: str = "sample" if data is None else "real"
         self.checksums: Mapping[str, str] = {**loaded.checksums, **kind.checksums, **checksums}
@@ -157,9 +145,3 @@ class Qa(AnswerTask):
 
     def _grade_of(self, score: float, *, gold: str, group: str) -> Grade:
         return Grade(score=score, correct=score >= self._pass_from, observed="", gold=gold, group=group)
-
-
-def _names(columns: str | Sequence[str] | None) -> tuple[str, ...]:
-    if columns is None:
-        return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)
