@@ -8,14 +8,13 @@ import logging
 import re
 import shutil
 import sqlite3
+import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path, PurePosixPath
-from threading import Lock
-from typing import IO
 from urllib.parse import quote
 
 import msgspec
@@ -34,66 +33,25 @@ SCRIPT_BYTES = 32 << 20
 _FORM = 1
 """Increase it when databases are built in another way."""
 
+_CHUNK = 1 << 20
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-class Builder:
-    """Builds databases from SQL scripts, once each: a complete file is used again.
-
-    A script runs in a confined worker with the limits and the clock of a query.
-    """
-
-    def __init__(self, *, limits: Limits, clock: str) -> None:
-        self._limits = limits
-        self._clock = clock
-
-    def built(self, name: str, script: Path, folder: Path) -> Path:
-        """Return the SQLite file; raises ``DataError`` for a script that cannot be used."""
-        text = _read_script(script)
-        path = (folder / f"{name}-{digest_of([_FORM, self._clock, text])[:16]}.sqlite").resolve()
-        if not _is_complete(path):
-            database = self._build(script, text)
-            write_cached(path, database)
-            write_cached(_checksum_path(path), hashlib.sha256(database).hexdigest().encode())
-        return path
-
-    def _build(self, script: Path, text: str) -> bytes:
-        workers = Workers(count=1, limits=self._limits, clock=self._clock)
-        try:
-            built = workers.build(text)
-        except RolloutFault as error:
-            raise ConfigError(error.fault.message) from error
-        finally:
-            workers.close()
-        if built.kind == "built":
-            return built.database
-        why = {
-            "timeout": f"it runs longer than {self._limits.timeout:g} s (task.limits.timeout)",
-            "crash": f"it needs more than {self._limits.memory_mb} MB of memory (task.limits.memory_mb)",
-        }
-        raise DataError(
-            f"{script} cannot be made into a database: {why.get(built.kind, built.message)}; "
-            f"correct it, or put the database itself at {FOLDERS[0]}/{script.stem}/{script.stem}.sqlite"
-        )
-
-
+@dataclass(frozen=True, kw_only=True)
 class Database:
-    """One database: a SQLite file, or a script of SQL from which one is built into the cache.
+    """The SQLite file ``path``, made from ``file`` of the data folder, which has the SHA-256 ``checksum``."""
 
-    ``file`` is what the data folder holds, ``checksum`` its SHA-256, ``path`` the SQLite file.
-    """
-
-    def __init__(self, name: str, file: Path, *, cache: Path, builder: Builder) -> None:
-        self.file = file
-        self.checksum = _checksum(file, cache / "checksums")
-        self.path = file.resolve() if file.suffix == ".sqlite" else builder.built(name, file, cache / "databases")
+    file: Path
+    checksum: str
+    path: Path
 
     @cached_property
     def schema(self) -> str:
         """The CREATE TABLE statements in the order of creation, with a blank line between two."""
         query = "SELECT sql FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+        target = f"file:{quote(str(self.path))}?mode=ro&immutable=1"
         try:
-            with contextlib.closing(_connect(self.path)) as connection:
+            with contextlib.closing(sqlite3.connect(target, uri=True)) as connection:
                 tables = [sql.strip() for (sql,) in connection.execute(query)]
         except sqlite3.Error as error:
             raise DataError(f"{self.path} is not a SQLite database: {error}; fetch it again") from error
@@ -102,16 +60,61 @@ class Database:
         return "\n\n".join(tables)
 
 
-def find_database(name: str, folder: Path, *, cache: Path, builder: Builder) -> Database:
-    """Find a database by its id in a data folder; the ``DataError`` for a missing one says where to put it."""
-    candidates = [folder / parent / name / f"{name}.sqlite" for parent in FOLDERS]
-    candidates.append(folder / f"{name}.sql")
-    file = next((path for path in candidates if path.is_file()), None)
-    if file is None:
+@dataclass(frozen=True, kw_only=True)
+class DatabaseFinder:
+    """Finds the databases of a data folder: SQLite files, or scripts of SQL from which they are built into the cache.
+
+    A script runs in a confined worker with the limits and the clock of a query, once: a complete file is used again.
+    """
+
+    folder: Path
+    cache: Path
+    limits: Limits
+    clock: str
+
+    def find(self, name: str) -> Database:
+        """Find a database by its id; the ``DataError`` for a missing or wrong one says what to do."""
+        candidates = [self.folder / parent / name / f"{name}.sqlite" for parent in FOLDERS]
+        candidates.append(self.folder / f"{name}.sql")
+        file = next((path for path in candidates if path.is_file()), None)
+        if file is None:
+            raise DataError(
+                f"{self.folder} lacks the database {name}: run `{command_line('data')} bird_sql`, "
+                f"or put it at {candidates[0]}"
+            )
+        checksum = _checksum(file, self.cache / "checksums")
+        path = file.resolve() if file.suffix == ".sqlite" else self._built(name, file)
+        return Database(file=file, checksum=checksum, path=path)
+
+    def _built(self, name: str, script: Path) -> Path:
+        text = _read_script(script)
+        digest = digest_of([_FORM, self.clock, text])[:16]
+        path = (self.cache / "databases" / f"{name}-{digest}.sqlite").resolve()
+        note = path.with_suffix(".sha256")
+        with contextlib.suppress(OSError, UnicodeDecodeError, DataError):
+            if note.read_text(encoding="ascii") == sha256_of(path):  # it is not opened: its SQL is not trusted
+                return path
+        database = self._build(script, text)
+        write_cached(path, database)
+        write_cached(note, hashlib.sha256(database).hexdigest().encode())
+        return path
+
+    def _build(self, script: Path, text: str) -> bytes:
+        with contextlib.closing(Workers(count=1, limits=self.limits, clock=self.clock)) as workers:
+            try:
+                built = workers.build(text)
+            except RolloutFault as error:
+                raise ConfigError(error.fault.message) from error
+        if built.kind == "built":
+            return built.database
+        why = {
+            "timeout": f"it runs longer than {self.limits.timeout:g} s (task.limits.timeout)",
+            "crash": f"it needs more than {self.limits.memory_mb} MB of memory (task.limits.memory_mb)",
+        }
         raise DataError(
-            f"{folder} lacks the database {name}: run `{command_line('data')} bird_sql`, or put it at {candidates[0]}"
+            f"{script} cannot be made into a database: {why.get(built.kind, built.message)}; "
+            f"correct it, or put the database itself at {FOLDERS[0]}/{script.stem}/{script.stem}.sqlite"
         )
-    return Database(name, file, cache=cache, builder=builder)
 
 
 def _checksum(file: Path, folder: Path) -> str:
@@ -136,22 +139,6 @@ def _read_script(file: Path) -> str:
         raise DataError(f"{file} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{file} is not UTF-8 (byte {error.start + 1}); save it as UTF-8") from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{quote(str(path))}?mode=ro&immutable=1", uri=True)
-
-
-def _is_complete(path: Path) -> bool:
-    """Whether a built database is complete, by its checksum: it is not opened, because its SQL is not trusted."""
-    try:
-        return _checksum_path(path).read_text(encoding="ascii") == sha256_of(path)
-    except (OSError, UnicodeDecodeError, DataError):
-        return False
-
-
-def _checksum_path(path: Path) -> Path:
-    return path.with_suffix(".sha256")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,8 +168,9 @@ class Archive:
                 for entry in zipped.infolist():
                     place = PurePosixPath(entry.filename)
                     if place.suffix == ".sqlite" and place.stem in wanted and place.parent.name == place.stem:
-                        with zipped.open(entry) as source:
-                            _place(source, folder / FOLDERS[0] / place.stem / place.name)
+                        path = folder / FOLDERS[0] / place.stem / place.name
+                        with zipped.open(entry) as source, replacing(path) as target:
+                            shutil.copyfileobj(source, target, _CHUNK)
         except (zipfile.BadZipFile, EOFError) as error:
             raise DataError(
                 f"{archive} is not a complete zip archive: {error}; remove it and fetch it again"
@@ -200,19 +188,11 @@ def _innermost(archive: Path, folder: Path) -> Iterator[zipfile.ZipFile]:
         if inner is None:
             yield outer
             return
-        scratch = folder / f"{archive.name}.inner"
-        try:
+        with tempfile.TemporaryFile(dir=folder) as scratch:
             with outer.open(inner) as source:
-                _place(source, scratch)
+                shutil.copyfileobj(source, scratch, _CHUNK)
             with zipfile.ZipFile(scratch) as zipped:
                 yield zipped
-        finally:
-            scratch.unlink(missing_ok=True)
-
-
-def _place(source: IO[bytes], path: Path) -> None:
-    with replacing(path) as target:
-        shutil.copyfileobj(source, target, 1 << 20)
 
 
 _LOG = logging.getLogger(__name__)
@@ -221,32 +201,26 @@ _GOLD_FORM = 3
 
 
 class Golds:
-    """Gold results by database and query; safe between threads.
+    """``outcome`` returns the result of a gold query on a database; safe between threads.
 
-    The key of an entry holds the database's checksum and the time that queries see. An entry that cannot be read is
-    computed again. A failure is not cached: the query may succeed on a faster machine.
+    It raises ``RolloutFault`` where no worker can be started. The key of a file holds the database's checksum and the
+    time that queries see. A file that cannot be read is made again. A failure has no file: the query may succeed on a
+    faster machine.
     """
 
     def __init__(self, folder: Path, workers: Workers, *, clock: str) -> None:
         self._folder = folder
         self._clock = clock
         self._workers = workers
-        self._lock = Lock()
-        self._known: dict[str, ExecutionResult] = {}
+        self.outcome = cache(self._outcome)
 
-    def outcome(self, database: Database, sql: str) -> ExecutionResult:
-        """Return the result of a gold query; raises ``RolloutFault`` where no worker can be started."""
+    def _outcome(self, database: Database, sql: str) -> ExecutionResult:
         key = digest_of([_GOLD_FORM, sqlite3.sqlite_version, self._clock, database.checksum, sql])
-        with self._lock:
-            known = self._known.get(key)
-        if known is None:
-            path = self._folder / key[:2] / f"{key}.json"
-            known = _read(path) or self._compute(path, database, sql)
-            with self._lock:
-                self._known[key] = known
-        return known
-
-    def _compute(self, path: Path, database: Database, sql: str) -> ExecutionResult:
+        path = self._folder / key[:2] / f"{key}.json"
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            known: ExecutionResult = decoder_of(ExecutionResult).decode(path.read_bytes())
+            if known.ran and known.exact:
+                return known
         outcome = self._workers.run(database.path, sql)
         if outcome.ran:
             write_cached(path, msgspec.json.encode(outcome))
@@ -256,11 +230,3 @@ class Golds:
                 "a gold query fails on %s (%s), so no answer to its question is right: %s", database.file, reason, sql
             )
         return outcome
-
-
-def _read(path: Path) -> ExecutionResult | None:
-    try:
-        outcome: ExecutionResult = decoder_of(ExecutionResult).decode(path.read_bytes())
-    except (OSError, msgspec.MsgspecError):
-        return None
-    return outcome if outcome.ran and outcome.exact else None

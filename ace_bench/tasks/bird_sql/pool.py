@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from queue import LifoQueue
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -116,6 +116,9 @@ class Built(msgspec.Struct, frozen=True, kw_only=True):
     database: bytes = b""
 
 
+Ended = TypeVar("Ended", ExecutionResult, Built)
+
+
 class Workers:
     """At most ``count`` processes, started when needed; safe between threads.
 
@@ -142,31 +145,24 @@ class Workers:
 
     def run(self, database: Path, sql: str) -> ExecutionResult:
         """Run one query, waiting for a free worker first; raises ``RolloutFault`` where none can be started."""
-        answer = self._ask({"database": str(database), "sql": sql})
-        if isinstance(answer, ExecutionResult):
-            return answer
-        outcome: ExecutionResult = decoder_of(ExecutionResult).decode(answer)
-        return outcome
+        return self._ask({"database": str(database), "sql": sql}, ExecutionResult)
 
     def build(self, script: str) -> Built:
         """Build a database from an SQL script; raises ``RolloutFault`` where no worker can be started."""
-        answer = self._ask({"script": script})
-        if isinstance(answer, ExecutionResult):
-            return Built(kind=answer.kind)
-        built: Built = decoder_of(Built).decode(answer)
-        return built
+        return self._ask({"script": script}, Built)
 
-    def _ask(self, request: Mapping[str, str]) -> bytes | ExecutionResult:
-        """Return the reply of a worker, or how the query ended without one."""
+    def _ask(self, request: Mapping[str, str], form: type[Ended]) -> Ended:
+        """Return the reply of a worker, or how the SQL ended without one."""
         line = json.dumps(request).encode() + b"\n"
         for _ in range(_TRIES):
             with self._worker() as process:
                 reply = _exchange(process, line)
                 if reply:
-                    return reply
+                    ended: Ended = decoder_of(form).decode(reply)
+                    return ended
                 if process.wait() == -signal.SIGALRM:
-                    return ExecutionResult(kind="timeout")
-        return ExecutionResult(kind="crash")
+                    return form(kind="timeout")
+        return form(kind="crash")
 
     def close(self) -> None:
         """End all workers; a later query starts new ones."""

@@ -1,4 +1,4 @@
-"""Reads the questions of a data folder, writes them as texts, reads the query in an answer, and asks the judge.
+"""Reads the questions of a data folder, writes them as texts, and reads the query in an answer.
 
 A folder may have three forms.
 
@@ -27,12 +27,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.program import command_line
-from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Count, Seed
-from ace_bench.tasks.answers import ask_judge
 from ace_bench.tasks.data import SPLITS, Row, object_of, read_records, shuffled, text_of
 
 MINI_DEV = "mini_dev_sqlite.json"
@@ -188,21 +185,3 @@ def orders(sql: str) -> bool:
         if depth == 0:
             words.append(token.lower())
     return ("order", "by") in pairwise(words)
-
-
-FIELDS = frozenset(("schema", "question", "gold", "predicted"))
-
-
-def obvious_verdict(answer: str | None, gold: str) -> bool | None:
-    """Return the verdict where no judge is needed, else ``None``."""
-    sql = sql_of(answer)
-    if not sql:
-        return False
-    return True if sql == gold.strip() else None
-
-
-def verdict(asked: str, answer: str | None, gold: str, prompts: Prompts, lm: Lm) -> bool:
-    """Ask the judge, and ask again if its reply cannot be read; raises ``RolloutFault``."""
-    schema, question = parts_of(asked)
-    fields = {"schema": schema, "question": question, "gold": gold, "predicted": sql_of(answer)}
-    return ask_judge(fields, prompts, lm)

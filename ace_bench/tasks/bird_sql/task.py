@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import Meta
 
@@ -38,24 +38,21 @@ from ace_bench.core.prompts import Prompts
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.files import cache_folder
-from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, percent
-from ace_bench.tasks.bird_sql.databases import Archive, Builder, Golds, find_database
+from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, ask_judge, percent
+from ace_bench.tasks.bird_sql.databases import Archive, DatabaseFinder, Golds
 from ace_bench.tasks.bird_sql.pool import NO_QUERY, ExecutionResult, Limits, Workers
 from ace_bench.tasks.bird_sql.questions import (
-    FIELDS,
     INSTRUCTION,
     LEVELS,
     Draw,
     format_question,
-    obvious_verdict,
     orders,
     parts_of,
     read_folder,
     sql_by_stream_bench,
     sql_of,
-    verdict,
 )
-from ace_bench.tasks.data import DataSettings, HubDataset, RemoteFile, Row, Source, files_in, find_folder
+from ace_bench.tasks.data import DataSettings, HubDataset, RemoteFile, Row, files_in, find_folder
 
 _PUBLISHER = "https://bird-bench.oss-cn-beijing.aliyuncs.com"
 
@@ -77,10 +74,7 @@ class BirdSql(AnswerTask):
 
     name: str = "bird_sql"
     hub: HubDataset = HubDataset(
-        path="appier-ai-research/StreamBench",
         config="bird",
-        # The last commit of the data set's page that we know of; its files could not be fetched to be checked.
-        revision="be2e58c9fefdd33cb0d931a87eef4eac006eb78f",
         splits={"train": "train", "test": "test"},
         fields=("question", "SQL", "db_id", "evidence", "difficulty"),
     )
@@ -101,9 +95,6 @@ class BirdSql(AnswerTask):
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,
-        data_dir: Text | None,
-        source: Source,
-        sample_data: Text | None,
         evidence: bool,
         metric: Metric,
         judge: Literal["auto", "always", "never"],
@@ -112,7 +103,7 @@ class BirdSql(AnswerTask):
         clock: Text,
         limits: Limits,
         workers: Annotated[int, Meta(ge=1, le=256)],
-        sample_allowed: bool,
+        **data: Annotated[Any, DataSettings],
     ) -> None:
         self.headline: str = metric
         if judge == "never" and metric == "judge":
@@ -121,19 +112,16 @@ class BirdSql(AnswerTask):
         self._evidence = evidence
         self._limits = limits
         now = _moment(clock)
-        folder, self.source = find_folder(
-            self.name,
-            DataSettings(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed),
-        )
+        folder, self.source = find_folder(self.name, DataSettings(**data))
         rows = read_folder(folder, stream_bench=stream_bench, mini_dev=mini_dev)
         located = files_in(folder, rows.files, source=self.source, task=self.name)
         self.files: Mapping[str, Path] = located.files
         cache = cache_folder(self.name)
         names = sorted({row.fields["db_id"] for split in rows.splits.values() for row in split})
-        builder = Builder(limits=self._limits, clock=now)
-        self._databases = {name: find_database(name, folder, cache=cache, builder=builder) for name in names}
+        finder = DatabaseFinder(folder=folder, cache=cache, limits=limits, clock=now)
+        self._databases = {name: finder.find(name) for name in names}
         paths = [database.path for database in self._databases.values()]
-        self._workers = Workers(count=workers, limits=self._limits, clock=now, databases=paths)
+        self._workers = Workers(count=workers, limits=limits, clock=now, databases=paths)
         self.checksums: Mapping[str, str] = {
             **located.checksums,
             **{database.file.name: database.checksum for database in self._databases.values()},
@@ -162,13 +150,16 @@ class BirdSql(AnswerTask):
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the judge's template."""
         del inputs, context_fields
-        return {} if self.judge_template is None else {self.judge_template: FIELDS}
+        fields = frozenset(("schema", "question", "gold", "predicted"))
+        return {} if self.judge_template is None else {self.judge_template: fields}
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
         """Add the judge's verdict, unless the grade has one already or nothing would use it."""
         if "judge" in grade.detail or (sample.split == "train" and self.headline != "judge"):
             return grade
-        right = verdict(sample.inputs["question"], answer, grade.gold, prompts, lm)
+        schema, question = parts_of(sample.inputs["question"])
+        fields = {"schema": schema, "question": question, "gold": grade.gold, "predicted": sql_of(answer)}
+        right = ask_judge(fields, prompts, lm)
         return self._graded(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
 
     def part_of(self, sample: Sample, division: str) -> str:
@@ -222,9 +213,8 @@ class BirdSql(AnswerTask):
         detail["streambench_ex"] = float(by_stream_bench.rows > 0 and by_stream_bench.same_python(wanted))
         detail["bird_ex"] = float(outcome.same_python(wanted))
         detail["execution_corrected"] = float(outcome.same_corrected(wanted, ordered=orders(gold)))
-        known = obvious_verdict(answer, gold)
-        if known is not None:
-            detail["judge"] = float(known)
+        if not sql or sql == gold:  # no judge needs to be asked
+            detail["judge"] = float(bool(sql))
         return self._graded(outcome.observed(self._limits), gold, detail)
 
     def _graded(self, observed: str, gold: str, detail: Mapping[str, float]) -> Grade:

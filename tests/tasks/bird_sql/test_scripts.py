@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ace_bench.core.errors import DataError
-from ace_bench.tasks.bird_sql.databases import Builder, find_database
+from ace_bench.tasks.bird_sql.databases import DatabaseFinder
 from ace_bench.tasks.bird_sql.pool import Limits
 from tests.tasks.bird_sql.conftest import CLOCK
 
@@ -64,10 +64,13 @@ def built(folder: Path, script: str | bytes, **changed: float) -> Path:
     """Write a script, make its database as a task does, and read its schema."""
     folder.mkdir(exist_ok=True)
     (folder / "shop.sql").write_bytes(script if isinstance(script, bytes) else script.encode())
-    builder = Builder(limits=limits(**changed), clock=CLOCK)
-    database = find_database("shop", folder, cache=folder.parent / "cache", builder=builder)
+    database = finder(folder, **changed).find("shop")
     assert database.schema
     return database.path
+
+
+def finder(folder: Path, **changed: float) -> DatabaseFinder:
+    return DatabaseFinder(folder=folder, cache=folder.parent / "cache", limits=limits(**changed), clock=CLOCK)
 
 
 @pytest.mark.slow
@@ -109,9 +112,8 @@ def test_files_that_are_no_script_are_refused(tmp_path):
         built(tmp_path / "data", b"-- \xff\nCREATE TABLE a (b);")
     with (tmp_path / "data" / "shop.sql").open("wb") as file:
         file.truncate(33 << 20)
-    builder = Builder(limits=limits(), clock=CLOCK)
     with pytest.raises(DataError, match=r"shop\.sql is larger than 32 MB"):
-        find_database("shop", tmp_path / "data", cache=tmp_path / "cache", builder=builder)
+        finder(tmp_path / "data").find("shop")
 
 
 def test_what_dumps_hold_is_understood(tmp_path):
