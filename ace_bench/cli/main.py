@@ -28,13 +28,7 @@ COMMANDS: Mapping[str, Command] = {
     for name, place, purpose in (
         ("init", "init", "make and check the configuration of a first experiment, by five questions"),
         ("run", "run", "run one experiment, or a sweep of them"),
-        ("reproduce", "reproduce", "make the runs behind a table or figure of the paper"),
         ("ls", "ls", "list runs: how each ended, its score, cost and time"),
-        ("view", "pages:view_runs", "look at runs in the browser: list, compare, follow"),
-        ("report", "pages:write_report", "write runs as one HTML page"),
-        ("results-page", "pages:write_site", "write a folder of runs as a site beside the paper's numbers"),
-        ("tables", "results:make_tables", "make tables: the paper's, or of your own runs"),
-        ("figures", "results:make_figures", "draw figures: the paper's, or of your own runs"),
         ("data", "data", "download a task's official data"),
         ("doctor", "doctor", "find damaged runs and caches, and repair what costs nothing"),
         ("check", "check", "check a task's data and grade its gold answers"),
@@ -62,10 +56,11 @@ def commands_of_others(group: str) -> Mapping[str, Command]:
     return {point.name: Command(point.value, _purpose(point.value)) for point in sorted(entry_points(group=group))}
 
 
-def _purpose(module: str) -> str:
-    """Return the first line of a module's docstring."""
+def _purpose(place: str) -> str:
+    """Return the first line of the docstring of a module, or of ``module:function``."""
     from importlib.util import find_spec
 
+    module, _, function = place.partition(":")
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:
@@ -73,7 +68,9 @@ def _purpose(module: str) -> str:
     if spec is None or spec.origin is None:
         return f"needs {module}, which is not installed"
     with open(spec.origin, encoding="utf-8") as file:
-        first = (ast.get_docstring(ast.parse(file.read())) or "").partition("\n")[0].rstrip(".")
+        tree = ast.parse(file.read())
+    named = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+    first = (ast.get_docstring(next(named, tree)) or "").partition("\n")[0].rstrip(".")
     return first[:1].lower() + first[1:]
 
 

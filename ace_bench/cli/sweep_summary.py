@@ -89,8 +89,8 @@ def sweep_table(runs: Sequence[RunSummary], failed: Sequence[str]) -> Table:
     """
     from ace_bench.cli.arguments import add_column
     from ace_bench.report.choosing import sample_keys
-    from ace_bench.report.conditions import marks_of
     from ace_bench.report.differences import differences
+    from ace_bench.report.records import marks_of
 
     found, samples = differences(runs), sample_keys(runs)
     marks = {marks_of(simulated=run.simulated, source=run.source) for run in runs}

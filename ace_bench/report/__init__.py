@@ -1,1 +1,1 @@
-"""From finished run folders to tables and figures; reads the store only."""
+"""Reads finished run folders, for tables, figures and pages; reads the store only."""

@@ -298,3 +298,9 @@ def _folders_in(folder: str, on_closed: Callable[[str], object]) -> list[str]:
     except OSError:
         pass
     return []
+
+
+def marks_of(*, simulated: bool, source: str) -> str:
+    """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
+    words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
+    return f"[{', '.join(words)}: not comparable with published numbers]" if words else ""

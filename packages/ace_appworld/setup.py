@@ -1,4 +1,4 @@
-"""Set up AppWorld's engine in a separate environment: ``make appworld``.
+"""Set up AppWorld's engine and data, in an environment of their own: ``make appworld``.
 
     ace-bench appworld           .appworld/, the mini-world, and a health check
     ace-bench appworld --data    the official data into data/appworld, too (network needed)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Stage, Usage
-from ace_bench.report.paper.tables import load_paper
 from ace_benchmarks.measuring import Grid, Setting, metrics_of, price_card
+from ace_report.paper.tables import load_paper
 
 TASKS = ("finer", "formula")
 SIZES: Mapping[str, int] = {"train": 100, "val": 50, "test": 100}

@@ -20,16 +20,16 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ace_bench.cli.arguments import Parser, print_line
-from ace_bench.cli.results import chosen_runs
 from ace_bench.core.errors import AceBenchError
-from ace_bench.report.figures.draw import render
-from ace_bench.report.figures.style import save, styled
-from ace_bench.report.tables.formats import markdown
-from ace_bench.report.tables.latex import latex
 from ace_bench.store.files import write_files
 from ace_lifelong.figures import drawings
 from ace_lifelong.lives import Stream, group_lives
 from ace_lifelong.tables import METHODS, ORDERS, csv_of_measures, csv_of_tests, page_of
+from ace_report.commands.results import chosen_runs
+from ace_report.figures.draw import render
+from ace_report.figures.style import save, styled
+from ace_report.tables.formats import markdown
+from ace_report.tables.latex import latex
 
 _DRAWS = "matplotlib"
 

@@ -9,11 +9,11 @@ from math import nan
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ace_bench.report.conditions import marks_of
-from ace_bench.report.figures.draw import Drawing, Panel, Series
-from ace_bench.report.figures.style import MAX_SERIES, Look, amount_axis, count_axis, looks, percent_axis
+from ace_bench.report.records import marks_of
 from ace_lifelong.lives import STAGES_SHOWN, LifeTest, Lives, Stream
 from ace_lifelong.measures import Measure, difference, score
+from ace_report.figures.draw import Drawing, Panel, Series
+from ace_report.figures.style import MAX_SERIES, Look, amount_axis, count_axis, looks, percent_axis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from ace_bench.report.statistics import Interval, Seeds, compare, mean_score, score_interval
-from ace_bench.report.tables.grids import signed_bounds
 from ace_lifelong.lives import Lives
+from ace_report.tables.grids import signed_bounds
 
 _UNKNOWN = "-"
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean, pstdev
 
-from ace_bench.report.conditions import marks_of
 from ace_bench.report.escaping import csv_of
+from ace_bench.report.records import marks_of
 from ace_bench.report.statistics import Interval
-from ace_bench.report.tables.cells import FEW_SEEDS
-from ace_bench.report.tables.formats import Page
-from ace_bench.report.tables.grids import NOT_KNOWN, Grid, number
 from ace_lifelong.lives import BEFORE, Life, Lives, Stream
 from ace_lifelong.measures import Measure, difference, forgetting, measures_of, score
+from ace_report.tables.cells import FEW_SEEDS
+from ace_report.tables.formats import Page
+from ace_report.tables.grids import NOT_KNOWN, Grid, number
 
 _REPEATED = ("start", "gain", "living gain")
 """Measures that the table of orders leaves out: the same for all orders, or another one less that."""

@@ -16,7 +16,7 @@ from ace_bench.api import Run
 from ace_bench.core.statistics import bootstrap_interval, paired_difference
 from ace_bench.core.types import Record, Sample
 from ace_bench.report.evidence import read_lines_of
-from ace_bench.report.tables.grids import p_value
+from ace_report.tables.grids import p_value
 from ace_validity.planning import Make, PlannedRun, Request, Row, Study, Words, find_run, keep, parse_words, without
 
 _CONTROLS = 10

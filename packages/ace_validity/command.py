@@ -25,14 +25,14 @@ from ace_bench.api import Run
 from ace_bench.cli.arguments import Parser, count
 from ace_bench.core.errors import AceBenchError, Stopped
 from ace_bench.core.program import read_env_file
-from ace_bench.report.conditions import marks_of
 from ace_bench.report.escaping import csv_of
-from ace_bench.report.tables.cells import FEW_SEEDS
-from ace_bench.report.tables.formats import Page, markdown
-from ace_bench.report.tables.grids import Grid, number, wide_notes
-from ace_bench.report.tables.latex import latex
+from ace_bench.report.records import marks_of
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
+from ace_report.tables.cells import FEW_SEEDS
+from ace_report.tables.formats import Page, markdown
+from ace_report.tables.grids import Grid, number, wide_notes
+from ace_report.tables.latex import latex
 from ace_validity.asking import Contamination, Judges
 from ace_validity.gains import Curve, Placebo, Stream, Transfer
 from ace_validity.planning import Laboratory, PlannedRun, Request, Study

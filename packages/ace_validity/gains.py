@@ -13,7 +13,7 @@ from ace_bench.core.measurement import Value
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.report import statistics
 from ace_bench.report.statistics import Interval, Seeds
-from ace_bench.report.tables.grids import p_value
+from ace_report.tables.grids import p_value
 from ace_validity.planning import (
     Make,
     PlannedRun,

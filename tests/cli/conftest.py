@@ -1,33 +1,10 @@
-"""What the tests of commands share: a web server to download from, and reproducing results in this process."""
+"""What the tests of commands share: a web server to download from."""
 
-from __future__ import annotations
-
-import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
-from ace_bench.cli.main import start
-from ace_bench.cli.reproducing import reproduction, session
-from ace_bench.core.resources import config_folders
-from ace_bench.report.experiments import load_experiments
-from ace_bench.report.paper.tables import load_paper
-from ace_bench.report.tables.results_index import ResultsIndex
-from ace_bench.runners import run as experiment
-from ace_bench.runners.composing import settled
-from ace_bench.runners.host import reporting
-from ace_bench.runners.planning import Composer
-from ace_bench.runners.workers import Outcome, Workers
 from tests.cli.serving import FileServer
-from tests.launching import composed
-
-PAPER = load_paper()
-EXPERIMENTS = load_experiments(PAPER)
-compose = Composer(config_folders())
-
-Reproduce = Callable[..., tuple[int, str]]
 
 
 @pytest.fixture
@@ -36,41 +13,3 @@ def server() -> Iterator[FileServer]:
     running = FileServer()
     yield running
     running.stop()
-
-
-@pytest.fixture
-def one_composer(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compose each configuration once for all tests."""
-
-    def indexed(**settings: Any) -> ResultsIndex:
-        found = ResultsIndex(**settings | {"compose": compose})
-        found.__dict__["experiments"] = EXPERIMENTS.narrowed(found.chosen)
-        return found
-
-    for module in (session, reproduction):
-        monkeypatch.setattr(module, "ResultsIndex", indexed)
-
-
-@pytest.fixture
-def reproduce(one_composer: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Reproduce:
-    """Call the command with results in ``tmp_path``; returns its exit status and what it printed."""
-
-    def run(*arguments: str) -> tuple[int, str]:
-        status = start("reproduce", [*arguments, f"results={tmp_path}"])
-        output = capsys.readouterr()
-        return status, output.out + output.err
-
-    return run
-
-
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch, one_warm_engine: None) -> None:
-    """Make runs in this process one by one, where AppWorld's engine is warm. All else is as in `ace-bench run`."""
-    one_at_a_time = threading.Lock()
-
-    def make(workers: Workers, worker: object, words: tuple[str, ...]) -> Outcome:
-        with one_at_a_time, reporting() as report:
-            experiment.run(settled(*composed(*words)), report.host)
-        return Outcome(end=report)
-
-    monkeypatch.setattr(Workers, "_make_one", make)

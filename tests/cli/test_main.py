@@ -53,7 +53,7 @@ def test_without_arguments_the_commands_are_listed(capsys):
     ("word", "hint"),
     [
         ("reprot", "did you mean report?"),
-        ("xyz", "the commands are init, run, reproduce"),
+        ("xyz", "the commands are init, run, ls, data"),
         ("task=finer", "did you mean `ace-bench run task=finer`?"),
     ],
 )

@@ -13,7 +13,7 @@ from ace_bench.store.calls import read_calls
 from ace_bench.store.results import CHECKSUMS
 from tests.doubles import Recording
 from tests.launching import launch
-from tests.report.page.runs import changed
+from tests.packages.report.page.runs import changed
 
 COMMAND = ("task=finer", "task.source=sample", "limit={train: 3, test: 2}", "mode.epochs=1", "mode.before=false")
 FINISHED, STOPPED = (), ("budget.calls=9",)

@@ -24,7 +24,7 @@ from ace_bench.store.results import read_metrics
 from tests.doubles import Recording
 from tests.integration.test_damage import LOGS, emptied, gone, zeroed
 from tests.launching import Ran, launch
-from tests.report.page.runs import changed
+from tests.packages.report.page.runs import changed
 
 SMALL = ("task.source=sample", "limit={train: 3, val: 2, test: 3}")
 RUNS = {

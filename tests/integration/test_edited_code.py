@@ -10,9 +10,9 @@ import pytest
 
 from ace_bench.methods import ace
 from ace_bench.report.records import find_runs
-from ace_bench.report.tables.formats import csv, markdown, page_of
-from ace_bench.report.tables.own_tables import Layout, own_tables
 from ace_bench.store.processes import read_processes
+from ace_report.tables.formats import csv, markdown, page_of
+from ace_report.tables.own_tables import Layout, own_tables
 from tests.backbones.openai_compatible.scripted import answer
 from tests.backbones.openai_compatible.test_experiment import Limited, overrides
 from tests.backbones.serving import running

@@ -9,12 +9,12 @@ from importlib.resources import files
 import pytest
 import yaml
 
-from ace_bench.report.experiments import load_experiments
-from ace_bench.report.paper.tables import load_paper
 from ace_rehearsal.server.serve import ReaderServer
+from ace_report.experiments import load_experiments
+from ace_report.paper.tables import load_paper
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, composed, launch, options
-from tests.report.test_experiments import compose
+from tests.packages.report.test_experiments import compose
 
 PAPER = {
     "finer_paper": "2/ace_offline_gt/finer",

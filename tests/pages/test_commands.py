@@ -19,8 +19,8 @@ import pytest
 from hydra.errors import HydraException
 
 from ace_bench.runners.checking import RunChecks
-from tests.cli.conftest import one_composer, reproduce  # noqa: F401 - fixtures
 from tests.launching import PARSER, ROOT, composed
+from tests.packages.report.conftest import one_composer, reproduce  # noqa: F401 - fixtures
 from tests.pages.reading import PAGES, commands, settings, unmarked
 from tests.pages.world import World
 
@@ -32,7 +32,7 @@ CLUSTER = "needs several machines"
 ACCOUNT = "needs an account"
 DOCKER = "needs Docker"
 NAME = "names a program; it is not to be typed"
-SERVES = "serves until it is stopped; tests/report/view does what it is for"
+SERVES = "serves until it is stopped; tests/packages/report/view does what it is for"
 
 NOT_RUN = {
     "make setup": PACKAGES,

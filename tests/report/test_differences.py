@@ -12,7 +12,7 @@ from ace_bench.report.differences import differences, value_text
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.runners.planning import Composer
-from tests.report.planned import Planner
+from tests.packages.report.planned import Planner
 
 composer = cache(lambda: Composer(config_folders()))
 

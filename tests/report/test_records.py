@@ -15,8 +15,8 @@ from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import mean_score
 from tests.integration.test_full_disk import permissions_count
 from tests.launching import launch
-from tests.report.page.runs import changed
-from tests.report.synthetic import make_runs
+from tests.packages.report.page.runs import changed
+from tests.packages.report.synthetic import make_runs
 
 SMALL = ("task=finer", "task.source=sample", "limit=6", "mode.epochs=1")
 

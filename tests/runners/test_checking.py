@@ -10,8 +10,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.runners.checking import Candidate, RunChecks
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
-from tests.cli.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 from tests.launching import ROOT, launch
+from tests.packages.report.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 
 SAMPLE = ("task.source=sample", "embedder=hashing")
 DEAD = "http://127.0.0.1:9/v1"

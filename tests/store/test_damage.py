@@ -9,7 +9,7 @@ from ace_bench.store.calls import read_calls
 from ace_bench.store.damage import examine
 from ace_bench.store.results import CHECKSUMS
 from tests.launching import launch
-from tests.report.page.runs import changed
+from tests.packages.report.page.runs import changed
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,13 @@ from statistics import fmean
 import pytest
 
 from ace_bench.api import load_runs
-from ace_bench.report.figures.own_runs import write_sweep_figures
 from ace_bench.report.records import find_runs
 from ace_bench.report.statistics import Point
 from ace_lifelong import command
 from ace_lifelong.figures import drawings
 from ace_lifelong.lives import Life, LifeTest, Lives, group_lives
 from ace_lifelong.measures import forgetting, measures_of
+from ace_report.figures.own_runs import write_sweep_figures
 from tests.launching import launch
 
 LIFE = ("task=stream", "mode=lifelong", "mode.stages=[finer,formula,ddxplus]", "limit={train: 30, test: 30}")

@@ -10,13 +10,13 @@ import sys
 import pytest
 
 from ace_bench.report.statistics import Comparison, Interval
-from ace_bench.report.tables.cells import Measured, Place
-from ace_bench.report.tables.grids import remarks
-from ace_bench.report.tables.table import PaperShown
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.ddxplus import INSTRUCTION, Ddxplus
 from ace_bench.tasks.finer import Finer
 from ace_bench.tasks.formula import Formula
+from ace_report.tables.cells import Measured, Place
+from ace_report.tables.grids import remarks
+from ace_report.tables.table import PaperShown
 from scripts.samples.__main__ import SAMPLES
 from tests.launching import ROOT, launch
 

@@ -1,0 +1,255 @@
+"""Conditions that runs share: backbone, limit, prompts, embedder and data. No table or figure mixes them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ace_bench.core.embedders import default_embedder
+from ace_bench.core.encoding import digest_of
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import identity_settings
+from ace_bench.report.planned import (
+    Compose,
+    PlannedRun,
+    Setting,
+    Settings,
+    fits,
+    key_of,
+    override_value,
+    read_setting,
+    run_overrides,
+    settings_for,
+)
+from ace_bench.report.records import RunSummary, marks_of
+from ace_report.matching import settings_with_defaults
+
+_PATH, _OTHER = re.compile(r"(?:\w+\.)+(?=\w+=)"), re.compile(r"[^\w.-]+")
+_LONGEST = 180
+"""Maximum length of the conditions in a file name."""
+_EMBEDDED = "embedded"
+_SAMPLE = "task.source=sample"
+_NAMED = (("backbone",), ("backbone", "model"))
+"""Settings that the name of the conditions already contains."""
+_MISSING = object()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """Conditions that runs share: overrides added to their plan, and whether they are simulated or use sample data.
+
+    ``name`` is the model's; ``changes`` are those overrides that can change an answer, as shown in titles and file
+    names. ``source`` is ``real`` or ``sample``, or "" without runs.
+    """
+
+    backbone: str
+    name: str
+    overrides: tuple[str, ...]
+    changes: tuple[str, ...] = ()
+    simulated: bool = False
+    source: str = ""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether its numbers are comparable with published ones."""
+        return not self.simulated and self.source != "sample"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """Why its numbers are not comparable with published ones."""
+        reasons = {"simulated": self.simulated, "sample data": self.source == "sample"}
+        return tuple(mark for mark, holds in reasons.items() if holds)
+
+    @property
+    def about(self) -> Mapping[str, object]:
+        """What each line of CSV says of them."""
+        return {"conditions": " ".join(self.overrides), "simulated": self.simulated, "source": self.source}
+
+    @property
+    def label(self) -> str:
+        """The text for titles, such as ``embedded, limit=40 [simulated, sample data: ...]``."""
+        settings = ", ".join((self.name, *self.changes))
+        return f"{settings} {marks_of(simulated=self.simulated, source=self.source)}".rstrip()
+
+    @property
+    def slug(self) -> str:
+        """The text for file names, with the last part of each setting's key."""
+        changes = (_PATH.sub("", part) for part in self.changes)
+        whole = "-".join(_OTHER.sub("_", part).strip("_") for part in (self.name, *changes, *self.marks))
+        return whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}-{digest_of(whole)[:8]}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selector:
+    """Groups runs by their conditions: backbone, limit, prompt set, embedder, real or sample data, simulated or not.
+
+    ``extra`` settings select the runs made with them. ``plans`` are runs of all kinds, to find out which settings can
+    change an answer: only those are named.
+    """
+
+    compose: Compose
+    plans: Sequence[PlannedRun]
+    extra: Sequence[str] = ()
+
+    def variants(self, runs: Iterable[RunSummary]) -> dict[Variant, list[RunSummary]]:
+        """Return the chosen runs by their conditions."""
+        members: dict[str, list[RunSummary]] = {}
+        for run in runs:
+            settings = settings_with_defaults(run, self.compose)
+            if self._chosen(run, settings):
+                conditions = [settings.get(key) for key in ("backbone", "prompts", "embedder")]
+                limit = None if self._limited(run) else settings.get("limit")
+                members.setdefault(digest_of([*conditions, limit, run.source, run.simulated]), []).append(run)
+        # Settings for one task or method make runs of one variant differ in their conditions.
+        variants: dict[Variant, list[RunSummary]] = {}
+        for some in members.values():
+            variants.setdefault(self._variant(some[0]), []).extend(some)
+        return variants
+
+    def _limited(self, run: RunSummary) -> bool:
+        """Whether a run's limit is that of its own plan, as in table 11, and so no condition."""
+        limit = run.identity["limit"]
+        return limit is not None and any(
+            setting.path == ("limit",) and _has_value(setting.value, limit) and _has_value(limit, setting.value)
+            for plan in self.plans
+            if plan.kind[0] == run.task
+            for setting in map(read_setting, plan.overrides)
+            if setting.override.startswith("limit=")
+        )
+
+    def planned(self, backbone: str) -> Variant:
+        """Return the conditions of runs with a backbone, or with the one that ``extra`` names."""
+        chosen = self._backbone_settings()
+        option = next((text.partition("=")[2] for text in chosen if key_of(text) == "backbone"), backbone)
+        dotted = [text for text in chosen if key_of(text) != "backbone"]
+        settings = self.compose([f"backbone={option}", *dotted])["backbone"]
+        name = self._name(option, settings, self.compose([f"backbone={option}"])["backbone"])
+        simulated = option == _EMBEDDED or bool(settings.get("simulated"))
+        source = "sample" if _SAMPLE in self.extra or (simulated and "task.source=real" not in self.extra) else ""
+        return self._with_extra(
+            Variant(backbone=option, name=name, overrides=(f"backbone={option}",), simulated=simulated, source=source)
+        )
+
+    def _chosen(self, run: RunSummary, settings: Settings) -> bool:
+        """Whether a run was made with the ``extra`` settings; those that do not exist in it are ignored."""
+        if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
+            return False
+        return all(self._has(run, settings, setting) for setting in self._settings(run))
+
+    def _has(self, run: RunSummary, settings: Settings, setting: Setting) -> bool:
+        if setting.path == ("protocol",):
+            return bool(run.protocol == str(setting.value).partition("@")[0])
+        if setting.path == ("backbone",):
+            if run.backbone == setting.value:
+                return True
+            chosen = identity_settings(self.compose(self._backbone_settings()))  # without address and limits
+            return bool(chosen["backbone"] == settings["backbone"])
+        own = _lookup(settings, setting.path)
+        return own is _MISSING or _has_value(setting.value, own)
+
+    def _settings(self, run: RunSummary) -> list[Setting]:
+        """Return the ``extra`` settings for a run, the last one of each key."""
+        return list({setting.path: setting for setting in settings_for((run.method, run.task), self.extra)}.values())
+
+    def _backbone_settings(self) -> list[str]:
+        return [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
+
+    def _variant(self, run: RunSummary) -> Variant:
+        settings = run.settings
+        usual = self._usual_backbone(run, settings)
+        top = {"limit": None, "prompts": "default", "embedder": default_embedder(simulated=run.simulated)}
+        given = [setting.path[0] for setting in self._settings(run)]
+        overrides = [
+            f"backbone={run.backbone}",
+            *_changes("backbone", settings["backbone"], usual),
+            *(
+                f"{key}={override_value(run.identity[key])}"
+                for key, value in top.items()
+                if key not in given and run.identity[key] != value and not (key == "limit" and self._limited(run))
+            ),
+            *([_SAMPLE] if run.source == "sample" else []),
+        ]
+        return self._with_extra(
+            Variant(
+                backbone=run.backbone,
+                name=self._name(run.backbone, settings["backbone"], usual),
+                overrides=tuple(overrides),
+                simulated=run.simulated,
+                source=run.source,
+            )
+        )
+
+    def _name(self, option: str, settings: Settings, usual: Settings) -> str:
+        """Return the model's name, or the option's name if the model is its default."""
+        model = settings.get("model")
+        if model is None or model == usual.get("model"):
+            return option
+        # The embedded reader has the same model name when it is served.
+        return f"{model} over {option}" if fits(self.compose, [f"backbone={override_value(model)}"]) else str(model)
+
+    def _usual_backbone(self, run: RunSummary, settings: Settings) -> Settings:
+        """Return the default settings of a backbone option for a run's seed, concurrency and results folder."""
+        same = [
+            f"{key}={override_value(settings[key])}" for key in ("seed", "concurrency", "results") if key in settings
+        ]
+        try:
+            found: Settings = self.compose([f"backbone={run.backbone}", *same])["backbone"]
+        except ConfigError:
+            return {}  # the option no longer exists
+        return found
+
+    def _with_extra(self, variant: Variant) -> Variant:
+        given = {key_of(text): text for text in self.extra}
+        kept = (override for override in variant.overrides if key_of(override) not in given)
+        first = ("backbone=", "backbone.")
+        overrides = sorted((*kept, *given.values()), key=lambda one: (*(not one.startswith(way) for way in first), one))
+        chosen = given.get("backbone", "").removeprefix("backbone=")
+        found = replace(variant, overrides=tuple(overrides), backbone=chosen or variant.backbone)
+        return replace(found, changes=tuple(self._changes(found)))
+
+    def _changes(self, variant: Variant) -> Iterator[str]:
+        """Yield those overrides of a variant that can change an answer, for titles."""
+        settings = [setting for setting in map(read_setting, variant.overrides) if setting.path not in _NAMED]
+        found: set[Setting] = set()
+        usual = [f"backbone={variant.backbone}", f"embedder={default_embedder(simulated=variant.simulated)}"]
+        for plan in {plan.kind: plan for plan in self.plans}.values():
+            bare, full = (
+                identity_settings(self.compose(run_overrides(plan, overrides, self.compose)))
+                for overrides in (usual, variant.overrides)
+            )
+            found |= {
+                setting
+                for setting in settings
+                if setting.is_for(plan.names) and _lookup(full, setting.path) != _lookup(bare, setting.path)
+            }
+        yield from (
+            str(setting).removeprefix("+").removeprefix("backbone.") for setting in settings if setting in found
+        )
+
+
+def _changes(prefix: str, found: Settings, usual: Settings) -> Iterator[str]:
+    """Yield the overrides that change ``usual`` into ``found``."""
+    for key, value in found.items():
+        name, other = f"{prefix}.{key}", usual.get(key)
+        if isinstance(value, Mapping) and isinstance(other, Mapping):
+            yield from _changes(name, value, other)
+        elif key != "_target_" and value != other:
+            yield f"{name}={override_value(value)}" if key in usual else f"+{name}={override_value(value)}"
+
+
+def _lookup(config: Settings, path: Sequence[str]) -> Any:
+    found: Any = config
+    for key in path:
+        if not isinstance(found, Mapping) or key not in found:
+            return _MISSING
+        found = found[key]
+    return found
+
+
+def _has_value(given: Any, found: Any) -> bool:
+    """Whether a value agrees with a setting; true for the choice of an option, which cannot be checked."""
+    if isinstance(found, Mapping) and isinstance(given, Mapping):
+        return all(_has_value(value, found.get(key)) for key, value in given.items())
+    return bool(given == found) or (isinstance(found, Mapping) and isinstance(given, str))

@@ -1,0 +1,131 @@
+"""The paper's results as experiments (``paper/data/experiments``): which runs make them, and which number goes where.
+
+An experiment is laid out like the paper's table: the overrides common to all cells, those of the column and those of
+the row define a cell's run. Cells with equal overrides share one run, also between experiments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ace_bench.core.errors import DataError
+from ace_bench.report.planned import TESTED, Need, PlannedRun, read_setting
+from ace_report.paper.tables import Experiment, Paper
+
+_DOCUMENT = "seed_"
+"""Start of the names of the founding documents' experiments."""
+Refusal = Callable[[Sequence[str]], str]
+"""Why the program refuses a run with these overrides, "" if it does not refuse it."""
+
+
+def refuses_nothing(overrides: Sequence[str]) -> str:
+    """Return that a run is not refused."""
+    del overrides
+    return ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiments:
+    """All experiments by name: the paper's tables and figures, ``seed_002`` for a founding document, and ``field``."""
+
+    by_name: Mapping[str, Experiment]
+    paper: Paper
+
+    @property
+    def documents(self) -> tuple[str, ...]:
+        """Names of the founding documents' experiments, which are not results of the paper."""
+        return tuple(name for name in self.by_name if name.startswith(_DOCUMENT))
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Names of all experiments that are not results of the paper: those asked for by ``experiment=``."""
+        return tuple(name for name, plan in self.by_name.items() if plan.model and not plan.section)
+
+    @property
+    def combined(self) -> tuple[str, ...]:
+        """Names of the experiments that list methods."""
+        return tuple(name for name, plan in self.by_name.items() if plan.combined)
+
+    def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiments:
+        """Return them with the chosen methods, tasks and so on in those that list methods; raises ``DataError``."""
+        if not chosen:
+            return self
+        found = {name: self.by_name[name].narrowed(chosen) for name in self.combined}
+        return Experiments(by_name={**self.by_name, **found}, paper=self.paper)
+
+    def cells(self, name: str) -> Iterator[tuple[str, str]]:
+        """Row and column of all measured cells, line by line; raises ``DataError`` for an unknown experiment."""
+        experiment = self.experiment(name)
+        for row, line in experiment.rows.items():
+            for column, spec in experiment.columns.items():
+                if row in experiment.not_reproducible or not spec.metric or line.left_out(column, spec):
+                    continue
+                if line.ours or spec.ours or experiment.cell(row, column).value is not None:
+                    yield row, column
+
+    def metric(self, name: str, row: str, column: str) -> str:
+        """The metric of a cell."""
+        experiment = self.experiment(name)
+        line = experiment.rows[row]
+        return experiment.columns[column].metric.format(who=line.who, counts=line.counts or "calls")
+
+    def runs(self, name: str) -> tuple[PlannedRun, ...]:
+        """The runs of an experiment, each once and after those it needs."""
+        found: dict[PlannedRun, None] = {}
+
+        def add(run: PlannedRun) -> None:
+            for need in run.needs:
+                add(need.run)
+            found.setdefault(run)
+
+        for row, column in self.cells(name):
+            add(self.run(name, row, column))
+        return tuple(found)
+
+    def run(self, name: str, row: str, column: str) -> PlannedRun:
+        """The run behind a cell."""
+        experiment = self.experiment(name)
+        if row not in experiment.rows or column not in experiment.columns or not experiment.columns[column].metric:
+            raise DataError(f"experiment {name} has no measured cell {row}/{column}")
+        line, spec = experiment.rows[row], experiment.columns[column]
+        own = [override for override in line.overrides if not (spec.agents and override.startswith("agent.scaffold="))]
+        overrides = _for_method([*experiment.common, *spec.overrides, *own])
+        if spec.evaluates and (line.adapts == "offline" or line.context):
+            adapted = self.run(name, row, spec.evaluates)
+            kept = [override for override in overrides if not override.startswith("mode")]
+            need = Need(setting="mode.context", run=adapted, context=line.context or TESTED)
+            return PlannedRun(overrides=_ordered([*kept, "mode=evaluate"]), needs=(need,))
+        needs: tuple[Need, ...] = ()
+        if line.starts_from:
+            other, _, from_row = line.starts_from.partition("/")
+            needs = (Need(setting="method.initial", run=self.run(other, from_row, spec.evaluates or column)),)
+        return PlannedRun(overrides=_ordered([*overrides, f"mode={line.adapts or 'offline'}"]), needs=needs)
+
+    def experiment(self, name: str) -> Experiment:
+        """Return an experiment; raises ``DataError`` for an unknown one."""
+        if name not in self.by_name:
+            raise DataError(f"there is no experiment {name}; there are {', '.join(self.by_name)}")
+        return self.by_name[name]
+
+
+def load_experiments(paper: Paper) -> Experiments:
+    """Return all results as experiments; raises ``DataError`` for a broken reference between them."""
+    experiments = Experiments(by_name=paper.results, paper=paper)
+    for name, experiment in paper.results.items():
+        experiments.runs(name)
+        for bars in experiment.bars.values():
+            for ref in bars.values():
+                paper.cell(ref)
+    return experiments
+
+
+def _for_method(overrides: Sequence[str]) -> list[str]:
+    """Leave out the settings for other methods than that of the row: ``gepa:sampling.proposer.max_tokens=16384``."""
+    method = next((override.removeprefix("method=") for override in overrides if override.startswith("method=")), "")
+    return [setting.override for setting in map(read_setting, overrides) if setting.only in ("", method)]
+
+
+def _ordered(overrides: list[str]) -> tuple[str, ...]:
+    """Sort choices of groups before settings, each by name, so that equal runs have equal overrides."""
+    return tuple(sorted(overrides, key=lambda override: ("." in override.partition("=")[0], override)))

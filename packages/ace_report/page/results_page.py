@@ -1,0 +1,86 @@
+"""A static page of a results folder: the paper's tables and tables of all other runs, each number linked to its runs.
+
+Runs of real models on real data stand first, with the paper's numbers beside them; all others stand apart. Rows
+without runs are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+
+from ace_bench.core.types import Record
+from ace_bench.store.files import write_files
+from ace_report.page.content import render_results, write_bundle
+from ace_report.page.results import Results
+from ace_report.tables.cells import Measured
+from ace_report.tables.formats import page_of
+from ace_report.tables.grids import published_text, shown, statistics_grid
+from ace_report.tables.own_tables import Layout, own_tables
+from ace_report.tables.results_index import ALL, ResultsIndex
+from ace_report.tables.table import Table
+from ace_report.tables.write import table_names, tables_of
+
+_RUNS = "runs"
+"""The folder of the site with the runs themselves."""
+_OTHERS = Layout(rows=("method", "labels", "backbone"))
+_PARTS = (
+    ("Real models on real data", "Numbers of the paper stand beside ours where it has some."),
+    ("Real models on other data", "Not comparable with published numbers: the samples are a project's own."),
+    ("Simulated", "Stand-ins answered, which are no language models: these numbers show only that the program works."),
+)
+
+
+def write_results_page(index: ResultsIndex, out: Path, title: str) -> list[str]:
+    """Write ``index.html`` and the pages of the runs to a new or empty folder; return what it lacks, and why.
+
+    Raises ``ConfigError`` where the folder holds something, and ``FileUnwritable``.
+    """
+    results = Results(index.results)
+    lacks = write_bundle(results, out / _RUNS)
+    links = {run.folder: f"{_RUNS}/index.html#view=summary&run={key}" for key, run in results.runs().items()}
+    parts: list[list[Record]] = [[] for _ in _PARTS]
+    for table in _tables(index):
+        place = 2 if table.about["simulated"] else 1 if table.about["source"] == "sample" else 0
+        parts[place].append(_section(table, links))
+    shown_parts = [(*about, sections) for about, sections in zip(_PARTS, parts, strict=True)]
+    write_files({out / "index.html": render_results(title, runs=_RUNS, parts=shown_parts)})
+    return lacks
+
+
+def _tables(index: ResultsIndex) -> Iterator[Table]:
+    """Yield the paper's tables that have runs, and tables of the runs that are in none of them."""
+    used: set[Path] = set()
+    for name in table_names(index.experiments, ()):
+        for _, table in tables_of(name, index, ALL):
+            used |= {run.folder for cell in table.measured for run in cell.runs}
+            yield table
+    others = [run for run in index.found.runs if run.finished and run.folder not in used]
+    if others:
+        yield from own_tables(others, _OTHERS)
+
+
+def _section(table: Table, links: Mapping[Path, str]) -> Record:
+    """Return what the template shows of a table: each cell with links to its runs and the paper's number."""
+    page = page_of(table)
+    names = chain(*((column.title, *["paper"] * table.paper.numbers) for column in table.columns.values()))
+    rows = [
+        (table.rows[row].texts, [_cell(line[name], links) for name in table.columns])
+        for row, line in table.cells.items()
+        if any(cell.runs or cell.unfinished for cell in line.values())
+    ]
+    return {
+        "title": page.title,
+        "header": [*table.names, *names],
+        "words": len(table.names),
+        "published": table.paper.numbers,
+        "rows": rows,
+        "statistics": statistics_grid(table),
+        "notes": page.notes,
+    }
+
+
+def _cell(cell: Measured, links: Mapping[Path, str]) -> Record:
+    runs = [(run.seed, links[run.folder]) for run in cell.runs if run.folder in links]
+    return {"text": str(shown(cell)), "runs": runs, "published": published_text(cell)}

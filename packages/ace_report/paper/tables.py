@@ -1,0 +1,195 @@
+"""The paper's tables and other experiments as data: the settings of their runs, and the paper's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Literal
+
+from msgspec.structs import replace
+
+from ace_bench.core.errors import DataError
+from ace_report.paper.rows import Column, Combinations, Row, YamlModel, read_yaml
+
+CLAIM = "claim"
+"""Takes the place of the table in a reference to a number that only the text states."""
+
+DATA = files(__package__).joinpath("data")
+
+_RESULTS = ("table_", "figure_")
+"""Start of the files of the paper's results."""
+
+
+class Cell(YamlModel, frozen=True, kw_only=True):
+    """One number with its reference (``table/row/column``); ``value`` is ``None`` if the cell is empty."""
+
+    ref: str
+    value: float | None
+    change: float | None = None
+
+
+class Experiment(YamlModel, frozen=True, kw_only=True):
+    """One result: a table with the runs behind its cells, and the paper's numbers where it has a ``section``.
+
+    ``model`` is the paper's, or by default that of an experiment of ours; ``against`` is the row that the others are
+    compared with. ``bars`` refer to cells of other results.
+
+    An entry ``seed_<number>.yaml`` measures what one of the founding documents beside the paper claims, as rows and
+    columns, or by the function that returns its table: ``measure: package.module:function`` (``core.measurement``),
+    which gets the settings of the groups in ``takes``. Any other file without a ``section`` is an experiment that is
+    asked for by its name; ``combined`` adds rows. ``not_reproducible`` maps rows without runs to the reason.
+    """
+
+    title: str
+    id: str = ""
+    section: str = ""
+    model: str = ""
+    measure: str = ""
+    takes: tuple[str, ...] = ("backbone",)
+    notes: str = ""
+    layout: Literal["table", "bars", "curve"] = "table"
+    common: tuple[str, ...] = ()
+    columns: Mapping[str, Column] = {}
+    rows: Mapping[str, Row] = {}
+    combined: Combinations | None = None
+    against: str = ""
+    bars: Mapping[str, Mapping[str, str]] = {}
+    not_reproducible: Mapping[str, str] = {}
+
+    @property
+    def paper(self) -> str:
+        """Its name among the paper's tables, "" for other experiments."""
+        return self.id if self.section else ""
+
+    @property
+    def printed(self) -> list[str]:
+        """The columns that the paper has."""
+        return [name for name, column in self.columns.items() if not column.ours]
+
+    def cell(self, row: str, column: str) -> Cell:
+        """Return one of the paper's cells; raises ``DataError`` if it does not exist."""
+        if row not in self.rows or column not in self.printed or self.rows[row].ours:
+            theirs = (name for name, line in self.rows.items() if not line.ours)
+            raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {', '.join(theirs)}; columns: "
+                            f"{', '.join(self.printed)}")  # fmt: skip
+        line, place = self.rows[row], self.printed.index(column)
+        change = line.changes[place] if line.changes else None
+        return Cell(ref=f"{self.id}/{row}/{column}", value=line.values[place], change=change)
+
+    @property
+    def with_combinations(self) -> Experiment:
+        """It with the rows of its combinations, if it lists methods."""
+        if self.combined is None:
+            return self
+        return replace(self, rows=self.combined.rows([name for name, spec in self.columns.items() if spec.agents]))
+
+    def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiment:
+        """Return it with these ``methods`` in place of its own, and the columns of these ``tasks``; empty means all.
+
+        Raises ``DataError`` for a task without a column.
+        """
+        tasks = chosen.get("tasks", ())
+        for task in tasks:
+            if task not in self.columns:
+                raise DataError(f"tasks={task}: there is no such task here; there are {', '.join(self.columns)}")
+        if self.combined is None:
+            return self
+        columns = {name: column for name, column in self.columns.items() if name in tasks or not tasks}
+        return replace(self, columns=columns, combined=self.combined.narrowed(chosen)).with_combinations
+
+
+class Claim(YamlModel, frozen=True, kw_only=True):
+    """A number that only the text states; ``data/claims.yaml`` says how it is computed from cells."""
+
+    section: str
+    value: float
+    unit: str
+    mean: tuple[str, ...] = ()
+    gain: tuple[str, ...] = ()
+    over: tuple[str, ...] = ()
+    relative_to: str = ""
+
+
+class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
+    """All results by name: the paper's (``1`` to ``21`` with ``4a`` and ``4b``, ``figure_2``), and others.
+
+    ``tables`` are those of the paper, ``claims`` the numbers that only its text states.
+    """
+
+    results: Mapping[str, Experiment]
+    claims: Mapping[str, Claim]
+
+    @cached_property
+    def tables(self) -> Mapping[str, Experiment]:
+        """The results that have numbers of the paper."""
+        return {name: result for name, result in self.results.items() if result.section}
+
+    @cached_property
+    def models(self) -> frozenset[str]:
+        """The models that its tables are about."""
+        return frozenset(table.model for table in self.tables.values())
+
+    def table(self, name: str) -> Experiment:
+        """Return a table of the paper; raises ``DataError`` for an unknown one."""
+        if name not in self.tables:
+            raise DataError(f"the paper has no table {name}; there are {', '.join(self.tables)}")
+        return self.tables[name]
+
+    def cell(self, ref: str) -> Cell:
+        """Return the cell ``table/row/column``, or the claim ``claim/name``; raises ``DataError``."""
+        match ref.split("/"):
+            case [str(table), row, column] if table != CLAIM:
+                return self.table(table).cell(row, column)
+            case [str(kind), name] if kind == CLAIM and name in self.claims:
+                return Cell(ref=ref, value=self.claims[name].value)
+        raise DataError(f"{ref} is not a number of the paper; write table/row/column or {CLAIM}/name")
+
+
+def load_paper(folder: Traversable | None = None) -> Paper:
+    """Read all results, by default those of the package; raises ``DataError`` that names the file."""
+    folder = folder or DATA
+    results: dict[str, Experiment] = {}
+    files = folder.joinpath("experiments").iterdir()
+    for file in sorted(files, key=lambda file: (not file.name.startswith(_RESULTS), file.name)):
+        if file.name.endswith(".yaml"):
+            result: Experiment = replace(read_yaml(file, Experiment), id=_name(file.name))
+            result = result.with_combinations
+            _check(result, str(file))
+            results[result.id] = result
+    return Paper(results=results, claims=read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim]))
+
+
+def _name(file: str) -> str:
+    stem = file.removesuffix(".yaml")
+    kind, _, number = stem.partition("_")
+    if not stem.startswith(_RESULTS):
+        return stem
+    return number.lstrip("0") if kind == "table" else f"{kind}_{number.lstrip('0')}"
+
+
+def _check(result: Experiment, where: str) -> None:
+    if not (result.model or result.section or result.bars):
+        raise DataError(f"{where}: give the paper's section, or a model: the backbone by default")
+    if result.measure and result.rows:
+        raise DataError(f"{where}: give rows and columns, or the function of a measurement, not both")
+    for name, row in result.rows.items():
+        for kind in ("values", "changes"):
+            count = len(getattr(row, kind))
+            if count not in (0, len(result.printed)):
+                raise DataError(f"{where}: row {name} has {count} {kind} for {len(result.printed)} columns")
+        _known(row.sum_of, result.rows, f"{where}: row {name}")
+        _known(row.sum_columns, result.columns, f"{where}: row {name}")
+    if result.against:
+        _known((result.against,), result.rows, f"{where}: against")
+    for name, column in result.columns.items():
+        _known((*column.mean_of, *filter(None, [column.evaluates])), result.columns, f"{where}: column {name}")
+        if column.weights and len(column.weights) != len(column.mean_of):
+            raise DataError(f"{where}: column {name} has {len(column.weights)} weights for {len(column.mean_of)} parts")
+
+
+def _known(names: Iterable[str], known: Mapping[str, object], where: str) -> None:
+    for name in names:
+        if name not in known:
+            raise DataError(f"{where} names {name!r}, which is not one of {', '.join(known)}")

@@ -1,0 +1,123 @@
+"""Rejects settings that do not fit the requested runs before any of them starts; leaves out runs that are refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+from rich.console import Console
+from rich.progress import track
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders, options, require
+from ace_bench.report.planned import Compose, PlannedRun, Setting, left_out, read_setting, run_overrides
+from ace_bench.runners.override_help import suggestions
+from ace_bench.store.authors_code import with_commit_apart
+from ace_report.reproducing.reproduction import RunStates
+from ace_report.reproducing.request import FIGURES, Job, ReproduceRequest
+from ace_report.tables.results_index import ResultsIndex
+
+
+def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
+    """Compose every run with its settings.
+
+    A setting must fit all runs, or at least one run of the method that it names. Raises ``ConfigError`` for the first
+    setting that does not.
+    """
+    plans = list(dict.fromkeys((job.planned, job.extra) for job in jobs))
+    for extra in dict.fromkeys(extra for _, extra in plans):
+        runs = tuple(run for run, own in plans if own == extra)
+        _Check(runs=runs, extra=extra, compose=compose).all()
+
+
+def check_packages(request: ReproduceRequest) -> None:
+    """Raise ``ConfigError`` where what comes after the runs needs a package that is not installed."""
+    if any(name in FIGURES for name in request.names):
+        require("drawing figures", "matplotlib", otherwise="ask for tables only, which need no package")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Check:
+    """Runs that are requested with the same settings."""
+
+    runs: Sequence[PlannedRun]
+    extra: Sequence[str]
+    compose: Compose
+
+    def all(self) -> None:
+        settings = sorted(map(read_setting, self.extra), key=lambda setting: not setting.chooses)
+        for setting in settings:
+            if not self._runs_for(setting):
+                raise ConfigError(self._for_none(setting))
+        refused = {run: left_out(run, self.extra, self.compose) for run in self.runs}
+        for setting in settings:
+            takers = [run for run in self._runs_for(setting) if setting.override not in refused[run]]
+            if not takers:
+                raise ConfigError(f"{setting} cannot be composed with any run asked for: {self._reason(setting)}")
+            if not setting.only and len(takers) < len(self.runs):
+                raise ConfigError(self._fits_some(setting, takers))
+
+    def _runs_for(self, setting: Setting) -> list[PlannedRun]:
+        return [run for run in self.runs if setting.is_for(run.names)]
+
+    def _for_none(self, setting: Setting) -> str:
+        methods, tasks = (list(options(group, config_folders())) for group in ("method", "task"))
+        asked = dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*(run.names for run in self.runs)))))
+        if setting.only not in (*methods, *tasks, *options("backbone", config_folders())):
+            return (
+                f"{setting} names no method or task; METHOD:SETTING takes one of {', '.join(methods)}; "
+                f"TASK:SETTING takes one of {', '.join(tasks)}; BACKBONE:SETTING one that a row has for a role"
+            )
+        return f"{setting} is for no run asked for; give it to one of {', '.join(asked)}, or leave it out"
+
+    def _fits_some(self, setting: Setting, takers: Sequence[PlannedRun]) -> str:
+        other = next(run for run in self.runs if run not in takers)
+        methods = dict.fromkeys(run.option("method") for run in takers)
+        return (
+            f"{setting} fits only {len(takers)} of the {len(self.runs)} runs asked for, not "
+            f"{' '.join(other.overrides)}; give it to the runs of a method that have it: "
+            f"{' or '.join(f'{method}:{setting}' for method in methods)}"
+        )
+
+    def _reason(self, setting: Setting) -> str:
+        """Return the reason why a setting fits no run."""
+        taken = run_overrides(self._runs_for(setting)[0], self.extra, self.compose)
+        hints = suggestions(config_folders(), with_commit_apart([*taken, setting.override]))
+        if hints:
+            return hints[-1].partition(": ")[2]
+        try:
+            self.compose([*taken, setting.override])
+        except ConfigError as error:
+            return str(error.__cause__ or error).partition("\n")[0]
+        return "it does not go with the other settings"
+
+
+def refused(request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex) -> Mapping[Job, str]:
+    """Return the runs that the program refuses, each with the reason; nothing is sent or started.
+
+    Only experiments that list methods have such runs: any other run that is refused is a mistake. Raises
+    ``ConfigError`` if no run is left.
+    """
+    experiments = index.experiments
+    names = [name for name in request.names if name in experiments.combined]
+    listed = {planned for name in names for planned in experiments.runs(name)}
+    if not listed:
+        return {}
+    states = RunStates(request.results, index.compose)
+    found = {}
+    for job in track(jobs, "Checking", console=Console(stderr=True), transient=True):
+        if job.planned in listed and states.run(job) is None:
+            reason = index.refusal(run_overrides(job.planned, job.extra, index.compose))
+            if reason:
+                found[job] = reason
+    if found and len(found) == len(jobs):
+        raise ConfigError(f"the program refuses all runs asked for: {next(iter(found.values()))}")
+    return found
+
+
+def by_reason(found: Mapping[Job, str]) -> Iterator[str]:
+    """Say for each reason how many runs are left out."""
+    for reason, count in Counter(found.values()).items():
+        yield f"left out, {count} run{'s' * (count != 1)}: {reason}"

@@ -1,0 +1,265 @@
+"""The paper's claims, computed from our runs: differences of cells, savings and shares, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, variance
+
+from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.statistics import LEVEL, Estimate, Source
+from ace_bench.report.statistics import Interval, Point, Points, Seeds, compare
+from ace_report.experiments import Experiments
+from ace_report.paper.claims import Difference, PaperClaim, paper_claims
+from ace_report.tables.cells import FEW_SEEDS, Measured, Place, varies
+from ace_report.tables.claim_result import ClaimResult
+from ace_report.tables.results_index import Selection
+
+_STREAM = 10**7
+"""More than the samples of any stream, so that places in different streams differ."""
+_LEAST = 1e-6
+"""The smallest share that a logarithm is taken of."""
+
+
+def claim_results(
+    experiments: Experiments, selection: Selection, others: Mapping[str, Selection] | None = None
+) -> list[ClaimResult]:
+    """Compute all claims from runs of one variant; ``others`` has the same conditions with the paper's other models.
+
+    The intervals of the primary claims about scores have the levels of Holm's method for that family.
+    """
+    selections = {**(others or {}), experiments.paper.table("1").model: selection}
+    found = []
+    for claim in paper_claims(experiments.paper):
+        chosen = selections.get(claim.model) or (selection if claim.run else None)
+        if chosen is None:
+            found.append(ClaimResult(claim=claim, state=f"no runs with {claim.model}"))
+        else:
+            found.append(_Reader(experiments=experiments, selection=chosen).result(claim))
+    return _with_family_levels(found)
+
+
+def _with_family_levels(results: Sequence[ClaimResult]) -> list[ClaimResult]:
+    """Widen the intervals of the primary family: each has the level at which Holm's method tests it.
+
+    Claims without a verdict count as tests, too, so that later runs change no level.
+    """
+    family = [result for result in results if result.claim.primary]
+    ready = [result for result in family if result.comparison and not result.few and not result.refused]
+    rejected, levels = 0, dict[str, float]()
+    for result in sorted(ready, key=lambda result: result.comparison.p if result.comparison else 1.0):
+        alpha = (1 - LEVEL) / (len(family) - rejected)
+        levels[result.claim.than] = 1 - alpha
+        rejected += result.comparison is not None and result.comparison.p < alpha
+    rest = 1 - (1 - LEVEL) / max(1, len(family) - rejected)
+    return [
+        _at_level(result, levels.get(result.claim.than, rest)) if result.claim.primary else result for result in results
+    ]
+
+
+def _at_level(result: ClaimResult, level: float) -> ClaimResult:
+    tested = result.comparison
+    return replace(result, level=level, interval=tested.interval_at(level)) if tested else result
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """A measured cell with its coefficient; ``place`` names its test set.
+
+    ``published`` is the number of a row that has no runs here.
+    """
+
+    cell: Measured
+    coefficient: float
+    place: str
+    split: str
+    published: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    experiments: Experiments
+    selection: Selection
+
+    def result(self, claim: PaperClaim) -> ClaimResult:
+        if claim.run:
+            table, row, column = claim.run.split("/")
+            parts = [[self._part(table, row, column, 1.0)]]
+        else:
+            parts = [[*self._parts(difference)] for difference in claim.differences]
+        every = [part for some in parts for part in some]
+        missing = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
+        missing = [place for place in missing if not self._published(place)]
+        deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
+        empty = ClaimResult(claim=claim, deviations=deviations)
+        if missing:
+            return replace(empty, state=f"cells without a finished run in the rows {', '.join(missing)}")
+        try:
+            runs = (run for part in every for run in part.cell.runs)
+            adapted = {run.folder: run.collapsed for run in runs if run.metrics["steps"]}  # each run once
+            empty = replace(empty, collapsed=sum(adapted.values()), adapted=len(adapted))
+            if claim.unit == "points":
+                return _tested(empty, parts[0])
+            return _shared(empty, parts[0][0].cell) if claim.run else _saved(empty, parts)
+        except (DataError, StoreError) as error:
+            return replace(empty, state=str(error))
+
+    def _published(self, place: str) -> bool:
+        table, row = place.split("/")
+        return row in self.experiments.paper.table(table).not_reproducible
+
+    def _parts(self, difference: Difference) -> Iterator[_Part]:
+        for ref, coefficient in difference.cells.items():
+            table, row, column = ref.split("/")
+            for name, weight in self._measured(table, column).items():
+                yield self._part(table, row, name, coefficient * weight)
+
+    def _measured(self, table: str, column: str) -> Mapping[str, float]:
+        """Return the measured columns of which a column is a mean, with their weights."""
+        spec = self.experiments.paper.table(table).columns[column]
+        if spec.metric:
+            return {column: 1.0}
+        weights = spec.weights or (1.0,) * len(spec.mean_of)
+        return {part: weight / sum(weights) for part, weight in zip(spec.mean_of, weights, strict=True)}
+
+    def _part(self, table: str, row: str, column: str, coefficient: float) -> _Part:
+        spec = self.experiments.paper.table(table).columns[column]
+        place, split = f"{table}/{row}/{column}", f"{spec.task}/{spec.split}"
+        where = Place(row=row, column=column, unit=spec.unit)
+        if self._published(f"{table}/{row}"):
+            cell = Measured(place=where, metric=spec.metric)
+            published = self.experiments.paper.cell(place).value
+            return _Part(cell=cell, coefficient=coefficient, place=place, split=split, published=published)
+        planned, metric = self.experiments.run(table, row, column), self.experiments.metric(table, row, column)
+        cell = self.selection.measure(where, planned, metric)
+        if cell.runs:  # composing configurations is slow
+            model = self.experiments.paper.table(table).model
+            cell = replace(cell, deviations=self.selection.deviations(planned, model))
+        return _Part(cell=cell, coefficient=coefficient, place=place, split=split)
+
+
+def _tested(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
+    """Compare the cells that a claim adds with those that it subtracts."""
+    sizes = {(part.split, part.cell.metric): part.cell.samples or 0 for part in parts if part.published is None}
+    added = [part for part in parts if part.coefficient > 0]
+    taken = [part for part in parts if part.coefficient < 0]
+    ours = _together(added, sizes)
+    if all(part.published is not None for part in taken):
+        base, base_adapts = _published_scores(taken, sizes, next(iter(ours.values()))), False
+    else:
+        base, base_adapts = _together(taken, sizes), any(varies(part.cell) for part in taken)
+    tested = compare(ours, base, base_adapts=base_adapts)
+    adapting = [side for side, some in ((ours, added), (base, taken)) if any(varies(part.cell) for part in some)]
+    seeds = tuple(sorted(set[int]().union(*(adapting or [ours]))))
+    return replace(
+        result,
+        seeds=seeds,
+        value=tested.difference,
+        comparison=tested,
+        interval=tested.interval,
+        few=any(len(side) < FEW_SEEDS for side in adapting),
+    )
+
+
+def _published_scores(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], points: Points) -> Seeds:
+    """Return the published numbers as equal scores of all samples."""
+    total = sum(sizes.values())
+    level = {
+        f"{part.split}/{part.cell.metric}/": -part.coefficient
+        * (part.published or 0.0)
+        / 100
+        * total
+        / sizes[part.split, part.cell.metric]
+        for part in parts
+    }
+    return {
+        0: {
+            name: Point(score=next(score for start, score in level.items() if name.startswith(start)), group=one.group)
+            for name, one in points.items()
+        }
+    }
+
+
+def _together(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int]) -> Seeds:
+    """Return scores by seed whose mean is the sum of the parts' means times their coefficients.
+
+    Test sets are pooled, and each sample counts with the weight of its set. Groups (scenarios) stay together.
+    """
+    common = set.intersection(*({*part.cell.points} for part in parts))
+    if not common:
+        raise DataError(f"no seed has finished in all of {', '.join(part.place for part in parts)}")
+    return {seed: _pooled(parts, sizes, seed) for seed in sorted(common)}
+
+
+def _pooled(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: int) -> Points:
+    total = sum(sizes.values())
+    order = [*sizes]
+    found: dict[str, Point] = {}
+    for part in parts:
+        key = (part.split, part.cell.metric)
+        weight = abs(part.coefficient) * total / sizes[key]
+        for sample, point in part.cell.points[seed].items():
+            name = f"{part.split}/{part.cell.metric}/{sample}"
+            own = sample if part.cell.metric == "sgc" else point.group
+            place = point.place + _STREAM * order.index(key) if point.place >= 0 else -1
+            before = found[name].score if name in found else 0.0
+            group = f"{part.split}/{own}" if own else ""
+            found[name] = Point(score=before + weight * point.score, group=group, place=place)
+    return found
+
+
+def _saved(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
+    """Compute a saving or an increase by seed; raises ``DataError`` where no seed has all runs."""
+    every = [part for some in parts for part in some]
+    seeds = sorted(set.intersection(*({run.seed for run in part.cell.runs} for part in every)))
+    if not seeds:
+        raise DataError(f"no seed has finished in all of {', '.join(part.place for part in every)}")
+    differences = result.claim.differences
+    rises = any(part.cells[part.relative_to] < 0 for part in differences)
+    return _with_ratio(result, seeds, [_saving(differences, parts, seed) for seed in seeds], sign=1 if rises else -1)
+
+
+def _shared(result: ClaimResult, cell: Measured) -> ClaimResult:
+    """Read a share that each run has, in percent."""
+    shares = [run.value(result.claim.metric) for run in cell.runs]
+    values = [None if share is None else 100 * share for share in shares]
+    return _with_ratio(result, [run.seed for run in cell.runs], values, sign=-1)
+
+
+def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[float | None], *, sign: int) -> ClaimResult:
+    """Give the mean of values in percent, with a t interval over seeds of the logarithm of what remains (or is added).
+
+    Costs are ratios, whose logarithms vary about equally up and down; so a saving never exceeds 100%.
+    """
+    result = replace(result, seeds=tuple(seeds), few=len(seeds) < FEW_SEEDS)
+    known = [math.log(max(_LEAST, 1 + sign * value / 100)) for value in values if value is not None]
+    if len(known) < len(values):
+        return replace(result, state="unknown: a backbone did not report it")
+
+    def percent(log: float) -> float:
+        return sign * 100 * (math.exp(log) - 1)
+
+    mean, count = fmean(known), len(known)
+    if count == 1:
+        return replace(result, value=percent(mean))
+    spread = Source(variance=variance(known, mean) / count, df=count - 1)
+    bounds = [percent(bound) for bound in Estimate(value=mean, samples=spread, units=count).bounds()]
+    interval = Interval(low=min(bounds), high=max(bounds))
+    return replace(result, value=percent(mean), interval=interval, equal=max(known) - min(known) < _LEAST)
+
+
+def _saving(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:
+    values = []
+    for difference, some in zip(differences, parts, strict=True):
+        numbers: dict[str, float] = {}
+        for part in some:
+            run = next(run for run in part.cell.runs if run.seed == seed)
+            value = run.value(part.cell.metric)
+            if value is None:
+                return None
+            numbers[part.place] = value
+        if not numbers[difference.relative_to]:
+            return None
+        values.append(difference.value(numbers))
+    return fmean(values)

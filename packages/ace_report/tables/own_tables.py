@@ -1,0 +1,296 @@
+"""Tables of a user's own runs: any settings or metrics as rows and columns, averaged over seeds alone."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import Any
+
+from ace_bench.core.encoding import digest_of
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.choosing import (
+    SAMPLE_SETTINGS,
+    SCORE,
+    check_metric,
+    sample_keys,
+    sample_names,
+    setting_path,
+    unit_of,
+)
+from ace_bench.report.differences import (
+    CHOICES,
+    Settings,
+    all_settings,
+    differences,
+    differing,
+    setting_text,
+    short_names,
+    value_text,
+)
+from ace_bench.report.records import RunSummary, latest_repetitions, marks_of
+from ace_report.tables.cells import Measured, Place, measure
+from ace_report.tables.grids import column_name
+from ace_report.tables.table import MISSING, Heading, Table, compared_with
+
+METRIC, SEED, SAMPLES = "metric", "seed", "samples"
+"""The names that layouts have for the metric, the seed and the set of tested samples."""
+_BASE, _DIGEST = "base", "digest"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """What a table shows: ``rows`` and ``columns`` are settings by path or last part, or ``metric``.
+
+    ``metrics`` are ``score``, the headline metric of each task, or what ``RunSummary.value`` takes. With ``over_seeds``
+    runs that differ in the seed alone share a cell. ``base`` names the base row by values (``base``,
+    ``method=ace,threshold=0.5``); "" is the row of ``method=base``, if there is one.
+    """
+
+    rows: tuple[str, ...] = ("method",)
+    columns: tuple[str, ...] = ("task",)
+    metrics: tuple[str, ...] = (SCORE,)
+    over_seeds: bool = True
+    base: str = ""
+
+
+def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
+    """Return a table for each kind of run; raises ``ConfigError`` if a setting, metric or base row does not exist."""
+    kinds: dict[tuple[bool, str], list[RunSummary]] = {}
+    counted = latest_repetitions(runs, _repeated)
+    latest = sorted(counted.values(), key=lambda run: run.folder)
+    layout = _checked(layout, latest)
+    for run in latest:
+        kinds.setdefault((run.simulated, run.source), []).append(run)
+    return [_Builder(some, layout).table() for some in kinds.values()]
+
+
+def title_of(values: Settings, names: Mapping[str, str]) -> str:
+    """Return the values of settings in one line; ``names`` are short names of their paths."""
+    return " ".join(_part(path, value, names) for path, value in values.items() if value != MISSING)
+
+
+def metric_title(metric: str) -> str:
+    """Return a metric in words, with its unit unless the words name it: ``usd total``, ``timing adapt wall s``."""
+    return column_name(metric.replace(".", " "))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Entry:
+    """A run under one metric, and its settings, with the metric and the set of tested samples among them."""
+
+    run: RunSummary
+    settings: Settings
+
+
+class _Builder:
+    """Builds the table of runs of one kind."""
+
+    def __init__(self, runs: Sequence[RunSummary], layout: Layout) -> None:
+        self._runs, self._layout = runs, layout
+        entries = [
+            _Entry(run=run, settings={**settings, METRIC: metric, _DIGEST: run.digest})
+            for run, settings in zip(runs, all_settings(runs), strict=True)
+            for metric in layout.metrics
+        ]
+        self._entries = self._split_by_samples(entries)
+        self._split = any(SAMPLES in entry.settings for entry in self._entries)
+        self._columns = (*layout.columns, *([SAMPLES] if self._split else []))
+        self._added = self._ambiguous()
+        self._rows = (*layout.rows, *self._added)
+        self._names = short_names(dict.fromkeys((*self._rows, *self._columns)))
+        self._by_cell: dict[tuple[str, str], list[_Entry]] = {}
+        for entry in self._entries:
+            place = _name(_key(entry, self._rows)), _name(_key(entry, self._columns))
+            self._by_cell.setdefault(place, []).append(entry)
+
+    def table(self) -> Table:
+        rows, columns = self._values(self._rows), self._values(self._columns)
+        measured = {row: {column: self._cell(row, column) for column in columns} for row in rows}
+        base = self._base(rows)
+        first = {base: measured[base]} if base else {}  # the base row stands first
+        cells = compared_with({**first, **measured}, base)
+        run = self._runs[0]
+        return Table(
+            title=" ".join(filter(None, (self._title(), marks_of(simulated=run.simulated, source=run.source)))),
+            label="",
+            about={"simulated": run.simulated, "source": run.source},
+            names=tuple(self._names[path] for path in self._rows),
+            rows={row: Heading(texts=tuple(map(value_text, rows[row].values())), fields=rows[row]) for row in cells},
+            columns={
+                column: Heading(
+                    texts=(self._title_of(values, [line[column] for line in cells.values()]),), fields=values
+                )
+                for column, values in columns.items()
+            },
+            cells=cells,
+            base=base,
+            base_title=title_of(rows[base], self._names) if base else "",
+            notes=tuple(self._notes(has_base=bool(base), several=len(rows) > 1)),
+        )
+
+    def _title(self) -> str:
+        what = ", ".join(metric_title(metric) for metric in self._layout.metrics)
+        names = short_names(dict.fromkeys((*self._layout.rows, *self._layout.columns)))
+        by = " and ".join(name for path, name in names.items() if path != METRIC)
+        return f"{what[:1].upper()}{what[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
+
+    def _title_of(self, values: Settings, cells: Sequence[Measured]) -> str:
+        """Return the header of a column; the score has the name that its task gives it, if there is one."""
+        title = title_of(values, self._names)
+        if METRIC in values:
+            return title
+        found = {cell.metric for cell in cells if cell.metric}
+        return " ".join(filter(None, (title, metric_title(found.pop()) if len(found) == 1 else SCORE)))
+
+    def _notes(self, *, has_base: bool, several: bool) -> list[str]:
+        notes = []
+        if several and not has_base:
+            notes.append("No row is the base, so no difference is tested: name one by --base.")
+        if self._added:
+            names = ", ".join(self._names[path] for path in self._added)
+            notes.append(f"Runs also differ in {names}: they have rows of their own, since only seeds are averaged.")
+        if between := self._between():
+            notes.append(f"Runs of different columns also differ in {', '.join(short_names(between).values())}.")
+        if self._split:
+            notes.append(
+                "Scores of runs that tested different samples cannot be compared: they have columns of their own."
+            )
+        return notes
+
+    def _split_by_samples(self, entries: list[_Entry]) -> list[_Entry]:
+        """Name the tested samples in those columns whose runs of one task tested different ones."""
+        keys, paths = sample_keys(self._runs), (*self._layout.columns, "task")
+        columns: dict[tuple[str, ...], dict[str, list[Settings]]] = {}
+        for entry in entries:
+            columns.setdefault(_key(entry, paths), {}).setdefault(keys[entry.run.folder], []).append(entry.settings)
+        names = {
+            column: sample_names({key: _shared(some) for key, some in sets.items()})
+            for column, sets in columns.items()
+            if len(sets) > 1
+        }
+        return [
+            replace(entry, settings={**entry.settings, SAMPLES: names[key][keys[entry.run.folder]]})
+            if (key := _key(entry, paths)) in names
+            else entry
+            for entry in entries
+        ]
+
+    def _ambiguous(self) -> tuple[str, ...]:
+        """Return the settings in which runs of one cell differ: a cell never averages over them."""
+        layout, found = self._layout, dict[str, None]()
+        cells: dict[tuple[str, ...], list[Settings]] = {}
+        for entry in self._entries:
+            cells.setdefault(_key(entry, (*layout.rows, *self._columns)), []).append(entry.settings)
+        for some in cells.values():
+            found |= dict.fromkeys(differing([{**one, _DIGEST: ""} for one in some]))
+        added = tuple(path for path in found if not (path == SEED and layout.over_seeds) and path != METRIC)
+        # Runs of one seed that no setting tells apart differ in what only the digest covers, such as a model's version.
+        paths = (*layout.rows, *self._columns, *added, METRIC, SEED)
+        counts = Counter(_key(entry, paths) for entry in self._entries)
+        return (*added, _DIGEST) if max(counts.values()) > 1 else added
+
+    def _between(self) -> tuple[str, ...]:
+        """Return the settings in which runs of different columns differ, other than those that the table shows."""
+        shown = (*self._rows, *self._columns, METRIC, SEED)
+        found = differing(all_settings(self._runs))
+        return tuple(path for path in found if path not in shown and not path.startswith(SAMPLE_SETTINGS))
+
+    def _values(self, paths: Sequence[str]) -> dict[str, Settings]:
+        """Return the values of these settings by the names of rows or columns, sorted."""
+        found: dict[tuple[str, ...], Settings] = {}
+        for entry in self._entries:
+            found.setdefault(_key(entry, paths), {path: entry.settings.get(path, MISSING) for path in paths})
+        order = {metric: place for place, metric in enumerate(self._layout.metrics)}
+        ordered = sorted(found.items(), key=lambda one: [_order(path, value, order) for path, value in one[1].items()])
+        return {_name(texts): values for texts, values in ordered}
+
+    def _cell(self, row: str, column: str) -> Measured:
+        entries = self._by_cell.get((row, column))
+        if entries is None:
+            return Measured(place=Place(row=row, column=column, unit=""), state=MISSING)
+        runs = sorted((entry.run for entry in entries), key=lambda run: run.seed)
+        metric, done = entries[0].settings[METRIC], [run for run in runs if run.finished]
+        if metric == SCORE and done:
+            metric = str(done[0].metrics["headline"]["metric"])
+        found = measure(Place(row=row, column=column, unit=unit_of(metric)), None, metric, runs)
+        waiting = len(runs) - len(found.runs)
+        if found.runs and waiting:
+            found = replace(found, notes=(*found.notes, f"{waiting} of {len(runs)} runs not finished"))
+        return found
+
+    def _base(self, rows: Mapping[str, Settings]) -> str:
+        """Return the name of the base row; raises ``ConfigError`` if ``Layout.base`` does not name one row."""
+        conditions = [text.strip() for text in (self._layout.base or f"method={_BASE}").split(",")]
+        names = short_names(self._rows)
+        found = [row for row, values in rows.items() if all(_holds(one, values, names) for one in conditions)]
+        if len(found) == 1 and len(rows) > 1:
+            return found[0]
+        if not self._layout.base or len(rows) == 1:
+            return ""
+        rows_text = "; ".join(found or rows)
+        problem = "fits several rows" if found else "fits no row"
+        raise ConfigError(f"--base {self._layout.base} {problem}: {rows_text}; give values that only one row has")
+
+
+def _checked(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
+    """Give the settings of a layout by their paths, and put several metrics into the columns."""
+    settings = [{**one, METRIC: ""} for one in all_settings(runs)]
+    rows = tuple(setting_path(name, settings) for name in layout.rows)
+    columns = tuple(setting_path(name, settings) for name in layout.columns)
+    twice = [path for path in rows if path in columns]
+    if twice:
+        raise ConfigError(f"{twice[0]} is in rows and columns; leave it out of one of them")
+    for metric in layout.metrics:
+        check_metric(metric, runs)
+    if len(layout.metrics) > 1 and METRIC not in (*rows, *columns):
+        columns = (*columns, METRIC)
+    return replace(layout, rows=rows, columns=columns)
+
+
+def _repeated(run: RunSummary) -> tuple[object, ...]:
+    """Return what the repetitions of a run (``resume=false``) share."""
+    return run.digest, run.task, run.method, run.backbone, run.mode, run.seed, digest_of(run.identity)
+
+
+def _name(texts: Sequence[str]) -> str:
+    return " · ".join(texts)
+
+
+def _shared(some: Sequence[Settings]) -> Settings:
+    """Return the settings that runs have in common."""
+    first, *others = some
+    return {path: value for path, value in first.items() if all(one.get(path) == value for one in others)}
+
+
+def _key(entry: _Entry, paths: Sequence[str]) -> tuple[str, ...]:
+    return tuple(value_text(entry.settings.get(path, MISSING)) for path in paths)
+
+
+def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, float, str]:
+    """Sort metrics as given, and other values: null, numbers, texts, missing ones."""
+    if path == METRIC:
+        return 0, float(metrics[value]), ""
+    if path == SAMPLES:
+        limit = re.search(r"limit=(\d+)", value)
+        return 0, float(limit[1]) if limit else inf, value
+    if isinstance(value, int | float):
+        return 1, float(value), ""
+    return (3 if value == MISSING else 2 if value is not None else 0), 0.0, value_text(value)
+
+
+def _holds(condition: str, values: Settings, names: Mapping[str, str]) -> bool:
+    name, equals, text = condition.rpartition("=")
+    return any(
+        value_text(value) == text and (not equals or name in (path, names.get(path))) for path, value in values.items()
+    )
+
+
+def _part(path: str, value: Any, names: Mapping[str, str]) -> str:
+    if path == METRIC:
+        return metric_title(str(value))
+    if path == SAMPLES:
+        return f"({value})"
+    return column_name(str(value)) if path in CHOICES else setting_text(path, value, names.get(path, path))

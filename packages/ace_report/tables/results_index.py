@@ -1,0 +1,217 @@
+"""The runs of a results folder by their conditions, and the experiments that they belong to."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import identity_settings
+from ace_bench.core.program import command_line
+from ace_bench.core.resources import config_folders, options
+from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting, run_overrides
+from ace_bench.report.records import Found, RunSummary, find_runs
+from ace_report.conditions import Selector, Variant
+from ace_report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
+from ace_report.matching import Runs, deviations, settings_with_defaults
+from ace_report.paper.tables import load_paper
+from ace_report.tables.cells import Measured, Place, measure
+from ace_report.tables.similar import Similar, SimilarRuns
+
+Width = Literal["", "column", "page"]
+"""One of two columns of a paper, or the whole page."""
+Style = Literal["screen", "paper", "paper_times"]
+"""Figures with titles for a screen, or without for a paper in Computer Modern or Times."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which tables or figures to write; all if ``names`` is empty.
+
+    The paper's numbers are shown beside comparable ones, or as ``paper`` says. Differences to them are shown for cells
+    in the paper's setting, and with ``differences`` for all cells.
+
+    ``formats`` are suffixes of tables' files. ``width`` is that of LaTeX tables and of figures for a paper ("" is what
+    fits), and ``standalone`` makes whole documents of tables. ``style`` is that of figures.
+    """
+
+    names: tuple[str, ...] = ()
+    paper: bool | None = None
+    differences: bool = False
+    formats: tuple[str, ...] = ("md", "tex", "csv")
+    width: Width = ""
+    standalone: bool = False
+    style: Style = "screen"
+
+    def shows_paper(self, *, comparable: bool) -> bool:
+        """Whether the paper's numbers stand beside ours, which are ``comparable`` with published ones or not."""
+        return self.differences or (comparable if self.paper is None else self.paper)
+
+
+ALL = Wanted()
+
+
+class Selection:
+    """The runs of one variant, by plan."""
+
+    def __init__(self, index: ResultsIndex, variant: Variant, runs: Runs, members: Sequence[RunSummary] = ()) -> None:
+        """``runs`` may include other variants' runs; ``members`` are those of this one."""
+        self.variant = variant
+        self.members = members
+        self.seeds = sorted({run.seed for run in members}) or [0]
+        self._kinds = {(run.task, run.method, run.mode) for run in members}
+        self._runs = runs
+        self._index = index
+        self._compose = index.compose
+        self._cells: dict[tuple[PlannedRun, str], Measured] = {}
+        self.deviations = cache(self._deviations)
+        self.similar = cache(self._similar)
+
+    @cached_property
+    def model(self) -> str:
+        """The name of the model, where the option of the backbone has one."""
+        option = self.variant.overrides[0]
+        named = self.variant.name != self.variant.backbone
+        return self.variant.name if named else self._compose([option])["backbone"].get("model") or self.variant.name
+
+    def find(self, planned: PlannedRun) -> list[RunSummary]:
+        """Return the planned run for each seed of the variant, finished or not."""
+        # Composing a configuration takes 0.2 s, so skip kinds of runs that do not exist.
+        if planned.kind not in self._kinds:
+            return []
+        found = (self._runs.find(planned, seed=seed, extra=self.variant.overrides) for seed in self.seeds)
+        return [run for run in found if run is not None]
+
+    def finished(self, planned: PlannedRun) -> list[RunSummary]:
+        """Return the planned run for each seed that has finished."""
+        return [run for run in self.find(planned) if run.finished]
+
+    def measure(self, place: Place, planned: PlannedRun, metric: str) -> Measured:
+        """Measure a metric of a planned run for a cell; several tables show the same ones."""
+        key = (planned, metric)
+        if key not in self._cells:
+            self._cells[key] = measure(place, planned, metric, self.find(planned))
+        return replace(self._cells[key], place=place)
+
+    def _similar(self, planned: PlannedRun) -> Similar:
+        """Return the runs that are shown in place of a planned run that does not exist."""
+        return self._index.similar.find(planned, self.variant, self._shown)
+
+    def _shown(self, planned: PlannedRun, seed: int) -> RunSummary | None:
+        runs = self.finished(planned) or self.similar(planned).runs
+        return next((run for run in runs if run.seed == seed), None)
+
+    def overrides(self, planned: PlannedRun) -> list[str]:
+        """Return the overrides of a plan's runs, without seed and contexts of other runs."""
+        return run_overrides(planned, self.variant.overrides, self._compose)
+
+    def _deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
+        """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
+        paper = self._planned(planned, [f"backbone={model}"])
+        runs = self.finished(planned) or self.similar(planned).runs
+        made = [settings_with_defaults(run, self._compose) for run in runs]
+        made = made or [self._planned(planned, self.variant.overrides)]
+        found = (deviations(settings, paper, self.variant.source) for settings in made)
+        return tuple(dict.fromkeys(chain.from_iterable(found)))
+
+    def _planned(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
+        return identity_settings(self._compose(run_overrides(planned, extra, self._compose)))
+
+    def missing(self, planned: PlannedRun, results: Path) -> Iterator[str]:
+        """Yield the commands for the missing seeds of a planned run."""
+        done = {run.seed for run in self.finished(planned)}
+        settings = self.variant.overrides
+        for seed in self.seeds:
+            if seed not in done:
+                known = self._runs.overrides(planned, seed=seed, extra=settings)
+                place = [] if results == Path("results") else [f"results={results}"]
+                waiting = "" if known else "".join(
+                    f"  # {need.setting}=FILE names contexts/{need.context}.json of the run it needs, listed before"
+                    for need in planned.needs
+                )  # fmt: skip
+                files = [f"{need.setting}=FILE" for need in planned.needs]
+                words = known or [*run_overrides(planned, settings, self._compose), *files]
+                yield f"{command_line('run')} {shlex.join([*words, f'seed={seed}', *place])}{waiting}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResultsIndex:
+    """All runs under ``results``; ``compose`` plans the experiments' runs, with ``extra`` overrides for all.
+
+    ``refusal`` says which runs are left out of experiments that list methods; ``chosen`` is the part of these.
+    """
+
+    results: Path
+    compose: Compose
+    extra: tuple[str, ...] = ()
+    refusal: Refusal = refuses_nothing
+    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def found(self) -> Found:
+        """All runs."""
+        return find_runs(self.results)
+
+    @cached_property
+    def experiments(self) -> Experiments:
+        """All experiments."""
+        return load_experiments(load_paper()).narrowed(self.chosen)
+
+    @cached_property
+    def selections(self) -> list[Selection]:
+        """The runs by conditions; raises ``ConfigError`` if ``extra`` fits no run."""
+        variants = self._selector.variants(self.found.runs)
+        kinds: dict[tuple[bool, str], list[RunSummary]] = {}
+        for variant, members in variants.items():
+            kinds.setdefault((variant.simulated, variant.source), []).extend(members)
+        known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
+        return [
+            Selection(self, variant, known[variant.simulated, variant.source], members)
+            for variant, members in variants.items()
+        ]
+
+    def empty_selection(self, backbone: str) -> Selection:
+        """The conditions of a backbone without runs."""
+        return Selection(self, self._selector.planned(backbone), Runs((), self.compose))
+
+    @cached_property
+    def similar(self) -> SimilarRuns:
+        """The chosen runs, for cells whose planned run does not exist."""
+        runs = [run for selection in self.selections for run in selection.members]
+        names = (name for name in self.experiments.by_name if name not in self.experiments.others)
+        plans = dict.fromkeys(chain.from_iterable(map(self.experiments.runs, names)))
+        return SimilarRuns(runs, tuple(plans), self.compose)
+
+    @cached_property
+    def _selector(self) -> Selector:
+        experiments = self.experiments
+        plans = dict.fromkeys(
+            run for name in experiments.by_name if name not in experiments.combined for run in experiments.runs(name)
+        )
+        # Composing a configuration takes 0.2 s, so lists of methods count only as far as they have runs.
+        kinds = {(run.task, run.method, run.mode) for run in self.found.runs}
+        plans |= dict.fromkeys(
+            run for name in experiments.combined for run in experiments.runs(name) if run.kind in kinds
+        )
+        return Selector(compose=self.compose, plans=tuple(plans), extra=self._checked)
+
+    @cached_property
+    def _checked(self) -> tuple[str, ...]:
+        """``extra``; raises ``ConfigError`` if a setting fits no run."""
+        named = {name: group for group in ("method", "task") for name in options(group, config_folders())}
+        for setting in map(read_setting, self.extra):
+            chosen = [f"{named[setting.only]}={setting.only}"] if setting.only in named else []
+            try:
+                self.compose([*chosen, setting.override])
+            except ConfigError:
+                group, *role = setting.path
+                choice, of = (f"{ROLE_BACKBONE}roles.{role[0]}", "backbone") if group == "roles" else (group, group)
+                others = (f"{choice}={name}" for name in options(of, config_folders()))
+                if not any(fits(self.compose, [*chosen, option, setting.override]) for option in others):
+                    raise
+        return self.extra

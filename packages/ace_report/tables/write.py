@@ -1,0 +1,282 @@
+"""Write the tables for the finished runs of a results folder, with the costs of the runs by stage."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+from ace_bench.core.errors import DataError
+from ace_bench.core.measurement import Measurement, Value
+from ace_bench.report.escaping import csv_of
+from ace_bench.report.records import RunSummary, marks_of
+from ace_bench.store.files import write_files
+from ace_report.experiments import Experiments
+from ace_report.paper.tables import Experiment
+from ace_report.tables.cells import mean_of
+from ace_report.tables.claim_result import claim_record, claims_grid, claims_notes, printed_claims
+from ace_report.tables.claims import claim_results
+from ace_report.tables.field import efficiency_grid, pairs_grid
+from ace_report.tables.formats import Page, csv, markdown, page_of, printed_grid
+from ace_report.tables.grids import NOT_KNOWN, Grid, number
+from ace_report.tables.latex import latex
+from ace_report.tables.paper_tables import paper_table
+from ace_report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
+from ace_report.tables.table import PaperShown, Table
+
+CLAIMS = "claims"
+"""Name of the table of the paper's claims."""
+TABLES = "tables.md"
+"""Name of the file that holds all tables."""
+_OTHER = re.compile(r"[^\w.-]+")
+"""Characters that are replaced in file names."""
+
+_PATHS = {
+    "rollouts": "rollouts.{stage}",
+    "tokens in": "tokens.{stage}.in",
+    "tokens out": "tokens.{stage}.out",
+    "cached share": "cache.{stage}.share",
+    "dollars": "usd.{stage}",
+    "latency (s)": "timing.{stage}.wall_without_waiting_s",
+    "model time (s)": "timing.{stage}.model_s",
+}
+"""Costs and their metrics. Latency is wall time without time lost to retries, model time the sum over all
+calls, as if they were made one after another."""
+_COSTS = ("calls", *_PATHS)
+
+_Costs = tuple[str, str, str, Mapping[str, float | None]]
+"""Row, column and stage of a run, and what it cost."""
+
+
+class TableFiles(NamedTuple):
+    """A table: the name of its files without the ending, its text, its CSV, and what a paper prints of it."""
+
+    stem: str
+    page: Page
+    csv: str
+    printed: Grid | None = None
+
+    def latex(self, wanted: Wanted) -> str:
+        """Format it for LaTeX."""
+        page = self.page
+        if self.printed is not None:
+            rest = f"Statistics of each cell, and costs, if any: {self.stem}.md and {self.stem}.csv."
+            page = replace(page, grids=(self.printed,), notes=(*page.notes, rest))
+        return latex([page], wanted.width, standalone=wanted.standalone)
+
+
+def write_tables(
+    index: ResultsIndex, out: Path, wanted: Wanted = ALL, *, measured: Mapping[str, TableFiles] = MappingProxyType({})
+) -> list[Path]:
+    """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``.
+
+    ``tables.md`` holds all of them, and where names are given also those that an earlier command wrote to ``out``.
+
+    Names are those of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
+    are written, except those of experiments that list methods. Each shows runs of one set of conditions. ``measured``
+    are tables of measurements by name, which are written, too. Raises ``ConfigError``, ``DataError`` and
+    ``FileUnwritable``.
+    """
+    names = [name for name in wanted.names if name != CLAIMS and name not in measured]
+    names = table_names(index.experiments, names) if names or not wanted.names else []
+    files: dict[Path, str] = {}
+    for made in chain(_pages(names, index, wanted), measured.values()):
+        texts = {"md": markdown(made.page), "tex": made.latex(wanted), "csv": made.csv}
+        files |= {out / f"{made.stem}.{suffix}": texts[suffix] for suffix in wanted.formats}
+    if "md" not in wanted.formats:
+        return write_files(files)
+    shown = [file for file in files if file.suffix == ".md"]
+    if wanted.names:
+        shown = sorted({*shown, *out.glob("table_*.md")})
+    parts = [files[file] if file in files else file.read_text(encoding="utf-8") for file in shown]
+    return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *parts, *_damages(index)])})
+
+
+def measured_table(name: str, experiment: Experiment, found: Measurement, backbone: tuple[str, ...]) -> TableFiles:
+    """Lay out a measurement; ``backbone`` is the option's name, and the model's if the user named one."""
+    slug = _OTHER.sub("_", "-".join((*backbone, *["simulated"] * found.simulated)))
+    rows = tuple(tuple(map(_word, row)) for row in found.rows)
+    notes = [*([experiment.notes] if experiment.notes else []), *found.notes]
+    title = f"{experiment.title} ({name}): measured with {', '.join(backbone)}"
+    page = Page(
+        title=" ".join(filter(None, (title, marks_of(simulated=found.simulated, source="")))),
+        label=f"{name}-{slug}",
+        grids=(Grid(title="Results", header=found.columns, rows=rows),),
+        notes=tuple(" ".join(note.split()) for note in notes),
+    )
+    marks = {"table": name, "backbone": " ".join(backbone), "simulated": found.simulated}
+    records = [{**marks, **dict(zip(found.columns, row, strict=True))} for row in found.rows]
+    return TableFiles(f"table_{name}_{slug}", page, csv_of(records))
+
+
+def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
+    """Return the names of the tables in ``which``, all if it is empty; raises ``DataError``."""
+    known = [name for name, plan in experiments.by_name.items() if plan.layout == "table" and plan.rows]
+    chosen = []
+    for wanted in which or [name for name in known if name not in experiments.combined]:
+        found = [name for name in known if wanted in (name, name.rstrip("ab"))]
+        if wanted in experiments.others and not found:
+            raise DataError(
+                f"{wanted} is a measurement without runs; `ace-bench reproduce experiment={wanted}` makes it"
+            )
+        if not found:
+            raise DataError(f"there is no table {wanted}; there are {', '.join(known)} and {CLAIMS}")
+        chosen += found
+    return chosen
+
+
+def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
+    for name in names:
+        plan = index.experiments.by_name[name]
+        for selection, table in tables_of(name, index, wanted):
+            slug = selection.variant.slug
+            stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
+            commands = tuple(_commands(name, table, selection, index))
+            costs = [efficiency_grid(table), pairs_grid(table)] if plan.combined else [_cost_grid(table)]
+            page = page_of(replace(table, commands=commands), costs)
+            yield TableFiles(stem, page, csv([table]), printed_grid(table))
+            if plan.combined and not table.empty:
+                yield TableFiles(f"table_{name}_costs_{slug}", _costs_page(table), _costs_csv(table))
+    if CLAIMS in wanted.names or not wanted.names:
+        yield from _claims(index, wanted)
+
+
+def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[Selection, Table]]:
+    """Yield a table for each set of conditions that has runs, an empty one if none has and it is asked for."""
+    experiment = index.experiments.by_name[name]
+    model = experiment.model if experiment.section else ""  # "": all models
+
+    def build(selection: Selection) -> Table:
+        shown = PaperShown(
+            numbers=bool(experiment.section) and wanted.shows_paper(comparable=selection.variant.comparable),
+            differences=wanted.differences,
+        )
+        return paper_table(name, index.experiments, selection, index.refusal, paper=shown)
+
+    any_runs = False
+    for selection in _of_model(index, model):
+        table, own = build(selection), {run.folder for run in selection.members}
+        if any(run.folder in own or not cell.differs for cell in table.measured for run in cell.runs):
+            any_runs = True
+            yield selection, table
+    if wanted.names and not any_runs:
+        empty = index.empty_selection(experiment.model)
+        yield empty, build(empty)
+
+
+def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
+    """Yield the claims table of each set of conditions with runs for at least one claim.
+
+    Runs of the paper's other models under the same conditions fill the claims about these models.
+    """
+    model = index.experiments.paper.table("1").model
+    for selection, others in _by_conditions(index, model):
+        variant = selection.variant
+        results = claim_results(index.experiments, selection, others)
+        if all(result.value is None for result in results):
+            continue
+        numbers = wanted.shows_paper(comparable=variant.comparable)
+        page = Page(
+            title=f"The paper's claims: runs with {variant.label}",
+            label=f"{CLAIMS}-{variant.slug}",
+            grids=(claims_grid(results, numbers=numbers),),
+            notes=tuple(claims_notes(results, simulated=variant.simulated)),
+        )
+        records = csv_of([claim_record(result, variant, numbers=numbers) for result in results])
+        printed = printed_claims(results, simulated=variant.simulated, numbers=numbers)
+        yield TableFiles(f"table_{CLAIMS}_{variant.slug}", page, records, printed)
+
+
+def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection, Mapping[str, Selection]]]:
+    """Yield the runs of the paper's main model with those of its other models, then those of each model of one's own.
+
+    Without runs of the main model, its part is empty.
+    """
+    models = index.experiments.paper.models
+    alike: dict[tuple[str, ...], dict[str, Selection]] = {}
+    for selection in index.selections:
+        variant = selection.variant
+        if variant.backbone in models:
+            rest = tuple(text for text in variant.overrides if text != f"backbone={variant.backbone}")
+            alike.setdefault(rest, {})[variant.backbone] = selection
+    for some in alike.values():
+        yield some.get(model) or index.empty_selection(model), some
+    yield from ((selection, {}) for selection in index.selections if selection.variant.backbone not in models)
+
+
+def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
+    """Yield the conditions of a model, or of one that no table of the paper is about."""
+    others = index.experiments.paper.models - {model}
+    yield from (one for one in index.selections if not model or one.variant.backbone not in others)
+
+
+def _commands(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Iterator[str]:
+    """Yield the commands of the runs that are missing and that the program does not refuse."""
+    refused = {cell.planned for cell in table.measured if cell.refused or (cell.runs and cell.differs)}
+    for run in index.experiments.runs(name):
+        if run not in refused:
+            yield from selection.missing(run, index.results)
+
+
+def _damages(index: ResultsIndex) -> list[str]:
+    if not index.found.damaged:
+        return []
+    return ["## Run folders that cannot be read\n", *(f"- {damaged.reason}" for damaged in index.found.damaged), ""]
+
+
+def _word(value: Value) -> str:
+    if value is None:
+        return NOT_KNOWN
+    return value if isinstance(value, str) else number(value)
+
+
+def _cost_grid(table: Table) -> Grid:
+    """Give the cost of each run by stage."""
+    rows = [
+        (*table.rows[row].texts, table.columns[column].title, stage, *map(number, amounts.values()))
+        for row, column, stage, amounts in _costs_of(table)
+    ]
+    return Grid(title="Costs of a run", header=(*table.names, "column", "stage", *_COSTS), rows=tuple(rows))
+
+
+def _costs_page(table: Table) -> Page:
+    """Return the text of a table's costs."""
+    note = (
+        "Means over seeds. Online, prediction and learning are one pass, and all of it is adaptation. Latency is "
+        "wall time without waiting on retries, model time the sum over all calls."
+    )
+    label = table.label.replace("-", "-costs-", 1)
+    return Page(title=f"Costs: {table.title}", label=label, grids=(_cost_grid(table),), notes=(note,))
+
+
+def _costs_csv(table: Table) -> str:
+    """Format one line per run and stage, with numbers in full precision; unknown values are empty."""
+    return csv_of(
+        [
+            {**table.about, **table.rows[row].fields, **table.columns[column].fields, "stage": stage, **amounts}
+            for row, column, stage, amounts in _costs_of(table)
+        ]
+    )
+
+
+def _costs_of(table: Table) -> Iterator[_Costs]:
+    """Yield the costs of each run of a table once, by stage, in the order of its rows."""
+    for row, line in table.cells.items():
+        seen = set()
+        for column, cell in line.items():
+            if cell.runs and cell.planned not in seen:
+                seen.add(cell.planned)
+                yield from ((row, column, stage, amounts) for stage, amounts in _by_stage(cell.runs))
+
+
+def _by_stage(runs: Sequence[RunSummary]) -> Iterator[tuple[str, Mapping[str, float | None]]]:
+    for stage in ("adapt", "evaluate"):
+        found = {name: mean_of([run.value(path.format(stage=stage)) for run in runs]) for name, path in _PATHS.items()}
+        calls = mean_of([sum(run.metrics["calls"][stage].values()) for run in runs])
+        if found["rollouts"] or calls:
+            twice = stage == "evaluate" and any(run.metrics["headline"]["before"] is not None for run in runs)
+            yield f"{stage}, before and after" if twice else stage, {"calls": calls, **found}

@@ -1,0 +1,301 @@
+"""What the report says of a run: prompts as they were sent, contexts by step, and no more than the folder holds."""
+
+import base64
+import json
+import re
+import shutil
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ace_bench.core.encoding import digest_of
+from ace_bench.core.errors import StoreError
+from ace_bench.methods.official.playbook import TextPlaybook
+from ace_bench.report.histories import history
+from ace_bench.report.records import read_run
+from ace_bench.store.files import DiskGuard
+from ace_bench.store.folder import pack_samples, unpack_samples
+from ace_bench.store.processes import FILE as PROCESSES
+from ace_bench.store.processes import ProcessLog
+from ace_bench.store.results import CHECKSUMS
+from ace_report.page.content import report_page
+from ace_report.page.results import Results
+from ace_report.page.run_data import Texts, call_data, run_data
+from tests.launching import launch
+from tests.packages.report.page.runs import FINER, HOSTILE, changed, copied, recorded_prompts
+
+
+@pytest.fixture(scope="module")
+def ace(tmp_path_factory):
+    return launch(tmp_path_factory.mktemp("ace"), *FINER, "limit=5", "mode.epochs=2").folder
+
+
+def unfolded(texts, chain):
+    """The texts of a chain, line by line, as the page's script makes them."""
+    lines = []
+    for edit in texts["chains"].get(chain, []):
+        before, lines, numbers = lines, [], iter(edit)
+        for number in numbers:
+            if number < 0:
+                lines.append(texts["lines"][-1 - number])
+            else:
+                lines += before[number : number + next(numbers)]
+        yield lines
+
+
+def shown_prompts(folder, session=None):
+    prompts = {}
+    made, said = run_data(read_run(folder))["calls"], call_data(read_run(folder), session)
+    for call in said["calls"]:
+        assert call["prompt"] is not None
+        role = made[call["place"]]["role"]
+        chain = prompts.setdefault(role, list(unfolded(said["texts"], role)))
+        yield role, made[call["place"]]["session"], "\n".join(chain[call["prompt"]["at"]])
+
+
+def unpacked_block(page, name):
+    data = re.search(rf'id="{name}">([A-Za-z0-9+/=]*)</script>', page)
+    return json.loads(zlib.decompress(base64.b64decode(data[1])))
+
+
+def first_run(page):
+    (row, *_) = unpacked_block(page, "data-runs")["runs"]
+    return unpacked_block(page, f"data-run-{row['key']}")
+
+
+@given(st.lists(st.lists(st.sampled_from(["", "a", "b", "c\u2028", "d e"]), max_size=8).map("\n".join), max_size=8))
+def test_texts_come_out_as_they_went_in(texts):
+    packed_texts = Texts()
+    places = [packed_texts.add("chain", [text]) for text in texts]
+    assert places == list(range(len(texts)))
+    assert ["\n".join(lines) for lines in unfolded(packed_texts.record(), "chain")] == texts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("method=ace", "mode.epochs=2", "mode.batch_size=2"),
+        ("method=ace", "mode=online", "mode.window=3", "labels=none"),
+        ("method=ace", "mode=online", "method.update=rewrite"),
+        ("method=ace", "method.reflector=off", "mode.epochs=1"),
+        ("method=dc", "mode=online"),
+        ("method=dc_rs", "mode=online", "mode.window=2"),
+        ("method=icl",),
+        ("method=base",),
+    ],
+    ids=" ".join,
+)
+def test_prompts_are_those_that_were_sent(overrides, tmp_path):
+    ran, sent = recorded_prompts(tmp_path, *FINER, "limit=6", *overrides)
+    assert sorted(shown_prompts(ran.folder)) == sent
+
+
+def test_the_prompts_of_one_rollout_can_be_read_alone(ace):
+    whole = list(shown_prompts(ace))
+    for session in {session for _, session, _ in whole}:
+        assert list(shown_prompts(ace, session)) == [prompt for prompt in whole if prompt[1] == session]
+
+
+def test_prompts_that_were_cut_to_fit_are_shown_as_cut(tmp_path):
+    ran, sent = recorded_prompts(tmp_path, *FINER, "limit=8", "mode.epochs=1", longest=6_500)
+    assert ran.metrics["dropped_items"]["evaluate"] > 0
+    assert sorted(shown_prompts(ran.folder)) == sent
+
+
+def test_a_report_needs_nothing_but_the_records(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    shutil.rmtree(folder / "prompts")
+    settings = (folder / "config.yaml").read_text()
+    (folder / CHECKSUMS).unlink()
+    (folder / "config.yaml").write_text(
+        settings.replace("ace_bench.methods.ace_variants.settings.make_ace", "gone.Method")
+    )
+    whole, data = run_data(read_run(ace)), run_data(read_run(folder))
+    assert {key: data[key] for key in ("calls", "texts", "steps", "notes")} == {
+        key: whole[key] for key in ("calls", "texts", "steps", "notes")
+    }
+    assert call_data(read_run(folder)) == call_data(read_run(ace))
+
+
+def test_prompts_that_cannot_be_restored_are_missing_and_the_page_says_so(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    changed(folder, "calls.jsonl", lambda line: line["request"].update(base="gone"))
+    said = call_data(read_run(folder))
+    assert not any(call["prompt"] for call in said["calls"])
+    assert f"The prompts of {len(said['calls'])} of {len(said['calls'])} calls are not shown" in said["note"]
+
+
+def test_a_context_of_an_unknown_kind_with_its_own_patches_is_shown_as_its_first_json_and_the_patches(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    (folder / CHECKSUMS).unlink()
+    initial = folder / "contexts" / "initial.json"
+    initial.write_text(initial.read_text().replace('"playbook"', '"garden"'))
+    data = run_data(read_run(folder))
+    assert data["kind"] == "garden"
+    assert "contexts of kind 'garden'" in " ".join(data["notes"])
+    first, *changes = ("\n".join(lines) for lines in unfolded(data["texts"], "context"))
+    assert json.loads(first) == json.loads(initial.read_text())
+    journal = [json.loads(line) for line in (folder / "journal.jsonl").read_text().splitlines()]
+    assert list(map(json.loads, changes)) == [line["patch"] for line in journal if line["kind"] == "step"]
+
+
+def test_a_run_that_cannot_be_read_costs_one_row(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    (folder / "contexts" / "initial.json").write_text("{")
+    page = report_page(Results(ace, folder))
+    assert len(unpacked_block(page, "data-runs")["runs"]) == 1
+    (row,) = unpacked_block(page, "data-runs")["unreadable"]
+    assert row["folder"] == str(folder)
+    assert "initial.json is damaged" in row["reason"]
+    assert first_run(page)["rollouts"]
+    with pytest.raises(StoreError, match=r"initial\.json is damaged"):
+        report_page(Results(folder))
+
+
+def test_bullets_by_step_are_those_of_the_history(ace):
+    data = run_data(read_run(ace))
+    bullets = {bullet["id"]: bullet for bullet in data["initial"]}
+    contexts = list(history(ace))
+    for step, context in zip(data["steps"], contexts[1:], strict=True):
+        bullets.update({bullet["id"]: bullet for bullet in step["set"]})
+        for gone in step["removed"]:
+            del bullets[gone]
+        whole = json.loads(json.dumps(context.dump()))
+        assert bullets == {bullet["id"]: bullet for bullet in whole["bullets"]}
+
+
+def test_a_playbook_that_is_one_text_is_shown_by_its_bullets(ace, tmp_path):
+    texts = [
+        "## OTHERS\n[misc-00001] helpful=0 harmful=0 :: first\n  - second line\n",
+        "## OTHERS\n[misc-00001] helpful=1 harmful=0 :: first\n  - second line\n[misc-00001] helpful=0 harmful=0 :: b",
+    ]
+    playbooks = [TextPlaybook(text=text, dialect="finance") for text in texts]
+    folder = copied(ace, tmp_path / "seed0")
+    (folder / CHECKSUMS).unlink()
+    (folder / "contexts" / "initial.json").write_text(json.dumps(playbooks[0].dump()))
+
+    def rewritten(line):
+        if line["kind"] == "step":
+            after = playbooks[line["index"] > 0]
+            line.update(digest=after.digest, patch=after.patch(playbooks[line["index"] > 1]))
+
+    changed(folder, "journal.jsonl", rewritten)
+    data = run_data(read_run(folder))
+    assert data["notes"] == []
+    (first,) = data["initial"]
+    assert (first["section"], first["content"], first["created"]) == ("OTHERS", "first\n  - second line", -1)
+    unchanged, step, *later = data["steps"]
+    assert [(one["id"], one["helpful"], one["created"], one["changed"]) for one in step["set"]] == [
+        ("misc-00001", 1, -1, 1),
+        ("misc-00001 (2)", 0, 1, 1),
+    ]
+    assert step["set"][1]["sources"] == list(step["samples"]) != []
+    assert not any(other["set"] or other["removed"] for other in (unchanged, *later))
+
+
+def test_other_contexts_are_shown_after_each_step(tmp_path):
+    folder = launch(tmp_path, *FINER, "limit=4", "mode=online", "method=dc").folder
+    contexts = list(history(folder))
+    texts = ["\n".join(lines) for lines in unfolded(run_data(read_run(folder))["texts"], "context")]
+    assert texts == [context.render(None)["cheatsheet"] for context in contexts]
+
+    # The same run with a kind that nobody knows.
+    records = [{**context.dump(), "kind": "garden"} for context in contexts]
+    digests = {context.digest: digest_of(record) for context, record in zip(contexts, records, strict=True)}
+    changed(
+        folder, "journal.jsonl", lambda line: line["kind"] == "step" and line.update(digest=digests[line["digest"]])
+    )
+    (folder / CHECKSUMS).unlink()
+    (folder / "contexts" / "initial.json").write_text(json.dumps(records[0]))
+    data = run_data(read_run(folder))
+    assert "the context after each step is shown as JSON" in " ".join(data["notes"])
+    shown = ["\n".join(lines) for lines in unfolded(data["texts"], "context")]
+    assert list(map(json.loads, shown)) == json.loads(json.dumps(records))
+
+
+def test_a_folder_of_a_version_that_recorded_no_processes_is_shown(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    assert run_data(read_run(folder))["processes"]
+    (folder / PROCESSES).unlink()
+    assert run_data(read_run(folder))["processes"] == []
+
+
+def test_a_stopped_run_has_a_report(tmp_path):
+    folder = launch(tmp_path, *FINER, "limit=6", "budget.calls=14", "mode.before=false").folder
+    data = run_data(read_run(folder))
+    assert data["about"]["state"] == "stopped"
+    assert data["steps"]
+    assert data["notes"] == []
+
+
+def test_a_run_that_stopped_without_a_context_has_a_report(tmp_path):
+    folder = launch(tmp_path, *FINER, "method=base", "limit=6", "budget.calls=1").folder
+    assert "The folder holds no context yet." in run_data(read_run(folder))["notes"]
+
+
+def test_damaged_lines_are_left_out_and_the_page_says_so(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    whole = run_data(read_run(ace))
+    bases = {call["request"]["base"] for call in map(json.loads, (folder / "calls.jsonl").read_text().splitlines())}
+    for name, damaged in (("journal.jsonl", '"seconds"'), ("calls.jsonl", f"/{bases.pop() or bases.pop()}/")):
+        lines = (folder / name).read_bytes().splitlines(keepends=True)
+        place = next(place for place, line in enumerate(lines) if damaged.encode() in line)
+        lines[place] = lines[place].replace(b'"seconds":', b'"seconds":1')
+        (folder / name).write_bytes(b"".join(lines))
+    data = run_data(read_run(folder))
+    assert [len(data[kind]) for kind in ("rollouts", "calls")] == [
+        len(whole[kind]) - 1 for kind in ("rollouts", "calls")
+    ]
+    notes = " ".join(data["notes"])
+    for name in ("journal.jsonl", "calls.jsonl"):
+        assert f"{folder / name}: line" in notes
+    said = call_data(read_run(folder))
+    missing = sum(call["prompt"] is None for call in said["calls"])
+    assert missing
+    assert f"The prompts of {missing} of {len(data['calls'])} calls are not shown" in said["note"]
+
+
+def test_samples_are_kept_once_and_without_gold(ace):
+    stored = json.loads((ace / "samples.json").read_text())
+    samples = unpack_samples(stored)
+    assert {sample.split for sample in samples.values()} == {"train", "test"}
+    assert len(samples) == 10
+    assert pack_samples(samples.values()) == stored
+    assert len({sample.inputs["background"] for sample in samples.values()}) == 1
+    golds = {rollout["grade"]["gold"] for rollout in run_data(read_run(ace))["rollouts"]}
+    assert golds
+    assert not golds & set(stored["texts"])
+
+
+def test_nothing_of_the_data_stands_in_the_page_as_markup(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+
+    def spoil(line):
+        if "attempt" in line:
+            line["attempt"]["answer"] = HOSTILE
+
+    changed(folder, "journal.jsonl", spoil)
+    page = report_page(Results(folder))
+    assert "owned" not in page
+    assert page.count("<script") == 5  # four blocks of data, and the script
+    assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", page)
+    shown = first_run(page)
+    assert HOSTILE in {rollout["attempt"]["answer"] for rollout in shown["rollouts"]}
+    assert "default-src 'none'" in page
+    assert "unsafe" not in page.split("</head>")[0]
+
+
+def test_the_processes_of_a_run_are_listed_with_what_changed_between_them(ace, tmp_path):
+    folder = copied(ace, tmp_path / "copy")
+    guard = DiskGuard()
+    for numpy in ("1.0", "2.0"):
+        log = ProcessLog(folder / PROCESSES, guard)
+        log.begin("ace-bench run task=finer", {"packages": {"numpy": numpy}})
+        log.close()
+    first, killed, last = run_data(read_run(folder))["processes"]
+    assert (first["how"], killed["how"]) == ("finished", None)
+    assert last["changes"] == ["numpy 1.0 to 2.0"]
+    assert last["command"] == "ace-bench run task=finer"

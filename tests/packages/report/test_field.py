@@ -1,0 +1,252 @@
+"""The experiment that lists methods: what is left out and why, its tables, and its figure."""
+
+import csv
+import json
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+from matplotlib.transforms import Bbox
+
+from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.report.statistics import Point as SamplePoint
+from ace_bench.runners.checking import RunChecks
+from ace_report.figures.draw import Drawing, Panel, Series, render
+from ace_report.figures.field import Point, find_points, pareto_front, place_names, score_by_cost
+from ace_report.figures.style import canvas, log_axis, looks
+from ace_report.reproducing.checking import refused
+from ace_report.reproducing.request import jobs, read_request
+from ace_report.tables.cells import Measured, Place
+from ace_report.tables.field import Member, pairs_grid, with_certainty
+from ace_report.tables.formats import Page
+from ace_report.tables.grids import Grid
+from ace_report.tables.latex import latex
+from ace_report.tables.paper_tables import paper_table
+from ace_report.tables.results_index import ResultsIndex, Wanted
+from ace_report.tables.write import write_tables
+from tests.packages.report.conftest import EXPERIMENTS, compose
+from tests.packages.report.planned import Planner
+
+EMBEDDED = ("backbone=embedded", "task.source=sample")
+METHODS, TASKS = ("icl", "dc"), ("finer", "formula")
+CHOSEN = {"methods": METHODS, "tasks": TASKS, "feedback": ("none", "gold"), "passes": ("stream", "once", "fit")}
+FIELD = EXPERIMENTS.narrowed(CHOSEN)
+WRONG, RIGHT = [1.0] * 5 + [0.0] * 25, [1.0] * 25 + [0.0] * 5
+
+
+def refusal(overrides):
+    """On Formula nothing learns online."""
+    return "not online" if "task=formula" in overrides and "mode=online" in overrides else ""
+
+
+def results_index(results, **settings):
+    return ResultsIndex(results=results, compose=compose, chosen=CHOSEN, **settings)
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """All runs of two methods on two tasks that are not refused, one of them failed; only Dynamic Cheatsheet gains."""
+    planner = Planner(tmp_path_factory.mktemp("field"), compose, simulated=True, source="sample")
+    for planned in FIELD.runs("field"):
+        if refusal(planned.overrides):
+            continue
+        gains = "method=dc" in planned.overrides
+        folder = planner.make(planned, RIGHT if gains else WRONG, extra=EMBEDDED, sizes=[1])
+        if "method=icl" in planned.overrides:
+            file = folder / "metrics.json"
+            metrics = json.loads(file.read_text())
+            file.write_text(json.dumps(metrics | {"usd": {"adapt": None, "evaluate": None, "total": None}}))
+            if "agent.scaffold=json" in planned.overrides and "task=finer" in planned.overrides:
+                file.rename(folder / "environment.json")
+                (folder / "status.json").write_text(json.dumps({"state": "failed", "reason": "the server is gone"}))
+    return planner.results
+
+
+@pytest.fixture(scope="module")
+def table(results):
+    index = results_index(results, refusal=refusal)
+    (selection,) = index.selections
+    return paper_table("field", index.experiments, selection, refusal)
+
+
+def test_the_program_itself_says_what_is_left_out(tmp_path):
+    settings = ["experiment=field", "backbone=embedded", "methods=icl,ace_empty", "tasks=finer", f"results={tmp_path}"]
+    request = read_request(settings, EXPERIMENTS)
+    index = ResultsIndex(results=Path(), compose=compose, refusal=RunChecks(compose).refusal, chosen=request.chosen)
+    wanted = jobs(request, index.experiments)
+    found = refused(request, wanted, index)
+    made = [job.planned.overrides for job in wanted if job not in found]
+    assert [run for run in made if "method=ace_empty" in run] == [
+        ("labels=gold", "method=ace_empty", "mode=offline", "task=finer", f"agent.scaffold={one}", "mode.before=false")
+        for one in ("answer_alone", "json")
+    ], "a method that does not adapt has one run for each scaffold"
+    assert sum("method=icl" in run for run in made) == sum("method=base" in run for run in made) == 2
+    with pytest.raises(ConfigError, match="the program refuses all runs asked for: "):
+        refused(request, [*found], index)
+
+
+def test_only_combinations_that_make_sense_are_planned_and_others_have_a_reason():
+    plan = EXPERIMENTS.by_name["field"]
+    assert plan.combined is not None
+    rows = {name.removeprefix("reflexion_") for name in plan.rows if name.startswith("reflexion_")}
+    assert rows == {
+        f"{form}_stream_{labels}" for form in ("answer_alone", "json") for labels in ("none", "correctness")
+    }
+    assert {name.removeprefix("best_of_k_") for name in plan.rows if name.startswith("best_of_k_")} == rows, (
+        "its control"
+    )
+    assert any(note.startswith("reflexion: feedback none, correctness only") for note in plan.combined.notes())
+    assert {line.against for line in plan.rows.values() if line.scaffold == "json" and line.against} == {"base_json"}
+    assert FIELD.run("field", "icl_answer_alone_fit_gold", "finer") == FIELD.run("2", "icl", "finer")
+    cells = [EXPERIMENTS.run("field", row, column) for row, column in EXPERIMENTS.cells("field")]
+    runs = [run for run in cells if "method=base" not in run.overrides]
+    assert len(runs) == len(set(runs)), "each distinct run once"
+    with pytest.raises(DataError, match=r"tasks=finr: there is no such task here; there are appworld, finer"):
+        EXPERIMENTS.narrowed({"tasks": ("finr",)})
+    with pytest.raises(DataError, match=r"scaffolds=xml: there is no such choice; there are answer_alone, json, own"):
+        EXPERIMENTS.narrowed({"scaffolds": ("xml",)})
+    with pytest.raises(ConfigError, match=r"tasks= chooses from an experiment that lists methods \(field\)"):
+        read_request(["table=2", "tasks=finer"], EXPERIMENTS)
+
+
+def test_a_setting_of_a_column_for_one_method_is_not_in_the_runs_of_others():
+    runs = {
+        row: EXPERIMENTS.run("field", row, "appworld").overrides for row in ("gepa_json_fit_gold", "dc_own_stream_none")
+    }
+    assert runs["gepa_json_fit_gold"] == EXPERIMENTS.run("1", "gepa", "normal_tgc").overrides
+    assert runs["dc_own_stream_none"] == EXPERIMENTS.run("1", "dc_online", "normal_tgc").overrides
+
+
+def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp_path):
+    files = write_tables(results_index(results, refusal=refusal), tmp_path, Wanted(names=("field",)))
+    texts = {file.name.partition("_embedded")[0]: file.read_text() for file in files if file.suffix == ".md"}
+    assert "| dc | stream | json | none | 83.3 [66.4, 92.7]‡ | left out |" in texts["table_field"]
+    assert "| dc | stream | own | none | 83.3 [66.4, 92.7] | left out |" in texts["table_field"], "no base replies so"
+    assert "icl: feedback gold only; passes fit only (it shows reference answers)" in texts["table_field"]
+    assert "dc stream json gold (Formula accuracy)" in texts["table_field"]
+    assert "differs from base of the same scaffold" in texts["table_field"]
+    assert (
+        "Not finished: icl fit json gold (FiNER accuracy), seed 0, failed: the server is gone." in texts["table_field"]
+    )
+    assert "| icl | fit | json | gold | failed |" in texts["table_field"]
+    assert "1 runs are missing" in texts["table_field"]
+    assert "paper" not in texts["table_field"].partition("### Statistics")[0].partition("\n- ")[0].partition("\n")[2]
+    assert "[simulated, sample data: not comparable with published numbers]" in texts["table_field_costs"]
+    costs = next(file for file in files if file.suffix == ".csv" and "_costs_" in file.name)
+    with costs.open() as lines:
+        found = {(line["row"], line["column"], line["stage"]): line for line in csv.DictReader(lines)}
+    planner = Planner(results, compose, simulated=True, source="sample")
+    folder = planner.folder(FIELD.run("field", "dc_own_stream_none", "finer"), EMBEDDED, 0)
+    metrics = json.loads((folder / "metrics.json").read_text())
+    cost = found["dc_own_stream_none", "finer", "adapt"]
+    assert float(cost["tokens in"]) == metrics["tokens"]["adapt"]["in"]
+    assert float(cost["calls"]) == sum(metrics["calls"]["adapt"].values())
+    assert float(cost["dollars"]) == metrics["usd"]["adapt"]
+    assert float(cost["cached share"]) == metrics["cache"]["adapt"]["share"]
+    assert found["icl_answer_alone_fit_gold", "finer", "adapt"]["dollars"] == "", "unknown is not zero"
+    assert "n/a" in texts["table_field_costs"]
+
+
+@pytest.mark.slow
+def test_the_cost_is_estimated_from_a_few_samples_before_it_is_paid(reproduce):
+    status, said = reproduce("experiment=field", "tasks=finer", "methods=icl", "task.source=sample", "--estimate")
+    assert status == 0, said
+    assert "4 together" in said
+    assert "From 8 samples of each split" in said
+    assert "paper" not in said
+    assert not any(line.startswith(" ") and "n/a" in line.rpartition("n/a")[0] for line in said.splitlines()), said
+
+
+def test_a_long_table_is_split_for_latex():
+    grid = Grid(title="Costs of a run", header=("a",), rows=tuple((str(n),) for n in range(130)))
+    text = latex([Page(title="T", label="t", grids=(grid,), notes=(), commands=())])
+    assert text.count(r"\begin{tabular*}") == 3
+    assert text.count("T, continued") == 2
+    assert text.count(r"\label{tab:t-costs-2}") == 1
+    assert [text.count(f"\n{n} ") for n in range(130)] == [1] * 130
+
+
+def point(name, cost, score):
+    return Point(
+        name=name,
+        kind="labels gold",
+        cost=cost,
+        cell=Measured(place=Place(row=name, column="", unit="percent"), value=score),
+    )
+
+
+def test_the_front_holds_what_no_other_beats():
+    points = [
+        point("dear", 9, 80),
+        point("cheap", 1, 20),
+        point("bad", 5, 10),
+        point("good", 5, 70),
+        point("worse", 6, 70),
+    ]
+    assert [one.name for one in pareto_front(points)] == ["cheap", "good", "dear"]
+    assert [one.name for one in pareto_front([point("a", 1, 5), point("b", 1, 5)])] == ["a", "b"], (
+        "equal ones both count"
+    )
+    assert [one.name for one in pareto_front([point("a", 1, 5), point("b", 1, 6)])] == ["b"]
+
+
+def test_names_cover_neither_each_other_nor_points():
+    figure, (axis,) = canvas(1, 1, (6.75, 2.0))
+    points = [point(f"some method {n}", 1 + n % 4 / 50, 20 + n // 4) for n in range(16)]
+    axis.plot([one.cost for one in points], [one.score for one in points], ".")
+    axis.set(xlim=(0, 2), ylim=(0, 50))
+    figure.draw_without_rendering()
+    boxes = place_names(axis, points, looks(["labels gold"]))
+    common = [Bbox.intersection(*pair) for pair in combinations(boxes, 2)]
+    assert all(one is None or one.width * one.height <= 1 for one in common)
+    frame = axis.get_window_extent()
+    scale = 72 / figure.dpi
+    assert all(scale * frame.x0 <= box.x0 and box.x1 <= scale * frame.x1 for box in boxes)
+
+
+@pytest.mark.slow
+def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollars_are_unknown(table):
+    found = find_points(table)
+    assert not found.in_dollars
+    (group,) = [one for one in found.groups if one.title == "FiNER accuracy\njson, online, labels gold"]
+    assert [point.name.split()[0] for point in group.points] == ["base", "dc"]
+    figures = {part: render(drawing) for part, drawing in score_by_cost(table, "Field")}
+    panels = {"finer_answer_alone": 4, "finer_json": 4, "formula_answer_alone": 2, "formula_json": 2}
+    assert {part: len(figure.axes) for part, figure in figures.items()} == panels
+    figure = figures["finer_json"]
+    assert "costs are in tokens, because the dollars of some runs are unknown or zero" in figure.get_suptitle()
+    assert any(text.get_text().startswith("dc ") for text in figure.axes[0].texts)
+
+
+def test_an_odd_number_of_panels_leaves_its_last_place_empty_and_few_labels_along_a_narrow_range():
+    line = Series(name="a", look=looks(["a"])["a"], kind="line", x=[4160, 4300], y=[1, 2])
+    figure = render(Drawing(panels=[Panel(series=[line], scales=(log_axis,))] * 3, title="t", height=3, across=2))
+    assert len(figure.axes) == 3
+    figure.draw_without_rendering()
+    assert 2 <= len([one for one in figure.axes[0].get_xticklabels() if one.get_text()]) <= 6
+
+
+def test_membership_of_the_front_is_certain_only_where_the_draws_agree():
+    def member(name, scores, cost):
+        points = {0: {f"s{place}": SamplePoint(score=score) for place, score in enumerate(scores)}}
+        cell = Measured(place=Place(row=name, column="", unit="percent"), points=points)
+        return Member(row=name, name=name, cell=cell, costs=(cost,))
+
+    even = [1.0, 0.0] * 20
+    noisy = [0.0] * 19 + [1.0] * 21
+    shares = [
+        one.on_front for one in with_certainty([member("a", even, 1), member("b", noisy, 2), member("c", even, 3)])
+    ]
+    assert shares[0] == 1.0, "nothing is cheaper"
+    assert 0.3 < shares[1] < 0.8
+    assert shares[2] < shares[1]
+    assert with_certainty([member("a", even, None), member("b", noisy, 2)])[0].on_front is None
+
+
+def test_all_pairs_of_a_group_are_tested_and_corrected_together(table):
+    grid = pairs_grid(table)
+    assert {(row[2], row[3]) for row in grid.rows if row[1] == "json, online, labels gold"} == {("dc", "base")}, (
+        "as in the main table: the one that does not adapt is the base"
+    )
+    assert {row[4][-1] for row in grid.rows if row[5] == "<0.004"} == {"‡"}, "one seed is about its playbook"
+    assert all(float(row[5].lstrip("<")) >= float(row[6].lstrip("<")) for row in grid.rows)

@@ -1,0 +1,265 @@
+"""Figures from run folders: what is drawn is what runs recorded, and says what they were."""
+
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+from PIL import Image
+
+from ace_bench.cli.main import start
+from ace_bench.core.types import Stage, Usage
+from ace_bench.report.evidence import CallCosts
+from ace_report.figures import write
+from ace_report.figures.draw import render
+from ace_report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
+from ace_report.figures.run_figures import cache_curve, score_curve, size_curve, task_series
+from ace_report.figures.style import MAX_SERIES, looks, save
+from ace_report.figures.write import write_figures
+from ace_report.tables.results_index import Wanted
+from tests.packages.report.planned import Planner
+from tests.packages.report.test_tables import ACE, BASE, REAL, SHARED, planned, results_index
+
+EMBEDDED = ("backbone=embedded", "task.source=sample")
+
+
+def words(figure):
+    """All words of a figure."""
+    texts = [figure.get_suptitle(), *(text.get_text() for legend in figure.legends for text in legend.get_texts())]
+    return "\n".join(texts + [text.get_text() for axis in figure.axes for text in axis.texts])
+
+
+def selection(results):
+    (found,) = results_index(results).selections
+    return found
+
+
+@pytest.fixture
+def planner(tmp_path):
+    return Planner(tmp_path, SHARED.compose)
+
+
+@pytest.mark.slow
+def test_a_learning_curve_is_the_mean_score_so_far_over_seeds(planner):
+    for seed, scores in enumerate([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]):
+        planner.make(planned("2/ace_online_gt/finer"), scores, extra=REAL, seed=seed, sizes=[10 + seed, 30 - seed])
+    (series,), *_ = task_series(selection(planner.results).members, "title")
+    mean, low, high = score_curve(series.runs)
+    assert mean == pytest.approx([50, 25, 50])
+    assert (low[0], high[0], low[1], high[1]) == (0, 100, 0, 50)
+    assert size_curve(series.runs) == ([10.5, 29.5], [10, 29], [11, 30])
+
+
+@pytest.mark.slow
+def test_settings_that_differ_are_different_series_and_the_most_usual_come_first(planner):
+    for row in ("every_5", "never", "every_1"):
+        planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
+    planner.make(planned("17/base/finer"), BASE, extra=REAL)
+    found = selection(planner.results).members
+    named, title, _ = task_series(found, "title")
+    names = ["ACE, harmful every none", "Base LLM", "ACE, harmful every 1", "ACE, harmful every 5"]
+    assert [series.name for series in named] == sorted(names)
+    assert title == "title, labels=gold"
+    run = found[0]
+    others = [
+        replace(run, folder=run.folder / str(n), identity={**run.identity, "limit": n}) for n in range(1, MAX_SERIES)
+    ]
+    many, _, more = task_series([*found, *others], "title")
+    assert len(many) == MAX_SERIES
+    assert more == "+3 more, with less usual settings"
+    assert {len(one.runs) for one in many} == {1}
+
+
+def test_looks_differ_in_colour_and_in_print():
+    given = looks([f"series {n}" for n in range(MAX_SERIES)]).values()
+    for part in ("colour", "marker", "hatch"):
+        assert len({getattr(look, part) for look in given}) == MAX_SERIES
+
+
+def called(cached, prompt=100, replayed=False):
+    usage = Usage(prompt=prompt, completion=1, cached=cached, usd=None)
+    return CallCosts(stage=Stage.ADAPT, role="generator", session="s", usage=usage, replayed=replayed)
+
+
+def test_cache_reuse_looks_back_on_a_window_of_tokens_and_leaves_out_replays():
+    calls = [called(0), called(50), called(99, replayed=True), called(100), called(30, prompt=300)]
+    assert cache_curve(calls, 2) == [0, 25, 75, 32.5]
+    assert cache_curve([called(0), called(None)], 2) is None, "unknown is not zero"
+    assert cache_curve([], 2) is None
+
+
+@pytest.mark.slow
+def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_asked(planner):
+    planner.make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
+    chosen = selection(planner.results)
+    alone, asked = (
+        render(bar_chart("figure_1", SHARED.experiments, chosen, "Bars", with_paper=asked)) for asked in (False, True)
+    )
+    assert alone.get_suptitle() == asked.get_suptitle() == "Bars\n[not the paper's setting]"
+    assert ["paper" in words(figure).splitlines() for figure in (alone, asked)] == [False, True]
+
+
+def test_the_leaderboard_stands_beside_real_runs_and_is_named_where_it_is_left_out(planner, tmp_path):
+    planner.make(planned("1/ace_offline_gt/normal_tgc"), ACE, extra=REAL, sizes=[1])
+    chosen = selection(planner.results)
+    figure = render(bar_chart("figure_5", SHARED.experiments, chosen, "Leaderboard", with_paper=False))
+    assert {"IBM CUGA (published)", "ReAct + ACE, offline", "paper"} <= set(words(figure).splitlines())
+    (axis,) = figure.axes
+    assert [label.get_text() for label in axis.get_xticklabels()] == ["Test-Normal TGC", "Test-Normal SGC"]
+    assert {"73.2", "62.5", "70.0"} <= {text.get_text() for text in axis.texts}
+    simulated = Planner(tmp_path / "simulated", SHARED.compose, simulated=True, source="sample")
+    simulated.make(planned("1/ace_offline_gt/normal_tgc"), ACE, extra=EMBEDDED, sizes=[1])
+    alone = bar_chart("figure_5", SHARED.experiments, selection(simulated.results), "Alone", with_paper=False)
+    assert (
+        alone.more == "published results not shown beside these runs: IBM CUGA, LOOP, ReAct + 2 SetBSR, ReAct, GPT-4o"
+    )
+    assert "73.2" not in words(render(alone))
+
+
+def test_sensitivity_goes_by_the_setting_that_a_table_varies(planner):
+    planner.make(planned("17/base/finer"), BASE, extra=REAL)
+    planner.make(planned("17/every_5/finer"), ACE, extra=REAL, sizes=[1])
+    one = sensitivity("17", SHARED.experiments, selection(planner.results), "One", with_paper=False)
+    assert one is None, "one point is no curve"
+    planner.make(planned("17/never/finer"), [1.0] * 40, extra=REAL, sizes=[1])
+    figure = render(sensitivity("17", SHARED.experiments, selection(planner.results), "Two", with_paper=False))
+    (axis,) = figure.axes
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    drawn = axis.containers[0].lines[0]
+    assert {labels[int(x)]: y for x, y in zip(*drawn.get_data(), strict=True)} == {"5": 70.0, "never": 100.0}
+    assert 25.0 in axis.lines[-1].get_ydata(), "the base is a line"
+
+
+def test_speed_is_drawn_against_quality_and_calls_by_the_size_of_the_batch(planner):
+    for row, scores, seconds in (("code_1", ACE, 50.0), ("code_16", BASE, 5.0), ("combee_16", [1.0] * 40, 6.0)):
+        folder = planner.make(SHARED.experiments.run("combee", row, "accuracy"), scores, extra=REAL)
+        metrics = json.loads((folder / "metrics.json").read_text())
+        (folder / "metrics.json").write_text(json.dumps({**metrics, "timing": {"adapt": {"wall_s": seconds}}}))
+    figure = render(speed_against_quality(SHARED.experiments, selection(planner.results), "Speed"))
+    quality, calls = figure.axes
+    drawn = [dict(zip(*line.lines[0].get_data(), strict=True)) for line in quality.containers]
+    assert drawn == [{50.0: 70.0, 5.0: 25.0}, {6.0: 100.0}]
+    assert [text.get_text() for text in quality.texts] == ["1", "16", "16"]
+    assert list(calls.containers[0].lines[0].get_ydata()) == [40, 40]
+
+
+@pytest.mark.parametrize(("after", "collapsed"), [(122, True), (15_000, False)])
+def test_a_collapse_is_marked_with_sizes_and_accuracies(after, collapsed, planner):
+    planner.make(planned("figure_2/step_60/tokens"), BASE, extra=REAL, sizes=[9_000, 18_282, after, after])
+    planner.make(planned("figure_2/step_60/accuracy"), ACE, extra=REAL)
+    planner.make(planned("figure_2/step_61/accuracy"), BASE, extra=REAL)
+    figure = render(context_collapse(SHARED.experiments, selection(planner.results), "Collapse"))
+    assert ("18,282 tokens\naccuracy 70.0" in words(figure)) is collapsed
+    assert ("122 tokens\naccuracy 25.0" in words(figure)) is collapsed
+    lesser = f"(sharpest fall: 18,282 to {after:,} tokens,\naccuracy 70.0 before, 25.0 after)"
+    assert (lesser in words(figure)) is not collapsed
+    assert list(figure.axes[0].lines[0].get_ydata()) == [9_000, 18_282, after, after]
+
+
+@pytest.mark.slow
+def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, monkeypatch):
+    drawn = {}
+
+    def save_some(figure, stem, *sheet):
+        """Written to files, figures take a second each, whatever is in them."""
+        drawn[stem.name.partition("_embedded")[0]] = figure
+        assert "simulated-sample_data" in stem.name
+        return save(figure, stem, *sheet) if "learning_finer" in stem.name else []
+
+    monkeypatch.setattr(write, "save", save_some)
+    simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
+    simulated.make(planned("2/base/finer"), BASE, extra=EMBEDDED)
+    for ref in ("2/ace_offline_gt/finer", "2/ace_online_gt/finer", "17/every_1/finer"):
+        simulated.make(planned(ref), ACE, extra=EMBEDDED, sizes=[3, 5, 8])
+    assert "[simulated, sample data: not comparable" in selection(tmp_path).variant.label
+    assert start("figures", ["--results", str(tmp_path)]) == 0
+    assert drawn.keys() == {
+        "figure_01_overall",
+        "learning_finer_offline",
+        "learning_finer_online",
+        "cost_finer",
+        "breakdown_finer",
+        "cache_finer",
+        "sensitivity_table_16",
+        "sensitivity_table_17",
+    }
+    for figure in drawn.values():
+        assert "[simulated, sample data: not comparable" in figure.get_suptitle()
+        assert all(axis.has_data() for axis in figure.axes)
+    files = sorted((tmp_path / "figures").glob("*.png"))
+    assert len(files) == 2
+    for file in files:
+        assert file.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
+        with Image.open(file) as image:
+            assert image.width > 1000
+            assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 3, "something is drawn"
+
+
+@pytest.mark.slow
+def test_learning_curves_show_the_runs_of_one_mode_with_steps_whatever_else_was_run(planner, monkeypatch):
+    drawn = {}
+    monkeypatch.setattr(write, "save", lambda figure, stem, *_: drawn.setdefault(stem.name, figure) and [])
+    planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, sizes=[3, 5])
+    planner.make(planned("2/base/finer"), BASE, extra=REAL)
+    for every in (1, 5, 10, 25, 50, 100):
+        planner.make(planned(f"17/every_{every}/finer"), ACE, extra=REAL, sizes=[3])
+    for row in ("ace_online_gt", "ace_online", "dc_online_gt"):
+        planner.make(planned(f"2/{row}/finer"), ACE, extra=REAL, sizes=[3])
+    write_figures(results_index(planner.results), planner.results, Wanted(names=("learning",)))
+    offline, online = (drawn[f"learning_finer_{mode}_deepseek_v3_1"] for mode in ("offline", "online"))
+    assert "ACE, harmful every none" in words(offline)
+    assert len(offline.axes[1].lines) == 7
+    assert {line.get_label() for line in online.axes[1].lines} == {
+        "ACE, labels correctness", "ACE, labels gold", "DC, labels gold"
+    }  # fmt: skip
+    assert online.axes[0].get_ylabel().replace("\n", " ") == "FiNER accuracy so far (%)"
+    assert online.axes[0].get_xlabel() == "Test samples"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not all(map(shutil.which, ("pdflatex", "pdftotext"))), reason="LaTeX or poppler is not installed")
+def test_a_figure_for_a_paper_has_a_caption_instead_of_a_title_and_compiles(tmp_path, capsys):
+    simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
+    for row in ("base", "ace_offline_gt"):
+        simulated.make(planned(f"2/{row}/finer"), BASE, extra=(*EMBEDDED, "limit={train: 5_0}"), sizes=[1])
+    words = ["--results", str(tmp_path), "figure=overall", "style=paper_times", "--width", "column"]
+    assert start("figures", words) == 0
+    (pdf,) = (tmp_path / "figures").glob("*.pdf")
+    shown = subprocess.run(["pdftotext", str(pdf), "-"], capture_output=True, text=True, check=True).stdout
+    assert "simulated, sample data" in shown
+    assert "Overall results" not in shown
+    assert "Overall results, embedded" in pdf.with_suffix(".tex").read_text()
+    head = "\\documentclass{article}\\usepackage{pgf}\\begin{document}"
+    (pdf.parent / "paper.tex").write_text(f"{head}\\input{{{pdf.stem}}}\\end{{document}}")
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "paper.tex"]
+    done = subprocess.run(command, cwd=pdf.parent, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert start("figures", ["--results", str(tmp_path), "style=poster"]) == 2
+    assert "there are screen, paper, paper_times" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_the_same_runs_give_the_same_pdf(planner):
+    planner.make(planned("2/base/finer"), BASE, extra=REAL)
+    before, after = (
+        write_figures(results_index(planner.results), planner.results / name, Wanted(names=("overall",)))[
+            0
+        ].read_bytes()
+        for name in ("before", "after")
+    )
+    assert before == after
+
+
+def test_figures_without_matplotlib_name_the_mend(planner, capsys, monkeypatch):
+    planner.make(planned("2/base/finer"), BASE, extra=REAL)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert start("figures", ["--results", str(planner.results)]) == 2
+    assert "pip install 'ace-bench[analysis]'" in capsys.readouterr().err
+
+
+def test_an_unknown_figure_is_told(planner, capsys):
+    planner.make(planned("2/base/finer"), BASE, extra=REAL)
+    assert start("figures", ["figure=pie", "--results", str(planner.results)]) == 2
+    assert "there is no figure pie; there are overall, collapse" in capsys.readouterr().err

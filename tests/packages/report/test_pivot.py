@@ -1,0 +1,146 @@
+"""Tables of a user's own runs: what shares a cell, what is tested, and what is never set side by side."""
+
+import csv
+import io
+import json
+import shutil
+
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders
+from ace_bench.report.planned import PlannedRun
+from ace_bench.report.records import find_runs
+from ace_bench.runners.planning import Composer
+from ace_report.figures.own_runs import panels_of
+from ace_report.tables.formats import csv as table_csv
+from ace_report.tables.formats import markdown, page_of
+from ace_report.tables.own_tables import Layout, own_tables
+from tests.packages.report.planned import Planner
+
+BASE = [1.0] * 10 + [0.0] * 30
+ACE = [1.0] * 8 + [0.0] * 2 + [1.0] * 20 + [0.0] * 10
+COMPOSE = Composer(config_folders())
+
+
+@pytest.fixture
+def results(tmp_path):
+    """FiNER with and without a playbook, two seeds each, of a simulated model."""
+    for seed in (0, 1):
+        make(tmp_path, "base", BASE, seed=seed)
+        make(tmp_path, "ace", ACE, seed=seed)
+    return tmp_path
+
+
+def make(results, method, scores, *overrides, task="finer", seed=0, **kind):
+    planner = Planner(results, COMPOSE, **({"simulated": True, "source": "sample"} | kind))
+    plan = PlannedRun(overrides=(f"task={task}", f"method={method}", "mode=offline", *overrides))
+    return planner.make(plan, scores, seed=seed)
+
+
+def tables(results, **layout):
+    return own_tables(find_runs(results).runs, Layout(**layout))
+
+
+def test_two_runs_of_one_seed_are_never_averaged(results):
+    folder = next(results.glob("paper/finer-ace-*/*/seed0"))
+    other = shutil.copytree(folder, results / "other" / "seed0")
+    about = json.loads((other / "metrics.json").read_text()) | {"digest": "another"}
+    (other / "metrics.json").write_text(json.dumps(about))
+    (table,) = tables(results)
+    assert sorted(len(cell.runs) for cell in table.measured) == [1, 2, 2]
+    assert "differ in digest" in markdown(page_of(table))
+
+
+def test_runs_over_other_samples_have_columns_of_their_own(results):
+    make(results, "ace", ACE[:10], "limit=10")
+    (table,) = tables(results)
+    assert [heading.title for heading in table.columns.values()] == [
+        "FiNER (limit=10) accuracy",
+        "FiNER (limit=null) accuracy",
+    ]
+    assert [cell.value for cell in table.cells["ace"].values()] == [80.0, 70.0]
+    assert "different samples" in markdown(page_of(table))
+
+
+def test_a_column_is_not_named_by_a_setting_in_which_its_runs_differ(tmp_path):
+    for limit, metric in ((2, "bird_ex"), (2, "streambench_ex"), (3, "bird_ex")):
+        make(tmp_path, "ace", [1.0] * limit, f"limit={limit}", f"task.metric={metric}", task="bird_sql")
+    (table,) = tables(tmp_path)
+    assert [heading.title.split(")")[0] for heading in table.columns.values()] == [
+        "BIRD-SQL (limit=2",
+        "BIRD-SQL (limit=3",
+    ]
+
+
+def test_real_and_simulated_runs_are_in_tables_of_their_own(results):
+    make(results, "ace", ACE, simulated=False, source="real")
+    found = tables(results)
+    assert sorted((table.about["simulated"], len(table.cells)) for table in found) == [(False, 1), (True, 2)]
+    rows = list(csv.DictReader(io.StringIO(table_csv(found))))
+    assert {(row["simulated"], row["method"]) for row in rows} == {("True", "base"), ("True", "ace"), ("False", "ace")}
+
+
+def test_metrics_may_be_rows_or_columns_and_settings_either(results):
+    (table,) = tables(results, rows=("metric",), columns=("method",), metrics=("accuracy", "usd.adapt"))
+    assert {row: line["ace"].value for row, line in table.cells.items()} == {"accuracy": 70.0, "usd.adapt": 0.4}
+    (table,) = tables(results, metrics=("usd.adapt/n", "accuracy/n"))
+    assert {cell.place.unit: cell.value for cell in table.cells["ace"].values()} == {"dollars": 0.01, "": 1.75}
+    (table,) = tables(results, rows=("threshold",), columns=("method",))
+    assert list(table.rows) == ["0.9", "-"]
+    (table,) = tables(results, over_seeds=False)
+    assert list(table.rows) == ["ace · 0", "ace · 1", "base · 0", "base · 1"]
+
+
+def test_the_base_row_is_chosen_by_its_values(results):
+    make(results, "icl", ACE)
+    (table,) = tables(results, base="ace")
+    assert table.cells["base"]["finer"].change == -45.0
+    with pytest.raises(ConfigError, match=r"fits no row: .*base.*; give values"):
+        tables(results, base="gepa")
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        ({"rows": ("methd",)}, "did you mean method"),
+        ({"rows": ("treshold",)}, "did you mean method.refiner.threshold"),
+        ({"metrics": ("acuracy",)}, "did you mean accuracy"),
+        ({"columns": ("method",)}, "in rows and columns"),
+    ],
+)
+def test_mistakes_name_the_right_spelling(results, layout, message):
+    with pytest.raises(ConfigError, match=message):
+        tables(results, **layout)
+
+
+def test_the_command_writes_files_and_chooses_runs(results, capsys):
+    out = results / "out" / "table.csv"
+    assert start("tables", [str(results), "--rows", "method", "method=ace", "--out", str(out)]) == 0
+    assert [row["method"] for row in csv.DictReader(io.StringIO(out.read_text()))] == ["ace"]
+    assert start("tables", [str(results), "--rows", "method", "method=gepa"]) == 2
+    assert "there are method=ace,base" in capsys.readouterr().err
+    assert start("tables", [str(results / "out"), "--rows", "method"]) == 2
+
+
+def sweep_panels(results, x):
+    (table,) = own_tables(find_runs(results).runs, Layout(columns=("task", x)))
+    return panels_of(table, x)
+
+
+def test_a_figure_over_the_training_samples_is_their_curve(tmp_path):
+    for size in (5, 20):
+        make(tmp_path, "ace", ACE, f"limit={{train: {size}, test: 40}}")
+    (panel,) = sweep_panels(tmp_path, "limit.train")
+    assert {row: [value for value, _ in points] for row, points in panel.lines.items()} == {"ace": [5, 20]}
+    assert start("figures", [str(tmp_path), "--x", "train", "--out", str(tmp_path / "out")]) == 0
+
+
+def test_a_figure_without_a_line_says_why(tmp_path, capsys):
+    make(tmp_path, "ace", ACE)
+    make(tmp_path, "ace", ACE[:10], "limit=10")
+    for x, why in (("threshold", "has one value"), ("limit", "other samples"), ("treshold", "did you mean")):
+        assert start("figures", [str(tmp_path), "--x", x, "--out", str(tmp_path / "out")]) == 2
+        assert why in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

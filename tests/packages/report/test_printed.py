@@ -1,0 +1,149 @@
+"""Whole tables and figures of made-up runs, as they were last read and found right: nothing in them changes unseen.
+
+``python -m tests.packages.report.test_printed`` writes the files of ``printed/`` anew. Read what changed before you
+keep it.
+"""
+
+import io
+import random
+import re
+import tempfile
+from contextlib import redirect_stdout
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.report.planned import PlannedRun
+from ace_bench.runners import planning
+from ace_report.figures import own_runs, write
+from tests.packages.report.planned import Planner
+from tests.packages.report.test_tables import REAL, SHARED, planned
+
+PRINTED = Path(__file__).with_name("printed")
+FLOAT = re.compile(r"-?\d+\.\d{4,}(?:e-?\d+)?")
+EMBEDDED = ("backbone=embedded", "task.source=sample")
+OF_PAPER = {
+    "2/base/finer": 0.3, "2/ace_offline_gt/finer": 0.7, "2/icl/finer": 0.5, "2/base/formula": 0.5,
+    "2/ace_offline_gt/formula": 0.8, "1/react/normal_tgc": 0.4, "1/ace_offline_gt/normal_tgc": 0.7,
+    "1/ace_offline_gt/challenge_tgc": 0.6, "17/every_5/finer": 0.6, "12/ace/calls": 0.5, "4b/ace/dollars": 0.5,
+    "4a/ace/latency": 0.5, "2/ace_online_gt/finer": 0.6, "figure_2/step_60/tokens": 0.3,
+    "figure_2/step_60/accuracy": 0.7, "figure_2/step_61/accuracy": 0.3,
+}  # fmt: skip
+"""Planned runs and the share of right answers."""
+COMMANDS = {
+    "tables_of_the_paper": ("tables", "{paper}", "table=1,2,4,12,13,17", "--out", "{out}"),
+    "tables_of_a_rehearsal": ("tables", "{rehearsed}", "table=field", "--with-paper", "--out", "{out}"),
+    "figures_of_the_paper": ("figures", "{paper}", "--out", "{out}"),
+    "figure_of_the_field": ("figures", "{rehearsed}", "figure=field", "--out", "{out}"),
+    "own_tables": ("tables", "{own}", "--rows", "method,threshold", "--base", "base"),
+    "own_costs": ("tables", "{own}", "--rows", "metric", "--columns", "method", "--metric", "score,usd.total,steps"),
+    "own_latex": ("tables", "{own}", "task=finer", "--over", "nothing", "--format", "latex"),
+    "own_figure": ("figures", "{own}", "--x", "threshold", "--out", "{out}"),
+    "own_amounts": ("figures", "{own}", "--x", "token_budget", "--y", "usd.total", "--out", "{out}"),
+    "own_words": ("figures", "{own}", "--x", "labels", "--out", "{out}"),
+}
+
+
+def make_runs(root):
+    """The paper's runs by a real model, a field that was rehearsed, and a user's own sweep."""
+    rng = random.Random(1)
+
+    def scores(share, n=30):
+        return [float(rng.random() < share) for _ in range(n)]
+
+    paper, rehearsed, own = (root / name for name in ("paper", "rehearsed", "own"))
+    planner = Planner(paper, SHARED.compose)
+    for ref, share in OF_PAPER.items():
+        for seed in (0, 1) if "ace" in ref else (0,):
+            sizes = [9_000, 18_282, 122, 122] if "tokens" in ref else [5, 9, 20]
+            run = planned(ref)
+            if not planner.folder(run, REAL, seed).exists():
+                planner.make(run, scores(share), extra=REAL, seed=seed, sizes=sizes, faults=2 * seed)
+    planner = Planner(rehearsed, SHARED.compose, simulated=True, source="sample")
+    chosen = {"methods": ("icl", "dc"), "tasks": ("finer",), "feedback": ("none", "gold"), "passes": ("stream", "fit")}
+    drawn = random.Random(2)
+    for place, run in enumerate(SHARED.experiments.narrowed(chosen).runs("field")):
+        many = [float(drawn.random() < (place % 7) / 8) for _ in range(10)]
+        planner.make(run, many, extra=EMBEDDED, sizes=[1])
+    for place in range(9):  # the runs below keep the scores that were read
+        scores(rng.random(), 10 + place)
+    planner = Planner(own, SHARED.compose, simulated=True, source="sample")
+    sweep = [
+        (),
+        ("method.refiner.threshold=0.5",),
+        ("method.refiner.threshold=0.7",),
+        ("method.token_budget=1000",),
+        ("labels=none",),
+    ]
+    for seed in (0, 1):
+        for task in ("finer", "formula")[: 2 - seed]:
+            for method, more in (("base", ()), *(("ace", more) for more in sweep)):
+                run = PlannedRun(overrides=(f"task={task}", f"method={method}", "mode=offline", *more))
+                planner.make(run, scores(0.3 + 0.1 * len(more) + 0.2 * (method == "ace")), seed=seed)
+    short = PlannedRun(overrides=("task=finer", "method=ace", "mode=offline", "limit=10"))
+    planner.make(short, scores(0.5, 10), sizes=[1])
+
+
+def in_words(figure):
+    """What a figure shows: its words, the points of its lines and the sizes of its bars."""
+
+    def numbers(values):
+        return " ".join("-" if value is None else f"{float(value):.4g}" for value in np.ravel(values))
+
+    yield figure.get_suptitle()
+    yield from (f"legend: {text.get_text()}" for legend in figure.legends for text in legend.get_texts())
+    for axis in figure.axes:
+        labels = [one.get_text() for one in axis.get_xticklabels()]
+        yield f"panel: {axis.get_title()} | {axis.get_xlabel()} | {axis.get_ylabel()} | {labels}"
+        yield f"limits: {numbers(axis.get_xlim())} {numbers(axis.get_ylim())} {axis.get_xscale()} {axis.get_yscale()}"
+        for line in axis.lines:
+            points = f"{numbers(line.get_xdata())} / {numbers(line.get_ydata())}"
+            yield f"line {line.get_label()} {line.get_color()}: {points}"
+        yield from (f"bar: {numbers(bar.get_bbox().extents)}" for bar in axis.patches)
+        yield from (f"text: {text.get_text()!r} at {numbers(text.xy)}" for text in axis.texts)
+        for drawn in axis.collections:
+            yield f"area {drawn.get_label()}: {[numbers(path.vertices) for path in drawn.get_paths()]}"
+
+
+def printed(name, root, out):
+    """What a command prints or writes, with folders and digits that no reader sees left out."""
+    drawn = []
+    words = [
+        word.format(**{kind: root / kind for kind in ("paper", "rehearsed", "own")}, out=out) for word in COMMANDS[name]
+    ]
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
+        patch.setattr(planning, "Composer", lambda _: SHARED.compose)  # composing again takes most of the time
+        for module in (write, own_runs):
+            patch.setattr(module, "save", lambda figure, stem, *_: drawn.append((stem.name, figure)) or [])
+        assert start(words[0], words[1:]) == 0
+    if words[0] == "figures":
+        text = "\n".join(f"# {stem}\n" + "\n".join(in_words(figure)) + "\n" for stem, figure in drawn)
+    elif "--out" in words:
+        files = [*sorted(out.glob("table_02*.*")), *sorted(out.glob("*_costs_*.csv")), out / "tables.md"]
+        text = "\n".join(f"# {file.name}\n{file.read_text()}" for file in files)
+    else:
+        text = said.getvalue()
+    return FLOAT.sub(lambda number: f"{float(number[0]):.4g}", text).replace(str(root), "ROOT").replace(str(out), "OUT")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory):
+    root = tmp_path_factory.mktemp("printed")
+    make_runs(root)
+    return root
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if "rehearsal" in name else ()) for name in COMMANDS]
+)
+def test_what_is_printed_stays(name, root, tmp_path):
+    assert printed(name, root, tmp_path) == (PRINTED / f"{name}.txt").read_text()
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        make_runs(Path(folder))
+        for one in COMMANDS:
+            (PRINTED / f"{one}.txt").write_text(printed(one, Path(folder), Path(folder) / one))

@@ -1,0 +1,348 @@
+"""Reproducing results: what is run, what is skipped, what a failure does, what it would cost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from math import isnan
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from ace_bench.cli.main import start
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import config_folders
+from ace_bench.report.records import find_runs
+from ace_bench.runners.override_help import explain
+from ace_bench.runners.workers import Workers
+from ace_bench.store.lines import SEAL
+from ace_bench.store.processes import read_processes
+from ace_report.experiments import Experiments
+from ace_report.paper.rows import Column, Row
+from ace_report.paper.tables import Experiment
+from ace_report.reproducing.estimating import COUNTED, Estimator
+from ace_report.reproducing.reproduction import Reproduction
+from ace_report.reproducing.request import Job, jobs, read_request
+from ace_report.tables.results_index import ResultsIndex
+from tests.launching import ROOT
+from tests.packages.report.conftest import EXPERIMENTS, PAPER, compose
+from tests.packages.report.planned import Planner
+
+REHEARSED = ("table=4b", "backbone=embedded", "limit=2")
+
+
+def finished(results):
+    return sorted(run.method for run in find_runs(results).runs if run.finished)
+
+
+@pytest.mark.slow
+def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
+    status, said = reproduce(*REHEARSED, "--dry-run")
+    assert (status, said.count("missing ")) == (0, 2)
+    assert not list(tmp_path.iterdir())
+    status, said = reproduce(*REHEARSED)
+    assert status == 0, said
+    assert finished(tmp_path) == ["ace", "dc"]
+    (table,) = tmp_path.glob("tables/table_04b_*.md")
+    assert "simulated" in table.read_text()
+    assert str(table) in said
+    written, changed = table.read_text(), table.stat().st_mtime_ns
+    status, said = reproduce(*REHEARSED)
+    assert (status, said.count("\n")) == (0, 1)
+    assert said.startswith("Nothing to do: all 2 runs are finished")
+    assert table.stat().st_mtime_ns == changed
+    for spoil in (table.unlink, lambda: table.write_text("mine")):
+        spoil()
+        assert "0 of 2 runs to do" in reproduce(*REHEARSED)[1]
+        assert table.read_text() == written
+    (journal,) = tmp_path.glob("paper/finer-dc-*/*/seed0/journal.jsonl")
+    journal.touch()
+    assert "0 of 2 runs to do" in reproduce(*REHEARSED)[1], "a run is not what it was"
+    assert reproduce(*REHEARSED, "--dry-run")[1].count("finished  ace-bench run") == 2
+    assert "ours - paper" not in table.read_text()
+    assert "0 of 2 runs to do" in reproduce(*REHEARSED, "--differences")[1]
+    assert "ours - paper" in table.read_text()
+
+
+@pytest.mark.slow
+def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, in_this_process, tmp_path):
+    assert reproduce(*REHEARSED)[0] == 0
+    (path,) = tmp_path.glob("paper/finer-dc-*/*/seed0/processes.jsonl")
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    lines[0]["code"]["ace_bench.methods.dc"] = "another"
+    unsealed = ({name: value for name, value in line.items() if name not in SEAL} for line in lines)
+    path.write_text("".join(json.dumps(line) + "\n" for line in unsealed))
+    said = reproduce(*REHEARSED, "--dry-run")[1]
+    assert (said.count("finished  ace-bench run"), said.count("changed   ace-bench run")) == (1, 1)
+    status, said = reproduce(*REHEARSED)
+    assert status == 0, said
+    assert "1 of 2 runs to do" in said
+    assert [process.how for process in read_processes(path.parent)] == ["finished", "replayed"]
+    assert reproduce(*REHEARSED)[1].startswith("Nothing to do: all 2 runs are finished")
+
+
+@pytest.mark.slow
+def test_rows_that_differ_in_models_alone_are_one_run_with_the_embedded_backbone(reproduce, in_this_process, tmp_path):
+    status, said = reproduce("table=16", "backbone=embedded", "limit=2")
+    assert status == 0, said
+    assert finished(tmp_path) == ["ace", "base"]
+
+
+@pytest.mark.slow
+def test_the_whole_paper_includes_the_claims(tmp_path):
+    planner = Planner(tmp_path, compose, simulated=True, source="sample")
+    extra = ("backbone=embedded", "task.source=sample")
+    for row in ("ace", "gepa"):
+        planner.make(EXPERIMENTS.run("10", row, "accuracy"), [1.0, 0.0], extra=extra, sizes=[1])
+    request = read_request(["table=all", "backbone=embedded", f"results={tmp_path}"], EXPERIMENTS)
+    index = ResultsIndex(results=tmp_path, compose=compose)
+    with (tmp_path / "said").open("w") as out:
+        Reproduction(request, (), index, Console(file=out, width=500, markup=False), Workers(1)).complete([])
+    (claims,) = tmp_path.glob("tables/table_claims_*.md")
+    assert "| ACE against GEPA on DDXPlus |" in claims.read_text()
+    assert claims.read_text() in (tmp_path / "tables" / "tables.md").read_text()
+
+
+@pytest.mark.slow
+def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, in_this_process, tmp_path):
+    status, said = reproduce(*REHEARSED, "limit=3", "budget.calls=8", "estimate=false")
+    assert status == 1
+    assert "failed with status 3" in said
+    assert "Stopped: " in said
+    assert finished(tmp_path) == ["dc"]
+    status, said = reproduce(*REHEARSED, "limit=3", "--only-missing")
+    assert (status, finished(tmp_path)) == (0, ["dc"])
+    assert "0 of 2 runs to do" in said
+    said = " ".join(reproduce(*REHEARSED, "limit=3", "--dry-run")[1].split())
+    assert "begun " in said
+    assert "exist" not in said
+    assert "1 of these exist as finished runs that differ in limit=3: tables show them" in " ".join(
+        reproduce(*REHEARSED, "--dry-run")[1].split()
+    )
+    assert reproduce(*REHEARSED, "limit=3")[0] == 0
+    assert finished(tmp_path) == ["ace", "dc"]
+
+
+@pytest.mark.slow
+def test_ctrl_c_stops_all_runs_cleanly(tmp_path):
+    command = [sys.executable, ROOT / "scripts" / "reproduce.py", *REHEARSED, "limit=60", f"results={tmp_path}"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    while sum(path.stat().st_size > 0 for path in tmp_path.glob("**/calls.jsonl")) < len(os.sched_getaffinity(0)):
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert {run.state for run in find_runs(tmp_path).runs} <= {"stopped", "finished"}
+
+
+def chain():
+    """An experiment of two columns, the second evaluating what the first adapted; and seeds of it."""
+    columns = {
+        "adapted": Column(unit="percent", metric="accuracy", overrides=("task=finer",)),
+        "evaluated": Column(
+            unit="percent", metric="accuracy", overrides=("task=finer", "concurrency=2"), evaluates="adapted"
+        ),
+    }
+    row = Row(overrides=("method=ace",), adapts="offline", label="x")
+    plan = Experiment(title="chain", model="deepseek_v3_1", columns=columns, rows={"row": row})
+    return Experiments(by_name={"chain": plan}, paper=PAPER)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_run_waits_for_the_one_it_needs(fails, in_this_process, tmp_path):
+    index = ResultsIndex(results=tmp_path, compose=compose)
+    index.__dict__["experiments"] = chain()
+    settings = ["experiment=chain", "backbone=embedded", "seed=0,1", "limit=2", *(["budget.calls=1"] if fails else [])]
+    request = read_request([*settings, f"results={tmp_path}"], index.experiments)
+    wanted = jobs(request, index.experiments)
+    assert len(wanted) == 4
+    with (tmp_path / "said").open("w") as out:
+        console = Console(file=out, width=500, markup=False)
+        made = Reproduction(request, wanted, index, console, Workers(2))
+        made._write_results = list  # there is no table of it
+        status = made.complete(made.unfinished(continue_begun=True))
+    said = (tmp_path / "said").read_text()
+    if fails:
+        assert (status, said.count("not started: a run that it needs")) == (1, 4)
+    else:
+        assert status == 0, said
+        contexts = [run.settings["mode"].get("context") for run in find_runs(tmp_path).runs if run.mode == "evaluate"]
+        assert [f"/seed{seed}/" in context for seed, context in enumerate(sorted(contexts))] == [True, True]
+
+
+def test_one_run_in_other_words_is_not_made_twice_at_the_same_time(tmp_path):
+    column = Column(unit="percent", metric="accuracy", overrides=("task=finer",))
+    methods = {"plain": ("method=ace",), "default": ("method=ace", "method.max_reflection_rounds=5")}
+    methods["other"] = ("method=ace", "method.max_reflection_rounds=4")
+    rows = {name: Row(overrides=words, adapts="offline", label=name) for name, words in methods.items()}
+    plan = Experiment(title="same", model="deepseek_v3_1", columns={"score": column}, rows=rows)
+    index = ResultsIndex(results=tmp_path, compose=compose)
+    index.__dict__["experiments"] = Experiments(by_name={"same": plan}, paper=PAPER)
+    request = read_request(["experiment=same", "backbone=embedded", f"results={tmp_path}"], index.experiments)
+    plain, default, other = jobs(request, index.experiments)
+    made = Reproduction(request, [plain, default, other], index, Console(), Workers(2))
+    words = made._words([plain, default, other])
+    assert words[plain] == words[default] != words[other]
+
+
+def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
+    request = read_request(["table=all", "seed=0,1"], EXPERIMENTS)
+    wanted = jobs(request, EXPERIMENTS)
+    assert len(set(wanted)) == len(wanted)
+    backbones = {job.extra[0] for job in wanted}
+    assert backbones == {f"backbone={table.model}" for table in PAPER.tables.values() if table.model}
+    places = {job: place for place, job in enumerate(wanted)}
+    for job in wanted:
+        for need in job.planned.needs:
+            assert places[Job(planned=need.run, extra=job.extra, seed=job.seed)] < places[job]
+    figure = jobs(read_request(["figure=1", "seed=0,1"], EXPERIMENTS), EXPERIMENTS)
+    assert set(figure) <= set(wanted)
+    embedded = jobs(read_request(["table=all", "backbone=embedded"], EXPERIMENTS), EXPERIMENTS)
+    assert len(embedded) < len(wanted) / 2  # the same runs with several models are one here
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ([], "say what to reproduce"),
+        (["table=22"], "no runs make table 22; there are tables 1, 2"),
+        (["figure=4"], "no runs make figure 4; there are figures 1, 2, 5"),
+        (["2"], "write table=2"),
+        (["table=2", "seed=-1"], "seed=-1 must be whole numbers"),
+        (["table=2", "backbone=embedded", "--estimate"], "costs nothing"),
+        (["table=2", "method.nothing=1"], "method.nothing=1 cannot be composed with any run asked for: there is no"),
+        (["table=2", "backbone=gpt_7"], "backbone=gpt_7 cannot be composed with any run asked for: did you mean gpt_5"),
+        (["table=2", "limit={2"], "limit={2 cannot be composed with any run asked for: "),
+        (["table=2", "backbone=gpt_5_1", "backbone.urls=x"], "backbone.urls=x cannot be composed with any run asked"),
+        (["table=16", "backbone.timeout=5", "backbone=embedded"], "backbone.timeout=5 cannot be composed with any"),
+        (["table=2", "method.max_reflection_rounds=1"], "fits only 12 of the 28 runs asked for, not method=base mode="),
+        (["table=2", "method.max_reflection_rounds=1"], "that have it: ace:method.max_reflection_rounds=1"),
+        (
+            ["table=2", "gep:method.auto=light"],
+            "gep:method.auto=light names no method or task; METHOD:SETTING takes one of ace",
+        ),
+        (["table=4b", "gepa:method.auto=light"], "is for no run asked for; give it to one of dc, ace, finer,"),
+        (["table=2", "appworld:limit=3"], "is for no run asked for; give it to one of base, ace_empty,"),
+        (["table=2", "finer:limits=3"], "there is no such key; did you mean limit?"),
+        (["table=2", "gepa:method.autos=light"], "there is no such key; did you mean method.auto?"),
+        (["table=2", "backbone=embedded", "gepa:method.max_full_evals=0"], "method.max_full_evals=0 must be a whole"),
+        (["table=2", "backbone=embedded", "+method.nothing=1"], "there is no setting method.nothing"),
+        (["table=2", "labels=none"], "labels=none would make all rows alike"),
+        (["table=2", "backbone=vllm"], "backbone.url=http://HOST:PORT of a running server is needed"),
+        (["table=2", "backbone=vllm", "backbone.url=http://localhost:1"], "backbone.model is not set"),
+        (["table=16", "backbone=gpt_5_1", "backbone.structured=xml"], "structured=xml"),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_run(settings, message, reproduce, tmp_path):
+    status, said = reproduce(*settings)
+    assert status == 2
+    assert message in said.replace("\n", " ")
+    assert not list(tmp_path.iterdir())
+
+
+def estimate(name, row, column, *more):
+    planned = EXPERIMENTS.run(name, row, column)
+    settings = compose([*planned.overrides, f"backbone={PAPER.table(EXPERIMENTS.by_name[name].paper).model}", *more])
+    low, _, high = (
+        SimpleNamespace(**dict(zip(COUNTED, line, strict=True))) for line in Estimator(PAPER).cost(settings)
+    )
+    return SimpleNamespace(low=low, high=high)
+
+
+def number(ref):
+    return PAPER.cell(ref).value
+
+
+def test_the_papers_own_counts_lie_in_the_estimated_range():
+    cost = estimate("12", "ace", "input")
+    tested = 168 / number("14/ace/queries")
+    for name, column in (("calls", "calls"), ("prompt", "input"), ("completion", "output")):
+        counted = number(f"12/ace/{column}") + number(f"14/ace/{column}") * tested
+        assert getattr(cost.low, name) < counted <= getattr(cost.high, name) + 1e-3
+    (low, high) = (estimate("4a", "ace", "latency").low.seconds, estimate("4a", "ace", "latency").high.seconds)
+    assert low < number("4a/ace/latency") < high
+
+
+def test_new_attempts_and_their_tokens_are_in_the_high_end():
+    run = ("1", "ace_offline_gt", "normal_tgc")
+    cost, one_more = estimate(*run), estimate(*run, "method.retries=5")
+    sample = number("12/ace_generator/input") / 90
+    evaluated = number("14/ace/input") * 168 / 160
+    reflected, curated = number("12/ace_reflector/input") / 90, number("12/ace_curator/input") / 90
+    assert cost.high.prompt == pytest.approx(450 * (5 * sample + 5 * reflected + curated) + evaluated)
+    assert one_more.high.prompt - cost.high.prompt == pytest.approx(450 * (sample + reflected))
+    by_the_papers_attempts = 3 * (450 * (357 / 90 * sample + 5 * reflected + curated) + evaluated) / 1e6
+    assert by_the_papers_attempts == pytest.approx(2_450, abs=50)
+    assert cost.low.usd < by_the_papers_attempts < cost.high.usd
+    hidden = estimate("1", "ace_offline", "normal_tgc")
+    assert hidden.low == cost.low
+    assert hidden.high.usd < cost.high.usd / 2, "without labels each task is attempted once"
+    question, once = (estimate("2", row, "finer") for row in ("ace_offline_gt", "base"))
+    assert question.low.calls - once.low.calls == 5 * 1_000 * 3
+    assert question.high.calls - once.high.calls == 5 * 1_000 * (6 + 5 + 1)
+
+
+def test_an_estimate_is_scaled_to_samples_and_budget():
+    whole, part = (estimate("12", "ace", "input", *more) for more in ((), ("limit={train: 9, test: 16}",)))
+    evaluated = number("14/ace/input") / 160
+    assert part.high.prompt - 16 * evaluated == pytest.approx((whole.high.prompt - 168 * evaluated) / 10)
+    assert estimate("4b", "ace", "dollars").high.usd == pytest.approx(2.9)
+    assert estimate("4b", "dc", "latency", "limit=147").low.seconds == pytest.approx(65104 / 3)
+    gepa, half = (estimate("4a", "gepa", "latency", *more) for more in ((), ("method.max_metric_calls=717",)))
+    assert gepa.low == gepa.high
+    assert gepa.low.seconds > number("4a/gepa/latency")
+    assert gepa.low.calls > 10 * number("12/gepa/calls"), "table 12 counts GEPA's rollouts, not its calls"
+    assert gepa.low.prompt - half.low.prompt == pytest.approx(number("12/gepa/input") / 2)
+    assert isnan(estimate("4a", "gepa", "latency", "method.auto=light").high.calls)
+
+
+def test_what_the_paper_does_not_count_is_unknown_and_a_sum_says_what_it_leaves_out(reproduce):
+    cost = estimate("2", "base", "formula").low
+    assert (cost.calls, isnan(cost.prompt), isnan(cost.usd)) == (200, True, True)
+    assert isnan(estimate("2", "mipro", "finer").low.calls)
+    assert isnan(estimate("2", "ace_offline_gt", "finer", "limit=10").high.usd), "its evaluation is not known"
+    status, said = reproduce("table=2", "limit=100", "--estimate")
+    assert status == 0
+    together = said[said.index("together") :]
+    assert "of 28 runs" in together
+    assert "n/a" in together
+    assert " 0.0" not in said
+
+
+def test_every_run_of_the_paper_has_an_estimate():
+    estimator = Estimator(PAPER)
+    for name in ("2", "10", "11", "18", "figure_2"):
+        for planned in EXPERIMENTS.runs(name):
+            low, _, high = estimator.cost(compose([*planned.overrides, "backbone=deepseek_v3_1"]))
+            assert not low[0] > high[0], planned
+
+
+def test_an_unknown_result_is_listed_with_what_there_is(capsys):
+    assert start("reproduce", ["--list"]) == 0
+    said = capsys.readouterr().out
+    assert "table=4a" in said
+    assert "figure=2" in said
+    with pytest.raises(ConfigError, match="write table=all"):
+        read_request(["all"], EXPERIMENTS)
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ("experiment=table_02", "table=2"),
+        ("+experiment=table_04a", "table=4a"),
+        ("experiment=figure_02", "figure=2"),
+        ("experiment=seed_000", "experiment=seed_000"),
+        ("table=10", "table=10"),
+        ("figure=2", "figure=2"),
+    ],
+)
+def test_whoever_asks_run_py_for_a_result_is_told_what_makes_it(asked, named):
+    with pytest.raises(ConfigError) as refused, explain(config_folders(), ["backbone=embedded", asked]):
+        pytest.fail("nothing is composed")
+    assert f"`ace-bench reproduce {named}`" in str(refused.value)

@@ -1,0 +1,116 @@
+"""The experiments of the founding documents: how they are asked for, listed and measured."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from dataclasses import replace
+from types import MappingProxyType
+
+import pytest
+
+from ace_bench.cli.main import main, start
+from ace_bench.core.errors import DataError
+from ace_bench.core.measurement import Measurement
+from ace_report.paper.tables import Experiment
+from ace_report.reproducing.request import jobs, measured_tables, read_request
+from tests.launching import ROOT
+from tests.packages.report.conftest import EXPERIMENTS, compose
+from tests.packages.report.planned import Planner
+
+
+def measure(wanted):
+    rows = (("A", 64.7, None), ("B", 79.4, 12))
+    note = f"asked for {wanted.backbone} {wanted.settings} {wanted.seeds} {wanted.folder.name}"
+    return Measurement(columns=("setting", "R@1", "n"), rows=rows, notes=(note,), simulated=True)
+
+
+def with_measurement():
+    plan = Experiment(title="Retrieval", model="deepseek_v3_1", measure=f"{__name__}:measure")
+    return replace(EXPERIMENTS, by_name=MappingProxyType({**EXPERIMENTS.by_name, "seed_009": plan}))
+
+
+def test_a_document_is_asked_for_by_name_and_is_no_part_of_table_all():
+    request = read_request(["experiment=seed_000"], EXPERIMENTS)
+    assert request.names == ("seed_000",)
+    assert all("backbone=deepseek_v3_1" in job.extra for job in jobs(request, EXPERIMENTS))
+    assert read_request(["experiment=all"], EXPERIMENTS).names == EXPERIMENTS.documents
+    assert not set(EXPERIMENTS.documents) & set(read_request(["table=all"], EXPERIMENTS).names)
+    with pytest.raises(DataError, match="there is no experiment seed_001; there are combee, field, no_gain, seed_000"):
+        read_request(["experiment=seed_001"], EXPERIMENTS)
+
+
+def test_the_row_without_changes_is_a_run_of_the_papers_tables():
+    assert EXPERIMENTS.run("seed_000", "ace", "tgc") == EXPERIMENTS.run("1", "ace_offline_gt", "normal_tgc")
+
+
+def test_a_measurement_is_called_with_the_request_and_marked_where_it_is_simulated(tmp_path):
+    settings = ["experiment=seed_009", "backbone=embedded", "limit=5", "backbone.model=a/b", "seed=1"]
+    request = read_request([*settings, f"results={tmp_path}"], with_measurement())
+    assert jobs(request, with_measurement()) == []
+    table = measured_tables(request, with_measurement())["seed_009"]
+    assert table.stem == "table_seed_009_embedded-a_b-simulated"
+    assert table.page.title.endswith("measured with embedded, a/b [simulated: not comparable with published numbers]")
+    assert table.page.grids[0].rows == (("A", "64.7", "n/a"), ("B", "79.4", "12"))
+    assert table.page.notes == ("asked for embedded ('backbone.model=a/b',) (1,) seed_009",)
+    assert table.csv.splitlines()[1] == "seed_009,embedded a/b,True,A,64.7,"
+
+
+def test_documents_are_listed_and_planned(tmp_path, capsys):
+    assert main(["reproduce", "--list"]) == 0
+    assert "experiment=seed_000" in capsys.readouterr().out
+    assert main(["reproduce", "experiment=seed_000", "backbone=embedded", "--dry-run", f"results={tmp_path}"]) == 0
+    said = capsys.readouterr().out
+    assert said.count("missing") == len(EXPERIMENTS.runs("seed_000"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (["experiment=seed_003", "limit=2"], "limit=2 is for runs, and seed_003 needs none"),
+        (["experiment=seed_003", "backbone.nothing=1"], "backbone.nothing"),
+        (["experiment=seed_003", "ace:backbone.name=x"], "ace:backbone.name=x is for runs"),
+        (["experiment=seed_004", "retrieval.top_k=2"], "seed_004 needs none; it takes settings of embedder"),
+        (["table=seed_000"], "seed_000 is not a table of the paper; write experiment=seed_000"),
+        (["experiment=finer_paper"], "there is no experiment finer_paper; there are combee, field, no_gain, seed_000"),
+    ],
+)
+def test_a_mistake_is_named_before_anything_is_measured(settings, message, reproduce, tmp_path):
+    status, said = reproduce(*settings, "backbone=embedded")
+    assert status == 2
+    assert message in said
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_cost_of_a_measurement_is_not_made_up(reproduce):
+    assert reproduce("experiment=seed_003", "--estimate")[0] == 2
+
+
+@pytest.mark.slow
+def test_a_table_of_a_document_shows_no_number_of_the_paper(tmp_path, capsys):
+    planner = Planner(tmp_path, compose)
+    for planned in EXPERIMENTS.runs("seed_000"):
+        planner.make(planned, [1.0, 0.0], extra=("backbone=deepseek_v3_1",), sizes=[1, 2])
+    assert start("tables", ["experiment=seed_000", "--results", str(tmp_path)]) == 0
+    (table,) = tmp_path.glob("tables/table_seed_000_*.md")
+    results = table.read_text().partition("### Statistics")[0]
+    assert results.count("| offline | gold | 50.0 |") == len(EXPERIMENTS.by_name["seed_000"].rows)
+    assert "paper" not in results
+    assert start("tables", ["experiment=seed_003", "--results", str(tmp_path)]) == 2
+    assert "`ace-bench reproduce experiment=seed_003` makes it" in capsys.readouterr().err
+
+
+@pytest.mark.thorough
+def test_a_document_is_rehearsed_as_a_user_types_it(tmp_path):
+    command = [sys.executable, ROOT / "scripts" / "reproduce.py", "experiment=seed_000", "backbone=embedded", "limit=1"]
+    done = subprocess.run([*command, f"results={tmp_path}"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (table,) = tmp_path.glob("tables/table_seed_000_embedded-*-simulated-sample_data.csv")
+    with table.open() as lines:
+        found = {(cell["row"], cell["column"]): cell["value"] for cell in csv.DictReader(lines)}
+    assert all(found.values()), "every cell has a number"
+    assert float(found["ace", "reflector"]) > 0
+    assert {float(found["rules", role]) for role in ("reflector", "curator")} == {0.0}
+    again = subprocess.run([*command, f"results={tmp_path}"], capture_output=True, text=True, check=False)
+    assert again.stdout.startswith(f"Nothing to do: all {len(EXPERIMENTS.runs('seed_000'))} runs are finished")

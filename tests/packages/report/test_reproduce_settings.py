@@ -1,0 +1,140 @@
+"""Reproducing results with settings of one's own: a served model, dotted settings."""
+
+import shlex
+
+import pytest
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.records import find_runs
+from ace_rehearsal.server.serve import ReaderServer
+from ace_report.reproducing.request import read_request
+from ace_report.tables.results_index import ResultsIndex
+from tests.backbones.serving import over_http, running
+from tests.packages.report.conftest import EXPERIMENTS, compose
+
+SERVED = ("backbone=vllm", "backbone.url=http://localhost:8000", "backbone.model=org/some-model")
+
+
+@pytest.fixture
+def reader():
+    """The embedded reader, served over HTTP."""
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
+        yield server
+
+
+def served(reader):
+    """The settings of a user whose model is the reader behind a server."""
+    return (*over_http(reader.address), "task.source=sample", "embedder=hashing")
+
+
+def commands(said):
+    """The settings of each run in the lines of a dry run, without seed and place, and what is found only later."""
+    lines = [line.partition("  #")[0] for line in said.splitlines() if " ace-bench run " in line]
+    words = [shlex.split(line.partition(" ace-bench run ")[2]) for line in lines]
+    return [[word for word in some if not word.startswith(("seed=", "name=", "results="))] for some in words]
+
+
+@pytest.mark.parametrize(
+    "asked", [pytest.param("table=all", marks=pytest.mark.slow), "table=16", "figure=1", "figure=2"]
+)
+def test_every_result_takes_the_settings_of_the_backbone_that_is_asked_for(asked, reproduce):
+    said = reproduce(asked, *SERVED, "backbone.timeout=5", "seed=0,1", "--dry-run")[1]  # refused: no data, no server
+    runs = commands(said)
+    assert said.count(" seed=0") == said.count(" seed=1") == len(runs) / 2
+    for words in runs:
+        backbone = compose(words)["backbone"]
+        assert (backbone["url"], backbone["model"]) == ("http://localhost:8000", "org/some-model")
+        assert backbone["timeout"] == 5
+
+
+def test_estimates_take_the_settings_of_the_backbone(reproduce):
+    cheap, dear = (
+        reproduce("table=12", "backbone=gpt_5_1", f"backbone.prices.input={price}", "seed=0,1", "--estimate")
+        for price in (1, 100)
+    )
+    assert (cheap[0], dear[0]) == (0, 0)
+    assert "seed=1" in cheap[1]
+    assert cheap[1] != dear[1]
+
+
+def test_a_row_with_a_backbone_of_its_own_keeps_it(reproduce):
+    runs = commands(reproduce("table=16", *SERVED, "--dry-run")[1])
+    reflectors = [compose(words).get("roles", {}).get("reflector") for words in runs]
+    assert sorted(reflector["model"] for reflector in reflectors if reflector) == ["gpt-5.1-2025-11-13", "gpt-oss-120b"]
+
+
+@pytest.mark.slow
+def test_a_setting_that_names_its_method_goes_to_the_runs_of_that_method_that_have_it(reproduce):
+    settings = ("ace:method.max_reflection_rounds=1", "gepa:method.max_metric_calls=20", "icl:mode.epochs=1")
+    runs = commands(reproduce("table=1", *settings, "limit=3", "--dry-run")[1])
+    taken = {}
+    for words in runs:
+        config = compose(words)
+        assert config["limit"] == 3
+        kind = next(word for word in words if word.startswith("method=")), config["mode"].get("epochs")
+        method = config["method"]
+        taken.setdefault(kind, set()).add((method.get("max_reflection_rounds"), method.get("max_metric_calls")))
+    assert taken == {
+        ("method=base", 5): {(None, None)},
+        ("method=ace_empty", 5): {(None, None)},
+        ("method=icl", 1): {(None, None)},
+        ("method=icl", None): {(None, None)},
+        ("method=gepa", 5): {(None, 20)},
+        ("method=gepa", None): {(None, 20)},
+        ("method=ace", 5): {(1, None)},
+        ("method=ace", 1): {(1, None)},
+        ("method=ace", None): {(1, None)},
+        ("method=dc", 1): {(None, None)},
+    }
+
+
+def test_a_row_whose_role_has_another_model_takes_settings_for_it(reproduce):
+    own = ("ace:backbone@roles.reflector=openai_compatible", "ace:roles.reflector.model=mine")
+    runs = commands(reproduce("table=16", *SERVED, *own, "--dry-run")[1])
+    reflectors = [compose(words).get("roles", {}).get("reflector") for words in runs]
+    assert [reflector and reflector["model"] for reflector in reflectors] == [None, "mine", "mine", "mine"]
+
+
+@pytest.mark.slow
+def test_rows_that_name_a_model_for_a_role_take_settings_of_their_own_and_these_stop_no_table(reproduce, tmp_path):
+    own = ("gpt_5_1:roles.reflector.model=big", "gpt_oss_120b:backbone@roles.reflector=openai_compatible")
+    own = (*own, "gpt_oss_120b:roles.reflector.model=small", "ace:roles.reflector.api_key_env=null")
+    runs = commands(reproduce("table=16", *SERVED, *own, "--dry-run")[1])
+    reflectors = [compose(words).get("roles", {}).get("reflector") for words in runs]
+    assert sorted(reflector["model"] for reflector in reflectors if reflector) == ["big", "small"]
+    assert ResultsIndex(results=tmp_path, compose=compose, extra=(*SERVED, *own)).selections == []
+    with pytest.raises(ConfigError, match="modl=x cannot be composed"):
+        ResultsIndex(results=tmp_path, compose=compose, extra=("ace:roles.reflector.modl=x",)).selections  # noqa: B018
+
+
+def test_a_setting_that_is_given_twice_has_its_last_value():
+    asked = read_request(["table=2", "limit=2", "ace:mode.epochs=1", "limit=3"], EXPERIMENTS)
+    assert asked.overrides == ("ace:mode.epochs=1", "limit=3")
+
+
+@pytest.mark.slow
+def test_a_table_is_made_through_a_server(reader, reproduce, in_this_process, tmp_path):
+    asked = ("table=4b", *served(reader), "limit=2", "ace:method.max_reflection_rounds=1", "budget.calls=500")
+    status, said = reproduce(*asked)
+    assert status == 0, said
+    runs = find_runs(tmp_path).runs
+    assert sorted((run.method, run.backbone, run.finished) for run in runs) == [
+        ("ace", "openai_compatible", True),
+        ("dc", "openai_compatible", True),
+    ]
+    calls = sum(len((run.folder / "calls.jsonl").read_text().splitlines()) for run in runs)
+    probes = len(runs) + 1  # one before the first run, and one by each; of two calls, since the reader writes no text
+    assert reader.stats()["completions"] == calls + 2 * probes
+    (table,) = tmp_path.glob("tables/table_04b_*.md")
+    assert table.stem.removeprefix("table_04b_") == (
+        "embedded_over_openai_compatible-ace_max_reflection_rounds_1-limit_2-simulated-sample_data"
+    ), "the model, and what can change an answer: neither the address nor the budget"
+    text = table.read_text()
+    assert "runs with embedded over openai_compatible, ace:method.max_reflection_rounds=1, limit=2 [" in text
+    assert "missing" not in text
+    assert "2 runs are finished" in reproduce(*asked)[1]
+
+
+def test_what_runs_note_is_said_once_before_any_of_them_begins(reproduce):
+    said = " ".join(reproduce("table=4b", "backbone=embedded", "protocol=official@ba78d34", "--dry-run")[1].split())
+    assert said.count("names a state of ace-agent/ace; this run follows suzgunmirac/dynamic-cheatsheet@1cf258c.") == 1

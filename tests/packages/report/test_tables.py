@@ -1,0 +1,440 @@
+"""Tables from run folders: what stands in them, what never stands side by side, and what broken folders leave whole."""
+
+import json
+import shlex
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import pytest
+
+from ace_bench.cli.main import start
+from ace_bench.core.resources import config_folders
+from ace_bench.runners.planning import Composer
+from ace_report.tables.paper_tables import void_note
+from ace_report.tables.results_index import ResultsIndex, Wanted
+from ace_report.tables.write import write_tables
+from tests.packages.report.planned import Planner
+
+REAL = ("backbone=deepseek_v3_1",)
+SHARED = ResultsIndex(results=Path(), compose=Composer(config_folders()))
+"""For its experiments, and for configurations that are slow to compose."""
+
+BASE = [1.0] * 10 + [0.0] * 30
+ACE = [1.0] * 8 + [0.0] * 2 + [1.0] * 20 + [0.0] * 10
+"""Ten right without a context, twenty-eight with: twenty won, two lost."""
+
+
+def planned(ref):
+    return SHARED.experiments.run(*ref.split("/"))
+
+
+def results_index(results, *extra):
+    return ResultsIndex(results=results, compose=SHARED.compose, extra=extra)
+
+
+def made(results, *which, extra=(), **shown):
+    """The cells of the tables written, and the text of all."""
+    out = results / "tables"
+    files = write_tables(results_index(results, *extra), out, Wanted(names=which, **shown))
+    cells = [pd.read_csv(file, dtype={"table": str, "seeds": str}) for file in files if file.suffix == ".csv"]
+    return {file.stem: cell.set_index(["row", "column"]) for file, cell in zip(
+        [file for file in files if file.suffix == ".csv"], cells, strict=True
+    )}, (out / "tables.md").read_text()  # fmt: skip
+
+
+@pytest.fixture
+def real(tmp_path):
+    """FiNER with and without a playbook, two seeds of the playbook, by a real model on real data."""
+    planner = Planner(tmp_path, SHARED.compose)
+    planner.make(planned("2/base/finer"), BASE, extra=REAL, faults=3)
+    for seed in (0, 1):
+        planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, seed=seed, sizes=[5, 9])
+    return tmp_path
+
+
+def test_latex_gives_the_changes_of_costs_in_percent_and_no_best_of_parts(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    for row, many in (("gepa", 50), ("ace", 20)):
+        planner.make(planned(f"12/{row}/calls"), [1.0] * many, extra=REAL, sizes=[1])
+    text = latex_of(tmp_path, "12")
+    assert r"GEPA (total), in rollouts & 50000 & 204076096 &" in text
+    assert r"20000{\acebetter{$-$60.0\%}} & 39250925" in text
+    assert r"\bfseries" not in text
+    assert all(
+        "\\ace" not in line for line in text.splitlines() if line.startswith(("ACE (Generator)", "GEPA (prompt"))
+    )
+    (table,) = made(tmp_path, "12")[0].values()
+    assert table.loc["ace", "input"].ours_less_paper == pytest.approx(100 * (20_000 / 39_250_925 - 1))
+
+
+def test_latex_takes_a_width_and_leaves_the_papers_numbers_out(real):
+    assert r"\begin{table*}" in latex_of(real, "2")
+    alone = latex_of(real, "2", paper=False, width="column")
+    assert r"\begin{table}" in alone
+    assert "70.7" not in alone
+
+
+def latex_of(results, name, **form):
+    """The LaTeX of the one table that is written."""
+    (file,) = write_tables(results_index(results), results / "tables", Wanted(names=(name,), formats=("tex",), **form))
+    return file.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
+def test_the_tables_of_the_paper_compile_as_they_are(real, tmp_path):
+    names = [name for name, plan in SHARED.experiments.paper.tables.items() if plan.layout == "table"]
+    wanted = Wanted(names=tuple(names), formats=("tex",), standalone=True)
+    texts = [file.read_text() for file in write_tables(results_index(real), tmp_path, wanted)]
+    assert len(texts) == len(names)
+    tables = [text.partition("\\begin{document}")[2].removesuffix("\\end{document}\n") for text in texts]
+    parts = [texts[0].partition("\\begin{document}")[0], "\\begin{document}", *tables, "\\end{document}"]
+    (tmp_path / "all.tex").write_text("".join(parts))
+    command = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "all.tex"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert "Overfull" not in done.stdout
+
+
+def test_an_average_needs_all_its_parts(real):
+    (before,) = made(real, "2")[0].values()
+    assert pd.isna(before.loc["base", "average"].value)
+    Planner(real, SHARED.compose).make(planned("2/base/formula"), [1.0, 0.0], extra=REAL)
+    (after,) = made(real, "2")[0].values()
+    assert after.loc["base", "average"].value == (25.0 + 50.0) / 2
+    assert pd.isna(after.loc["ace_offline_gt", "average"].value)
+
+
+def test_costs_that_an_evaluation_before_adaptation_adds_are_told(real):
+    (folder,) = real.glob("paper/finer-ace-*/*/seed0")
+    before = made(real, "2")[1]
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["headline"]["before"] = 25.0
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    after = made(real, "2")[1]
+    assert ("evaluate, before and after" in before, "evaluate, before and after" in after) == (False, True)
+
+
+def test_a_rehearsed_row_names_the_backbone_that_answered_and_how_many_seeds(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
+    extra = ("backbone=embedded", "task.source=sample")
+    for seed in (0, 1):
+        run = planned("16/gpt_oss_120b/finer")
+        embedded = replace(run, overrides=tuple(x for x in run.overrides if not x.startswith("backbone@")))
+        planner.make(embedded, [1.0, 0.0], extra=extra, seed=seed, sizes=[1])
+    text = made(tmp_path, "16")[1]
+    assert "| ACE (reflector GPT-OSS-120B), answered by embedded |" in text
+    assert "| 2 (seeds 0, 1) |" in text
+
+
+def test_one_seed_of_icl_is_about_these_demonstrations(tmp_path):
+    folder = Planner(tmp_path, SHARED.compose).make(planned("2/icl/finer"), [1.0, 0.0], extra=REAL, sizes=[1])
+    metrics = json.loads((folder / "metrics.json").read_text())
+    (folder / "metrics.json").write_text(
+        json.dumps(metrics | {"context": metrics["context"] | {"kind": "demonstrations"}})
+    )
+    assert "one seed: about these demonstrations only" in made(tmp_path, "2")[1]
+
+
+def test_real_and_simulated_runs_never_share_a_table_and_simulated_ones_have_no_paper_beside_them(real):
+    simulated = Planner(real, SHARED.compose, simulated=True, source="sample")
+    simulated.make(planned("2/base/finer"), ACE, extra=("backbone=embedded", "task.source=sample"))
+    simulated.make(planned("2/base/finer"), [1.0], extra=("backbone=embedded", "task.source=sample", "limit=1"))
+    also_real = Planner(real, SHARED.compose, simulated=True, source="real")
+    also_real.make(planned("2/base/finer"), [0.0, 0.0], extra=("backbone=embedded",))
+    tables, text = made(real, "2")
+    assert {name: list(table.value.dropna()) for name, table in tables.items()} == {
+        "table_02_deepseek_v3_1": [25.0, 70.0],
+        "table_02_embedded-simulated-sample_data": [70.0],
+        "table_02_embedded-limit_1-simulated-sample_data": [100.0],
+        "table_02_embedded-simulated": [0.0],
+    }
+    assert [name for name, table in tables.items() if "paper" in table] == ["table_02_deepseek_v3_1"]
+    for title in ("embedded [simulated, sample data: not", "embedded, limit=1 [simulated, sample data: not"):
+        assert f"runs with {title} comparable with published numbers]" in text
+    asked, text = made(real, "2", paper=True)
+    assert all("paper" in table for table in asked.values())
+    assert "simulated and on sample data measure something else" in text
+    only, _ = made(real, "2", extra=["backbone=embedded", "limit=1", "task.source=sample"])
+    assert list(only) == ["table_02_embedded-limit_1-simulated-sample_data"]
+
+
+def test_a_model_of_the_papers_has_its_own_tables(real):
+    tables, _ = made(real)
+    assert {table.split("_")[1] for table in tables} >= {"02", "16"}
+    assert not {table.split("_")[1] for table in tables} & {"07", "08", "09"}, "those are of other models"
+
+
+def test_a_table_that_nobody_ran_is_written_if_asked_for(real):
+    tables, text = made(real, "11")
+    (table,) = tables.values()
+    assert set(table.state) == {"missing"}
+    assert "backbone=deepseek_v3_1" in text
+    assert not any(name.startswith("table_11") for name in made(real)[0])
+
+
+def test_a_damaged_run_spoils_its_own_cell_and_is_told_of(real):
+    journal = next(real.glob("paper/finer-base-*/*/seed0/journal.jsonl"))
+    journal.write_text("{broken}\n" + journal.read_text())
+    other = next(real.glob("paper/finer-ace-*/*/seed1/metrics.json"))
+    other.write_text("{")
+    tables, text = made(real, "2")
+    (table,) = tables.values()
+    base, ace = table.loc["base", "finer"], table.loc["ace_offline_gt", "finer"]
+    assert (base.value, ace.value, ace.seeds) == (25.0, 70.0, "0")
+    assert "line 1 is damaged" in base.notes
+    assert pd.isna(ace.p)
+    assert f"{other} is damaged" in text
+
+
+def test_seeds_that_tested_different_samples_have_no_interval_and_say_why(real):
+    folder = next(real.glob("paper/finer-ace-*/*/seed1"))
+    journal = folder / "journal.jsonl"
+    journal.write_text(journal.read_text().replace("finer-test-3", "finer-test-elsewhere-3"))
+    (table,) = made(real, "2")[0].values()
+    ace = table.loc["ace_offline_gt", "finer"]
+    assert ace.value == 70.0
+    assert pd.isna(ace.low)
+    assert "different samples" in ace.notes
+
+
+def test_unknown_dollars_are_not_zero(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    for seed in (0, 1):
+        folder = planner.make(planned("4b/ace/dollars"), [1.0], extra=REAL, seed=seed, sizes=[1])
+    metrics = json.loads((folder / "metrics.json").read_text())
+    (folder / "metrics.json").write_text(
+        json.dumps(metrics | {"usd": {"adapt": None, "evaluate": None, "total": None}})
+    )
+    tables, text = made(tmp_path, "4")
+    assert set(tables) == {"table_04a_deepseek_v3_1", "table_04b_deepseek_v3_1"}
+    assert pd.isna(tables["table_04b_deepseek_v3_1"].loc["ace", "dollars"].value)
+    assert tables["table_04b_deepseek_v3_1"].loc["ace", "latency"].value == 12.5
+    assert "| n/a |" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["table=99"], "there is no table 99; there are 1, 2"),
+        (["backbone=nothing"], "backbone=nothing cannot be composed"),
+        (["method.nothing=1"], "method.nothing=1 cannot be composed"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_told(words, message, real, capsys):
+    words = [*words, "--out", str(real / "tables")]
+    assert start("tables", ["--results", str(real), *words]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_setting_of_one_method_finds_the_runs_made_with_it(real):
+    planner = Planner(real, SHARED.compose)
+    planner.make(planned("2/gepa/finer"), ACE, extra=(*REAL, "method.max_metric_calls=20"), sizes=[1])
+    tables, text = made(real, "2", extra=["gepa:method.max_metric_calls=20", "mipro:method.auto=light"])
+    (table,) = tables.values()
+    assert (table.loc["gepa", "finer"].value, table.loc["base", "finer"].value) == (70.0, 25.0)
+    assert list(tables) == ["table_02_deepseek_v3_1-gepa_max_metric_calls_20-mipro_auto_light"]
+    assert "runs with deepseek_v3_1, gepa:method.max_metric_calls=20, mipro:method.auto=light" in text
+    (mipro, _) = [line for line in text.splitlines() if "method=mipro" in line and "task=finer" in line]
+    assert "method.auto=light" in mipro
+    assert table.loc["gepa", "finer"].not_the_papers_setting == "method.max_metric_calls=20"
+    assert pd.isna(table.loc["gepa", "finer"].ours_less_paper)
+    assert table.loc["ace_offline_gt", "finer"].ours_less_paper == pytest.approx(70.0 - 78.3)
+    assert "[in part not the paper's setting]" in text
+    (usual,) = made(real, "2")[0].values()
+    assert "not the planned run: method.max_metric_calls=20" in usual.loc["gepa", "finer"].notes
+
+
+def test_a_setting_of_one_task_finds_the_runs_made_with_it(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    planner.make(planned("2/base/finer"), ACE, extra=(*REAL, "limit=2"))
+    planner.make(planned("2/base/formula"), ACE, extra=(*REAL, "limit=9"))
+    tables, _ = made(tmp_path, "2", extra=["limit=9", "finer:limit=2"])
+    (table,) = tables.values()
+    assert (table.loc["base", "finer"].value, table.loc["base", "formula"].value) == (70.0, 70.0)
+
+
+@pytest.mark.slow
+def test_runs_are_told_apart_by_what_can_change_an_answer_and_named_by_the_model(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    here = ("backbone=vllm", "backbone.url=http://here:1", "backbone.model=org/m-1.5")
+    there = ("backbone=openai_compatible", "backbone.base_url=http://there:2/v1", "backbone.model=org/m-1.5")
+    planner.make(planned("2/base/finer"), [1.0], extra=here)
+    planner.make(planned("2/base/formula"), [1.0, 0.0], extra=(*there, "backbone.timeout=9", "concurrency=3"))
+    planner.make(planned("2/base/finer"), [0.0], extra=(*here, "backbone.sampling.temperature=0.7"))
+    planner.make(planned("2/base/finer"), [0.0, 1.0], extra=(*here, "+backbone.extra_body.think={a: true}"))
+    planner.make(planned("2/base/finer"), [1.0, 1.0, 0.0, 0.0, 0.0], extra=(*here, "embedder=static:m"))
+    tables, text = made(tmp_path, "2")
+    values = {name: table.loc["base"].value.dropna().to_dict() for name, table in tables.items()}
+    assert values == {
+        "table_02_org_m-1.5": {"finer": 100.0, "formula": 50.0, "average": 75.0},
+        "table_02_org_m-1.5-temperature_0.7": {"finer": 0.0, "formula": 50.0, "average": 25.0},
+        "table_02_org_m-1.5-think_a_true": {"finer": 50.0, "formula": 50.0, "average": 50.0},
+        "table_02_org_m-1.5-embedder_static_m": {"finer": 40.0},
+    }
+    other = tables["table_02_org_m-1.5-temperature_0.7"].loc["base"]
+    assert ["not the planned run" in other.notes[column] for column in ("finer", "formula")] == [False, True]
+    assert "runs with org/m-1.5, sampling.temperature=0.7" in text
+    commands = [line for line in text.splitlines() if line.startswith("ace-bench run ")]
+    for command in commands:
+        assert SHARED.compose(shlex.split(command.partition("  #")[0])[2:-1]), "what is printed can be run"
+    assert sum("http://here:1" in command for command in commands) == len(commands)
+    asked, _ = made(tmp_path, "2", extra=[*there, "backbone.base_url=http://elsewhere:3/v1"])
+    assert asked["table_02_org_m-1.5"].loc["base", "average"].value == 75.0, "the address and the way do not matter"
+    none, text = made(tmp_path, "11", extra=[*here[:2], "backbone.model=org/none"])
+    assert list(none) == ["table_11_org_none"]
+    assert "backbone.url=http://here:1" in text
+
+
+def header(text):
+    return next(line for line in text.splitlines() if line.startswith("| method"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "deviation"),
+    [
+        (("limit=40",), "limit=40"),
+        (("mode.epochs=1",), "mode.epochs=1"),
+        (("backbone.sampling.temperature=1.0",), "backbone.sampling.temperature=1.0"),
+        (("backbone.model=org/other",), "backbone.model=org/other"),
+        (("backbone.base_url=http://x/v1", "concurrency=2", "seed=3", "mode.before=true"), ""),
+    ],
+)
+def test_a_table_that_is_not_in_the_papers_setting_says_so_and_leaves_differences_out(settings, deviation, tmp_path):
+    extra = (*REAL, *settings)
+    Planner(tmp_path, SHARED.compose).make(planned("2/base/finer"), BASE, extra=extra)
+    tables, text = made(tmp_path, "2", extra=extra)
+    (table,) = tables.values()
+    base = table.loc["base", "finer"]
+    assert base.paper == 70.7
+    latex_text = (tmp_path / "tables" / f"{next(iter(tables))}.tex").read_text()
+    said = [part.count("not the paper's setting") for part in (text.splitlines()[2], text, latex_text)]
+    if not deviation:
+        assert (base.ours_less_paper, said) == (pytest.approx(25.0 - 70.7), [0, 0, 0])
+        assert pd.isna(base.not_the_papers_setting)
+        return
+    assert base.not_the_papers_setting == deviation
+    assert pd.isna(base.ours_less_paper)
+    assert (said[0], said[1] >= 3, said[2] >= 3) == (1, True, True), "title, notes, row"
+    assert "ours - paper" not in header(text)
+    assert f"not the paper's setting: {deviation}" in text
+    assert "25.0 [14.2, 40.2]†" in text
+    assert r"25.0{\tnote{\dag{}}}" in latex_text
+    asked, text = made(tmp_path, "2", extra=extra, differences=True)
+    assert asked[next(iter(tables))].loc["base", "finer"].ours_less_paper == pytest.approx(25.0 - 70.7)
+    assert "ours - paper" in header(text)
+    assert "are shown, as requested" in text
+
+
+def test_what_the_paper_plans_itself_is_its_setting(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    planner.make(planned("11/base/average"), BASE, extra=REAL)
+    planner.make(planned("3/one_epoch/normal_tgc"), ACE, extra=REAL, sizes=[1])
+    tables, _ = made(tmp_path, "11", "3")
+    assert [table.not_the_papers_setting.isna().all() for table in tables.values()] == [True, True]
+
+
+def test_a_run_that_was_made_otherwise_than_asked_is_not_shown(real):
+    Planner(real, SHARED.compose).make(planned("2/base/finer"), [1.0], extra=(*REAL, "limit=1"), seed=5)
+    asked = results_index(real, "backbone=deepseek_v3_1", "limit=1")
+    (selection,) = asked.selections
+    assert (selection.seeds, len(selection.members)) == ([5], 1)
+    assert not results_index(real, "backbone=gpt_5_1").selections
+
+
+def test_the_script_writes_three_forms_and_one_page_of_all(real, capsys):
+    assert start("tables", ["table=2", "--results", str(real), "--differences"]) == 0
+    assert "ours - paper" in (real / "tables" / "tables.md").read_text()
+    names = [f"table_02_deepseek_v3_1.{suffix}" for suffix in ("md", "tex", "csv")]
+    assert sorted(file.name for file in (real / "tables").iterdir()) == sorted([*names, "tables.md"])
+    assert str(real / "tables" / "tables.md") in capsys.readouterr().out
+
+
+def test_a_row_is_void_where_more_than_a_tenth_of_a_roles_replies_were_cut():
+    def run(cut):
+        metrics = {"calls": {"adapt": {"curator": 50}}, "cut_replies": {"adapt": {"curator": cut}, "evaluate": {}}}
+        return SimpleNamespace(metrics=metrics)
+
+    assert void_note([run(5)]) == ""
+    assert void_note([run(0), run(17)]) == "void: 34% of the curator's replies were cut"
+    assert void_note([SimpleNamespace(metrics={})]) == "", "runs of older versions do not say"
+
+
+def test_a_table_that_no_run_fills_is_still_marked_as_simulated(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
+    planner.make(planned("2/base/finer"), BASE, extra=("backbone=embedded",))
+    tables, text = made(tmp_path, "2", extra=("backbone=embedded", "limit=40"))
+    assert list(tables) == ["table_02_embedded-limit_40-simulated-sample_data"]
+    assert "[simulated, sample data: not comparable with published numbers]" in text
+    assert "| paper |" not in text
+
+
+@pytest.mark.slow
+def test_the_file_of_all_tables_keeps_those_of_earlier_commands(real):
+    made(real, "2")
+    _, text = made(real, "5")
+    assert [line.partition("(")[2][:7] for line in text.splitlines() if line.startswith("## ")] == [
+        "table 2",
+        "table 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("setting", "right"),
+    [
+        ("results=elsewhere", "write --results elsewhere"),
+        ("resluts=elsewhere", "did you mean --results elsewhere"),
+        ("limt=4", "did you mean limit=4"),
+        ("seed=1", "over all seeds"),
+        ("concurrency=2", "changes no answer"),
+    ],
+)
+@pytest.mark.parametrize("command", ["tables", "figures"])
+def test_what_chooses_no_runs_is_an_error_that_names_the_right_spelling(command, setting, right, capsys):
+    assert start(command, [setting]) == 2
+    assert right in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_a_finished_run_that_is_not_the_planned_one_fills_its_cell_with_a_mark_and_is_not_paid_for_again(real):
+    planner = Planner(real, SHARED.compose)
+    other = ("method.max_reflection_rounds=3", *REAL)
+    for seed in (0, 1):
+        planner.make(planned("2/ace_offline_gt/formula"), ACE, extra=other, seed=seed, sizes=[5])
+    planner.make(planned("2/icl/finer"), ACE, extra=("limit=20", *REAL), sizes=[5])
+    planner.make(planned("2/ace_offline_gt/formula"), BASE, extra=("mode.epochs=1", *other), sizes=[5])
+    planner.make(planned("2/base/formula"), BASE, extra=("backbone=gpt_oss_120b",))
+    stand_in = Planner(real, SHARED.compose, simulated=True)
+    stand_in.make(planned("2/mipro/finer"), ACE, extra=("mode.epochs=1", *REAL), sizes=[5])
+    tables = made(real, "2")[0]
+    ((name, table),) = ((name, table) for name, table in tables.items() if name.endswith("2_deepseek_v3_1"))
+    cell = table.loc["ace_offline_gt", "formula"]
+    assert (cell.value, cell.seeds) == (70.0, "0 1")
+    assert pd.isna(cell.change), "it is compared with nothing"
+    assert "not the planned run: method.max_reflection_rounds=3" in cell.notes
+    assert table.loc["icl", "finer"].value == 70.0
+    assert pd.isna(table.loc["base", "formula"].value), "another model"
+    assert pd.isna(table.loc["mipro", "finer"].value), "a stand-in"
+    page = (real / "tables" / f"{name}.md").read_text()
+    assert "method.max_reflection_rounds=3 (ACE offline gold (Formula))" in page
+    assert "limit=20 (ICL offline gold (FiNER))" in page
+    assert "backbone.model=gpt-oss-120b (Base LLM - - (Formula))" in page
+    commands = [{*line.split()} for line in page.splitlines() if " task=" in line and "seed=" in line]
+    assert any({"method=icl", "task=formula"} <= words for words in commands)
+    assert not any({"method=icl", "task=finer"} <= words for words in commands)
+    assert not any({"method=ace", "task=formula", "labels=gold", "mode=offline"} <= words for words in commands)
+
+
+def test_a_run_of_another_row_never_fills_a_cell(real):
+    planner = Planner(real, SHARED.compose)
+    planner.make(planned("2/ace_offline/formula"), ACE, extra=REAL, sizes=[5])
+    planner.make(planned("17/every_5/finer"), ACE, extra=REAL, sizes=[5])
+    shutil.rmtree(planner.folder(planned("2/ace_offline_gt/finer"), REAL, 0).parent)
+    table = made(real, "2")[0].popitem()[1]
+    assert pd.isna(table.loc["ace_offline_gt", "formula"].value)
+    assert pd.isna(table.loc["ace_offline_gt", "finer"].value)

@@ -1,0 +1,226 @@
+"""What the viewer serves over HTTP, and whom; what it writes as a static site."""
+
+import http.client
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+import zlib
+
+import pytest
+
+from ace_bench.cli.main import main
+from ace_bench.report.records import find_runs
+from ace_bench.report.statistics import mean_score
+from ace_benchmarks.results import make_runs
+from ace_report.page.content import write_bundle
+from ace_report.page.results import Results
+from tests.launching import ROOT
+from tests.packages.report.view.conftest import metrics_of, unfinished_copy, viewing
+
+
+def fetched(server, name):
+    with urllib.request.urlopen(f"{server.address}data/{name}.bin", timeout=10) as reply:
+        return json.loads(zlib.decompress(reply.read()))
+
+
+def listed(server):
+    found = fetched(server, "runs")
+    return found, {row["folder"]: row for row in found["runs"]}
+
+
+def row_of(server, shelf, folder):
+    return listed(server)[1][folder.relative_to(shelf.root).as_posix()]
+
+
+def events(server):
+    """Yield what the server sends."""
+    with urllib.request.urlopen(f"{server.address}events", timeout=10) as stream:
+        name = ""
+        for line in stream:
+            if line.startswith(b"event: "):
+                name = line[7:].decode().strip()
+            if line.startswith(b"data: "):
+                yield name, json.loads(line[6:])
+
+
+def test_the_list_holds_results_and_the_settings_in_which_runs_differ(viewer, shelf):
+    found, _ = listed(viewer)
+    names = [name for _, name in found["settings"]]
+    assert {"method", "seed"} <= set(names)
+    assert "task" not in names
+    assert "finer" in found["common"]
+    row, metrics = row_of(viewer, shelf, shelf.again), metrics_of(shelf.again)
+    values = dict(zip(names, row["values"], strict=True))
+    assert (values["method"], values["seed"]) == ("ace", "1")
+    assert row["result"]["after"] == metrics["headline"]["after"]
+    assert row["result"]["calls"] == sum(sum(roles.values()) for roles in metrics["calls"].values())
+    assert row["about"]["simulated"]
+
+
+def test_a_broken_folder_costs_one_row(viewer, shelf):
+    found, _ = listed(viewer)
+    (row,) = found["unreadable"]
+    assert row["folder"] == "x"
+    assert "identity.json" in row["reason"]
+    assert len(found["runs"]) == 4
+
+
+def test_a_run_is_served_with_the_prompts_of_one_rollout_at_a_time(viewer, shelf):
+    key = row_of(viewer, shelf, shelf.ace)["key"]
+    run = fetched(viewer, f"run-{key}")
+    assert len(run["rollouts"]) == sum(metrics_of(shelf.ace)["rollouts"].values())
+    session = run["rollouts"][0]["key"]
+    with urllib.request.urlopen(f"{viewer.address}data/calls-{key}.bin?session={session}", timeout=10) as reply:
+        said = json.loads(zlib.decompress(reply.read()))
+    assert [run["calls"][call["place"]]["session"] for call in said["calls"]] == [session]
+    assert said["calls"][0]["reply"]
+
+
+def status_of(server, path, host=None):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    connection.request("GET", path, headers={"Host": host} if host else {})
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1", "evil.example@127.0.0.1",
+     "evil.example:1@localhost:2", "localhost.", "127.0.0.1:", "127.0.0.1:80/", "localhost#", "0.0.0.0", "127.1"],
+)  # fmt: skip
+def test_another_sites_page_that_points_here_is_refused(viewer, host):
+    for path in ("/", "/data/runs.bin", "/events"):
+        assert status_of(viewer, path, host or " ") == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:9000", "127.0.0.1", "[::1]:1"])
+def test_a_tunnel_may_use_another_port(viewer, host):
+    assert status_of(viewer, "/", host) == 200
+
+
+def test_two_hosts_are_refused(viewer):
+    with socket.create_connection(("127.0.0.1", viewer.server_port), timeout=10) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n")
+        assert connection.recv(64).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.parametrize(("path", "scripts"), [("/", 1), ("/data/runs.bin", 0), ("/nothing", 0), ("/events", 0)])
+def test_every_answer_has_a_policy_that_lets_nothing_else_run(viewer, path, scripts):
+    connection = http.client.HTTPConnection("127.0.0.1", viewer.server_port, timeout=10)
+    connection.request("GET", path)
+    policy = connection.getresponse().getheader("Content-Security-Policy")
+    connection.close()
+    assert policy.startswith("default-src 'none'; ")
+    assert "frame-ancestors 'none'" in policy
+    assert policy.count("script-src 'sha256-") == scripts
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/data/../x/identity.json", "/x/identity.json", "/data/%2e%2e/x/identity.json", "/data//etc/passwd",
+     "/data/run-../../x.bin", "/data/run-000000000000.bin", "/data/calls-.bin", "//etc/passwd"],
+)  # fmt: skip
+def test_no_path_leads_to_a_file(viewer, path):
+    assert status_of(viewer, path) == 404
+
+
+def test_runs_made_for_measurements_are_whole_and_a_run_that_comes_is_listed(shelf, tmp_path):
+    make_runs([shelf.ace, shelf.base], tmp_path / "made", 12)
+    found = find_runs(tmp_path / "made")
+    assert (len(found.runs), found.damaged) == (12, ())
+    for run in found.runs:
+        headline = run.metrics["headline"]
+        points = run.points(headline["metric"])
+        assert headline["after"] == pytest.approx(mean_score({0: points}))
+        assert run.settings["mode"]["epochs"] == run.identity["mode"]["epochs"]
+    with viewing(tmp_path / "made") as server:
+        found, _ = listed(server)
+        assert [name for _, name in found["settings"]] == ["method", "limit", "seed"]
+        shutil.copytree(shelf.again, tmp_path / "made" / "more" / "seed1")
+        stream = events(server)
+        assert next(value for name, value in stream if name == "runs")
+        assert len(listed(server)[0]["runs"]) == 13
+
+
+@pytest.mark.slow
+def test_a_run_under_way_is_followed_by_events(shelf, tmp_path):
+    folder = unfinished_copy(shelf.ace, tmp_path / "seed0", lines=9)
+    journal = (shelf.ace / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    with viewing(tmp_path) as server:
+        stream = events(server)
+        name, changed = next(stream)
+        assert name == "progress"
+        (progress,) = changed.values()
+        steps = [line for line in map(json.loads, journal[:9]) if line["kind"] == "step"]
+        assert (progress["stage"], progress["done"], progress["total"]) == ("adapt", len(steps), 5)
+        assert progress["items"] == steps[-1]["context_size"]
+        with (folder / "journal.jsonl").open("ab") as file:
+            file.writelines([*journal[9:], b'{"kind":"unfin'])
+        after = next(changed for name, changed in stream if changed)
+        (progress,) = after.values()
+        metrics = metrics_of(shelf.ace)
+        assert (progress["stage"], progress["done"], progress["total"]) == ("evaluate", 5, 5)
+        assert progress["score"] == pytest.approx(metrics["headline"]["after"])
+        assert progress["calls"] == sum(sum(roles.values()) for roles in metrics["calls"].values())
+        shutil.copy(shelf.ace / "metrics.json", folder)
+        assert next(value for name, value in stream if name == "runs")
+        assert [row["result"]["after"] for row in fetched(server, "runs")["runs"]] == [metrics["headline"]["after"]]
+
+
+def test_a_journal_that_a_continued_run_repaired_is_read_anew(shelf, tmp_path):
+    folder = unfinished_copy(shelf.ace, tmp_path / "seed0", lines=14)
+    results = Results(tmp_path)
+    (before,) = results.progress().values()
+    journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_bytes(b"".join(journal[:9]))
+    (after,) = Results(tmp_path).progress().values()
+    results = results.progress()
+    assert [*results.values()] == [after] != [before]
+
+
+def test_a_static_site_holds_what_the_server_answers(viewer, shelf, tmp_path):
+    problems = write_bundle(Results(shelf.root), tmp_path / "site")
+    assert problems == []
+    runs = json.loads(zlib.decompress((tmp_path / "site" / "data" / "runs.bin").read_bytes()))
+    assert not runs["live"]
+    assert [row["key"] for row in runs["runs"]] == [row["key"] for row in fetched(viewer, "runs")["runs"]]
+    for row in runs["runs"]:
+        for part in ("run", "calls"):
+            name = f"{part}-{row['key']}"
+            stored = json.loads(zlib.decompress((tmp_path / "site" / "data" / f"{name}.bin").read_bytes()))
+            assert stored == fetched(viewer, name)
+
+
+def test_mistakes_are_one_sentence(shelf, tmp_path, capfd):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for arguments, reason in (
+            ([str(tmp_path / "none")], "there is no folder"),
+            ([str(shelf.root), "--port", str(taken.getsockname()[1])], "cannot be used"),
+            ([str(shelf.root), "--port", "99999"], "is not a port"),
+            ([str(shelf.root), "--bundle", str(tmp_path / "full")], "is not empty"),
+        ):
+            assert main(["view", *arguments]) == 2
+            (line,) = capfd.readouterr().err.splitlines()
+            assert reason in line
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_it_ends_in_one_sentence(sent, shelf):
+    command = [sys.executable, "-m", "ace_bench", "view", str(shelf.root), "--port", "0"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline().startswith("4 runs at http://127.0.0.1:")
+        process.send_signal(sent)
+        assert process.communicate(timeout=20) == ("The viewer has ended.\n", "")
+        assert process.returncode == 0
