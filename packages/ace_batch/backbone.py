@@ -132,4 +132,4 @@ class OpenAIBatch(BatchBackbone):
                 "azure.api_version cannot be used with batch=openai: leave it out and set base_url to Azure's newer "
                 "address, https://NAME.openai.azure.com/openai/v1"
             )
-        super().__init__(OpenAIFiles(given.address, batch.window), batch, **settings)
+        super().__init__(OpenAIFiles(given, batch.window), batch, **settings)

@@ -46,11 +46,11 @@ class OpenAIFiles:
         for name in ("openai", "httpx", "httpx2"):  # they log every request
             logging.getLogger(name).setLevel(logging.WARNING)
         address = self._address
-        secrets = read_secrets(address.api_key_env, address.headers_from_env)
+        secrets = read_secrets(address)
         return openai.OpenAI(
             base_url=address.base_url,
             api_key=secrets.key,
-            default_headers={**address.headers, **secrets.headers},
+            default_headers=secrets.headers,
             timeout=address.timeout,
             max_retries=0,
         )

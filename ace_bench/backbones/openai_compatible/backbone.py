@@ -42,7 +42,7 @@ class OpenAICompatible(HttpBackbone):
 
     def __init__(self, **settings: Annotated[Any, ChatSettings]):
         given = ChatSettings(**settings)
-        super().__init__(given.address, retry=given.retry, rate=given.rate, prices=given.prices)
+        super().__init__(given, retry=given.retry, rate=given.rate, prices=given.prices)
         self.name = given.model or ""
         self.simulated = given.simulated
         self.context_length = given.context_length

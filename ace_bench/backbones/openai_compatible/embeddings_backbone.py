@@ -59,8 +59,6 @@ class EmbeddingsBackbone(HttpBackbone):
             base_url=url,
             model=settings.model,
             api_key_env=settings.key_env,
-            headers={},
-            headers_from_env={},
             timeout=_TIMEOUT_S,
             connections=1,
         )

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import base64
 import email.utils
 import json
+import os
 import threading
 import time
+import urllib.parse
+import urllib.request
 import weakref
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
 
+from ace_bench.backbones.openai_compatible.connections import Connection, Connections, TransportError
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
 from ace_bench.backbones.openai_compatible.replies import (
     Answer,
@@ -20,29 +25,9 @@ from ace_bench.backbones.openai_compatible.replies import (
     read_models,
 )
 from ace_bench.backbones.openai_compatible.settings import Address
-from ace_bench.core.types import Record
-
-if TYPE_CHECKING:
-    from ace_bench.backbones.openai_compatible.connections import Connection, Connections
-
-
-import base64
-import os
-import urllib.parse
-import urllib.request
-from collections.abc import Iterable, Iterator
-from dataclasses import field
-
 from ace_bench.core.errors import SettingError
 from ace_bench.core.redaction import HIDDEN, SHORTEST, redact
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Opened:
-    """The connections and secrets that the first call opens."""
-
-    connections: Connections
-    secrets: Secrets
+from ace_bench.core.types import Record
 
 
 class Endpoint:
@@ -50,18 +35,18 @@ class Endpoint:
 
     def __init__(self, address: Address):
         self.base_url = address.base_url
-        self.model = address.model
+        self.model = address.model or ""
         self.api_key_env = address.api_key_env
         self.azure = address.azure
         self._address = address
         self._lock = threading.Lock()
-        self._opened: _Opened | None = None
-        self._close: Callable[[], object] | None = None
+        self._opened: tuple[Connections, Secrets] | None = None
+        self._close: Callable[[], object] = lambda: None
 
     @property
     def key(self) -> Record:
         """What decides whether a request gets through: the address, the model and the names of the keys."""
-        return {**asdict(self._address), "connections": None}
+        return {one.name: getattr(self._address, one.name) for one in fields(Address) if one.name != "connections"}
 
     def at(self, base_url: str) -> Endpoint:
         """Return the same model, asked by the same keys, at another address."""
@@ -69,19 +54,18 @@ class Endpoint:
 
     def ready(self) -> Secrets:
         """Read the key; raises ``ConfigError`` where it is missing."""
-        return self._open().secrets
+        return self._open()[1]
 
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
         with self._lock:
-            if self._close is not None:
-                self._close()
+            self._close()
             self._opened = None
 
     def abort(self, grace: float) -> None:
         """Cut off the requests that are still under way after ``grace`` seconds."""
         if self._opened is not None:
-            self._opened.connections.abort(grace)
+            self._opened[0].abort(grace)
 
     def chat(self, body: bytes, headers: Mapping[str, str]) -> Answer | Problem:
         """Send one chat completion."""
@@ -103,10 +87,9 @@ class Endpoint:
         return next((listed.context_length for listed in self.models() if listed.id == self.model), None)
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes | Problem:
-        from ace_bench.backbones.openai_compatible.connections import TransportError
-
+        connections, _ = self._open()
         try:
-            response = self._open().connections.send(method, path, body, headers)
+            response = connections.send(method, path, body, headers)
         except TransportError as error:
             message = {
                 "unreachable": str(error),
@@ -118,47 +101,39 @@ class Endpoint:
             return response.content
         return from_status(response.status, _json_or_text(response.content), retry_after=_retry_after(response.headers))
 
-    def _open(self) -> _Opened:
-        opened = self._opened
-        if opened is None:
-            with self._lock:
-                opened = self._opened = self._opened or self._open_now()
-        return opened
-
-    def _open_now(self) -> _Opened:
-        from ace_bench.backbones.openai_compatible.connections import Connections
-
-        address = self._address
-        secrets, make = self._stock() if address.client == "openai" else self._built_in()
-        connections = Connections(make, timeout=address.timeout, keep=address.connections)
-        # Closes the connections even if nobody calls ``close``.
-        self._close = weakref.finalize(self, connections.close)
-        return _Opened(connections=connections, secrets=secrets)
+    def _open(self) -> tuple[Connections, Secrets]:
+        if (opened := self._opened) is not None:
+            return opened
+        with self._lock:
+            if self._opened is None:
+                address = self._address
+                secrets, make = self._stock() if address.client == "openai" else self._built_in()
+                connections = Connections(make, timeout=address.timeout, keep=address.connections)
+                # Closes the connections even if nobody calls ``close``.
+                self._close = weakref.finalize(self, connections.close)
+                self._opened = connections, secrets
+            return self._opened
 
     def _built_in(self) -> tuple[Secrets, Callable[[], Connection]]:
         from ace_bench.backbones.openai_compatible.built_in_client import BuiltInConnection, Route
 
-        secrets = read_secrets(self.api_key_env, self._address.headers_from_env)
+        secrets = read_secrets(self._address)
         own = {
             "authorization": f"Bearer {secrets.key}",
             "content-type": "application/json",
             "user-agent": "ace-bench",
             "accept-encoding": "identity",
         }
-        headers = {**own, **self._headers(secrets)}
-        route = Route(base_url=self.base_url, headers=headers, timeout=self._address.timeout)
+        route = Route(base_url=self.base_url, headers={**own, **secrets.headers}, timeout=self._address.timeout)
         return secrets, lambda: BuiltInConnection(route)
 
     def _stock(self) -> tuple[Secrets, Callable[[], Connection]]:
         from ace_bench.backbones.openai_compatible import stock_client as stock
 
-        secrets = read_secrets(self.api_key_env, self._address.headers_from_env, stock.secrets_of_environment())
-        make, headers = stock.maker(self.base_url, secrets.key, self.azure), self._headers(secrets)
+        secrets = read_secrets(self._address, stock.secrets_of_environment())
+        make = stock.maker(self.base_url, secrets.key, self.azure)
         settings = stock.http_settings(timeout=self._address.timeout, encrypted=self.base_url.startswith("https:"))
-        return secrets, lambda: stock.StockConnection(make, settings, headers)
-
-    def _headers(self, secrets: Secrets) -> Mapping[str, str]:
-        return {name.lower(): value for name, value in {**self._address.headers, **secrets.headers}.items()}
+        return secrets, lambda: stock.StockConnection(make, settings, secrets.headers)
 
 
 def _json_or_text(body: bytes) -> Any:
@@ -189,7 +164,7 @@ _PLACEHOLDER = "none"
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Secrets:
-    """The key and the secret headers of an endpoint. Its repr shows none of them."""
+    """The key of an endpoint, and the headers of the settings by their names in lower case. Its repr shows none."""
 
     key: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -211,20 +186,20 @@ class Secrets:
         return redact(_without(text, (*self.texts, *self.logins)))
 
 
-def read_secrets(api_key_env: str | None, headers_from_env: Mapping[str, str], others: Iterable[str] = ()) -> Secrets:
+def read_secrets(address: Address, others: Iterable[str] = ()) -> Secrets:
     """Read the environment; raises ``ConfigError`` naming the variable that is missing.
 
     ``others`` are further texts to hide.
     """
-    key = (
-        _PLACEHOLDER
-        if api_key_env is None
-        else _read("api_key_env", api_key_env, "or set it to null where the server needs no key")
-    )
-    headers = {
-        header: _read(f"headers_from_env.{header}", name, "or drop it") for header, name in headers_from_env.items()
+    variable, key = address.api_key_env, _PLACEHOLDER
+    if variable is not None:
+        key = _read("api_key_env", variable, "or set it to null where the server needs no key")
+    own = {
+        header: _read(f"headers_from_env.{header}", name, "or drop it")
+        for header, name in (address.headers_from_env or {}).items()
     }
-    sent = {*headers.values(), *others, *(() if api_key_env is None else (key,))}
+    sent = {*own.values(), *others, *([] if variable is None else [key])}
+    headers = {name.lower(): value for name, value in {**(address.extra_headers or {}), **own}.items()}
     return Secrets(key=key, headers=headers, texts=_variants(sent), logins=_variants(_logins_of_proxies()))
 
 

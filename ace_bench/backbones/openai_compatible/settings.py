@@ -187,39 +187,37 @@ def _cost(tokens: int | None, price: float | None) -> float | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Address:
-    """Where to send requests and as whom. ``timeout`` is in seconds an attempt, from its start to its last byte.
-
-    ``connections`` are kept open between calls; more are opened when more calls are under way.
-    """
-
-    base_url: str
-    model: str
-    api_key_env: str | None
-    headers: Mapping[str, str]
-    headers_from_env: Mapping[str, str]
-    timeout: float
-    connections: int
-    client: Client = "built_in"
-    azure: Azure = NOT_AZURE
-
-
-@dataclass(frozen=True, kw_only=True)
-class ChatSettings:
-    """The settings of a chat model behind an endpoint; raises ``SettingError`` for those that cannot work.
+    """Where to send requests and as whom.
 
     ``api_key_env`` names the environment variable of the key, ``None`` where the server needs none;
-    ``headers_from_env`` maps further secret headers to their variables. ``structured`` is how JSON replies are
-    requested: ``json_schema``, ``json_object_schema``, ``json_object`` or ``none`` (by the prompt alone); with ``auto``
-    the probe finds the best that the server takes. ``bound_replies`` bounds the texts and lists of replies: ``true``
-    with ``auto`` and where the server takes it, by the reply limit; ``Bounds`` in every schema that is sent.
-    ``extra_body`` is merged into every request, for instance to switch reasoning off. ``timeout`` is in seconds per
-    attempt, ``context_length`` in tokens, ``None``: as the server says. ``simulated`` marks an endpoint that is not a
-    language model.
+    ``headers_from_env`` maps further secret headers to their variables. ``timeout`` is in seconds an attempt, from its
+    start to its last byte. ``connections`` are kept open between calls; more are opened when more calls are under way.
     ``client`` sends the requests: ``built_in``, or ``openai`` for the stock package, which reaches ``azure``, too.
     """
 
     base_url: Text
     model: Text | None
+    api_key_env: Text | None = None
+    extra_headers: Mapping[str, str] | None = None
+    headers_from_env: Mapping[str, str] | None = None
+    timeout: Seconds = 600.0
+    connections: Parallel = 8
+    client: Client = "built_in"
+    azure: Azure = NOT_AZURE
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChatSettings(Address):
+    """The settings of a chat model behind an endpoint; raises ``SettingError`` for those that cannot work.
+
+    ``structured`` is how JSON replies are requested: ``json_schema``, ``json_object_schema``, ``json_object`` or
+    ``none`` (by the prompt alone); with ``auto`` the probe finds the best that the server takes. ``bound_replies``
+    bounds the texts and lists of replies: ``true`` with ``auto`` and where the server takes it, by the reply limit;
+    ``Bounds`` in every schema that is sent. ``extra_body`` is merged into every request, for instance to switch
+    reasoning off. ``context_length`` is in tokens, ``None``: as the server says. ``simulated`` marks an endpoint that
+    is not a language model.
+    """
+
     sampling: Sampling
     retry: Retry
     rate: Rate
@@ -227,15 +225,8 @@ class ChatSettings:
     prices: PriceCard
     structured: Structured = "json_schema"
     bound_replies: bool | Bounds = True
-    api_key_env: Text | None = None
-    extra_headers: Mapping[str, str] | None = None
-    headers_from_env: Mapping[str, str] | None = None
     extra_body: Record | None = None
     context_length: Count | None = None
-    timeout: Seconds = 600.0
-    connections: Parallel = 8
-    client: Client = "built_in"
-    azure: Azure = NOT_AZURE
     simulated: bool = False
 
     def __post_init__(self) -> None:
@@ -253,21 +244,6 @@ class ChatSettings:
             orjson.dumps(self.extra_body)
         except TypeError as error:
             raise SettingError(f"extra_body is not JSON: {error}") from error
-
-    @property
-    def address(self) -> Address:
-        """Where to send requests and as whom."""
-        return Address(
-            base_url=self.base_url,
-            model=self.model or "",
-            api_key_env=self.api_key_env,
-            headers=self.extra_headers or {},
-            headers_from_env=self.headers_from_env or {},
-            timeout=self.timeout,
-            connections=self.connections,
-            client=self.client,
-            azure=self.azure,
-        )
 
     @cached_property
     def identity(self) -> Record:
