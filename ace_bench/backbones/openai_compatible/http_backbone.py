@@ -83,53 +83,39 @@ class HttpBackbone:
 _MINUTE_S = 60.0
 
 
-class Pace:
-    """Spaces amounts evenly at ``per_minute``: a token bucket without a burst, in order of arrival."""
-
-    def __init__(self, per_minute: float):
-        self._seconds_each = _MINUTE_S / per_minute
-        self._free_at = float("-inf")
-
-    def reserve(self, amount: float, now: float) -> float:
-        """Book ``amount`` and return the seconds to wait for it."""
-        start = max(self._free_at, now)
-        self._free_at = start + amount * self._seconds_each
-        return start - now
-
-    def correct(self, amount: float) -> None:
-        """Book what a call used beyond its estimate; a negative amount is returned."""
-        self._free_at += amount * self._seconds_each
-
-
 class Pacer:
-    """Keeps both limits of an account for all threads."""
+    """Spaces requests and tokens evenly, within both limits of an account for all threads.
+
+    Each limit is a token bucket without a burst, in order of arrival.
+    """
 
     def __init__(self, rate: Rate, *, now: Callable[[], float]):
-        self._requests = Pace(rate.requests_per_minute) if rate.requests_per_minute else None
-        self._tokens = Pace(rate.tokens_per_minute) if rate.tokens_per_minute else None
+        limits = (rate.requests_per_minute, rate.tokens_per_minute)
+        self._seconds_each = [_MINUTE_S / limit if limit else 0.0 for limit in limits]
+        self._free_at = [float("-inf"), float("-inf")]
         self._now = now
         self._lock = threading.Lock()
 
     @property
     def counts_tokens(self) -> bool:
         """Whether ``reserve`` needs an estimate of the tokens."""
-        return self._tokens is not None
+        return self._seconds_each[1] > 0
 
     def reserve(self, tokens: int) -> float:
         """Book one request of about ``tokens``; return the seconds to wait before it is sent."""
-        if self._requests is None and self._tokens is None:
+        if not any(self._seconds_each):
             return 0.0
         with self._lock:
             now = self._now()
-            waits = [self._requests.reserve(1, now)] if self._requests else []
-            waits += [self._tokens.reserve(tokens, now)] if self._tokens else []
-        return max(waits)
+            starts = [max(free_at, now) for free_at in self._free_at]
+            booked = zip(starts, self._seconds_each, (1, tokens), strict=True)
+            self._free_at = [start + seconds * amount for start, seconds, amount in booked]
+        return max(starts) - now
 
-    def correct(self, estimated: int, used: int | None) -> None:
+    def correct(self, estimated: int, used: int) -> None:
         """Replace the estimate of a call with the server's count."""
-        if self._tokens is not None and used is not None:
-            with self._lock:
-                self._tokens.correct(used - estimated)
+        with self._lock:
+            self._free_at[1] += (used - estimated) * self._seconds_each[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +159,8 @@ def attempt(
         sent = clock.now()
         result = send()
         seconds = clock.now() - sent
-        _book(pacer, tokens, result)
+        if isinstance(result, Answer) and result.usage.prompt is not None:
+            pacer.correct(tokens, result.usage.prompt + (result.usage.completion or 0))
         done = CallResult(
             result=result,
             discarded=discarded or NO_USAGE,
@@ -182,13 +169,16 @@ def attempt(
             retries=retries,
             asked_again=int(discarded is not None),
         )
-        if isinstance(result, Problem) and (result.retry_after or 0.0) > retry.seconds:
-            return replace(done, result=_wait_too_long(result, retry))
-        pause = _pause(result, retries, retry, clock) if isinstance(result, Problem) else 0.0
+        if isinstance(result, Problem):
+            if (result.retry_after or 0.0) > retry.seconds:
+                return replace(done, result=_wait_too_long(result, retry))
+            pause = _pause(result, retries, retry, clock)
+            final = result.disposition is not Disposition.RETRY
+        else:
+            pause = 0.0
+            final = not is_empty(result) or discarded is not None or not retry.empty
         lost += seconds + pause
-        answered_twice = discarded is not None and isinstance(result, Answer)
-        given_up = answered_twice or (isinstance(result, Answer) and not retry.empty)
-        if is_final(result) or given_up or retries >= retry.times or lost > retry.seconds:
+        if final or retries >= retry.times or lost > retry.seconds:
             return done
         if isinstance(result, Answer):
             discarded = result.usage
@@ -197,23 +187,12 @@ def attempt(
     raise AssertionError("unreachable")
 
 
-def _book(pacer: Pacer, estimated: int, result: Answer | Problem) -> None:
-    """Replace the pacer's estimate with the server's count."""
-    if isinstance(result, Answer) and result.usage.prompt is not None:
-        pacer.correct(estimated, result.usage.prompt + (result.usage.completion or 0))
-
-
 def _wait_too_long(problem: Problem, retry: Retry) -> Problem:
     """Return a problem that stops the run: the server asks for a longer pause than the settings allow."""
     advice = f"the server asks to wait {problem.retry_after:g} s, longer than backbone.retry.seconds={retry.seconds:g}"
     return replace(
         problem, disposition=Disposition.STOP, message=f"{problem.message}; {advice}: continue the run later"
     )
-
-
-def is_final(result: Answer | Problem) -> bool:
-    """Whether another attempt cannot help."""
-    return result.disposition is not Disposition.RETRY if isinstance(result, Problem) else not is_empty(result)
 
 
 def is_empty(answer: Answer) -> bool:
