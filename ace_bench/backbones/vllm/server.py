@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 from ace_bench.backbones.vllm import supervisor
@@ -22,60 +22,9 @@ from ace_bench.backbones.vllm.command import LOCAL, Launch, in_use
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.types import CacheCounters
 
-_SLACK_S, _TIMEOUT_S = 10.0, 5.0
+_SLACK_S, _TIMEOUT_S, _POLL_S = 10.0, 5.0, 0.2
 _FAMILIES = ("vllm:prefix_cache", "vllm:gpu_prefix_cache")
 """New name first: some versions report the same counts under both names."""
-
-
-class SupervisedProcess:
-    """Runs from construction to ``end``; thread-safe. ``grace`` is in seconds; output is appended to ``log``."""
-
-    def __init__(self, command: Sequence[str], *, env: Mapping[str, str], log: Path, grace: float):
-        self._grace = grace
-        self._lock = threading.Lock()
-        self._status: str | None = None
-        with log.open("ab") as output:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", str(Path(supervisor.__file__)), str(grace), *command],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=output,
-                env=env,
-                start_new_session=True,  # the harness handles Ctrl-C
-            )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._lifeline, self._status_pipe = self._process.stdin, self._process.stdout
-        os.set_blocking(self._status_pipe.fileno(), False)
-
-    @property
-    def running(self) -> bool:
-        """Whether the command itself is running; processes that it left may still be ending after it."""
-        return self.status is None and self._process.poll() is None
-
-    @property
-    def status(self) -> str | None:
-        """The command's exit status, ``None`` while it runs and after ``end`` ended it."""
-        with self._lock:
-            if self._status is None and not self._status_pipe.closed:
-                self._status = (self._status_pipe.read() or b"").decode().strip() or None
-            return self._status
-
-    def end(self) -> None:
-        """End the command and everything it started, and wait until they have exited; safe to call more than once."""
-        self._lifeline.close()
-        try:
-            self._process.wait(2 * self._grace + _SLACK_S)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        _ = self.status  # the last chance to read it
-        with self._lock:
-            self._status_pipe.close()
-
-
-_POLL_S = 0.2
-
 Say = Callable[[str], None]
 
 
@@ -83,7 +32,7 @@ class Server:
     """One process group under a supervisor, which ends it when this process ends, also when it is killed.
 
     ``root`` is the server's URL without ``/v1``; ``log`` is the file its output goes to. What the start does is said
-    when it changes, and every ``report_every`` seconds.
+    when it changes, and every ``report_every`` seconds. Thread-safe once it is started.
     """
 
     def __init__(self, serve: Launch, *, model: str, port: int, report_every: float = 30.0):
@@ -94,12 +43,14 @@ class Server:
         self._model = model
         self._port = port
         self._report_every = report_every
-        self._process: SupervisedProcess | None = None
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._status: str | None = None
 
     @property
     def running(self) -> bool:
-        """Whether the server was started and has not ended."""
-        return self._process is not None and self._process.running
+        """Whether the server was started and has not ended; processes that it left may still be ending after it."""
+        return self._process is not None and self._read_status() is None and self._process.poll() is None
 
     def start(self, say: Say) -> None:
         """Start the server and wait until it accepts requests; stop it on a failure or an interruption.
@@ -113,7 +64,18 @@ class Server:
                 "server you want"
             )
         say(f"{self._serve.product}: starting {self._model} on port {self._port}; log: {self.log}")
-        self._launch(command)
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", supervisor.__file__, str(self._serve.stop_timeout), *command],
+                stdin=subprocess.PIPE,  # the supervisor ends the server when it is closed
+                stdout=subprocess.PIPE,  # tells the status with which the server ended
+                stderr=output,
+                env=self._serve.environment(),
+                start_new_session=True,  # the harness handles Ctrl-C
+            )
+        assert self._process.stdout is not None
+        os.set_blocking(self._process.stdout.fileno(), False)
         try:
             self._wait(say)
         except BaseException:
@@ -121,9 +83,20 @@ class Server:
             raise
 
     def stop(self) -> None:
-        """End the server and all it started; safe at any time and more than once."""
-        if self._process is not None:
-            self._process.end()
+        """End the server and all it started, and wait for it; safe at any time and more than once."""
+        if (process := self._process) is None:
+            return
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        try:
+            process.wait(2 * self._serve.stop_timeout + _SLACK_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._read_status()  # the last chance
+        with self._lock:
+            process.stdout.close()
 
     def ends_within(self, seconds: float) -> bool:
         """Whether the server has ended, or does so within some seconds."""
@@ -134,22 +107,16 @@ class Server:
 
     def ended_message(self) -> str:
         """Return a message that the server has ended, with the end of its log."""
-        return f"{self._serve.product} has ended{self._status()}; {self._end_of_log()}"
-
-    def _launch(self, command: tuple[str, ...]) -> None:
-        self.log.parent.mkdir(parents=True, exist_ok=True)
-        self._process = SupervisedProcess(
-            command, env=self._serve.environment(), log=self.log, grace=self._serve.stop_timeout
-        )
+        return f"{self._serve.product} has ended{self._in_words()}; {self._end_of_log()}"
 
     def _wait(self, say: Say) -> None:
         name, timeout = self._serve.product, self._serve.start_timeout
         started = reported = time.monotonic()
         doing = ""
-        while not answers(self.root + self._serve.ready_path):
+        while _get(self.root + self._serve.ready_path) is None:
             now = time.monotonic()
             if not self.running:
-                raise self._failure(f"{name} ended after {now - started:.0f} s{self._status()}")
+                raise self._failure(f"{name} ended after {now - started:.0f} s{self._in_words()}")
             if now - started > timeout:
                 raise self._failure(f"{name} was not ready within server.start_timeout={timeout:g} s")
             if (latest := phase(self.log)) != doing or now - reported >= self._report_every:
@@ -164,9 +131,16 @@ class Server:
             return ConfigError(f"{what}: {advice}; {self._end_of_log()}")
         return BackboneUnavailable(f"{what}; {self._end_of_log()}")
 
-    def _status(self) -> str:
-        status = None if self._process is None else self._process.status
-        return "" if status is None else f" with status {status}"
+    def _read_status(self) -> str | None:
+        """Return the server's exit status, ``None`` while it runs and after ``stop`` ended it."""
+        with self._lock:
+            pipe = None if self._process is None else self._process.stdout
+            if self._status is None and pipe is not None and not pipe.closed:
+                self._status = (pipe.read() or b"").decode().strip() or None
+            return self._status
+
+    def _in_words(self) -> str:
+        return "" if (status := self._read_status()) is None else f" with status {status}"
 
     def _end_of_log(self) -> str:
         return f"the end of {self.log}:\n{tail(self.log)}"
@@ -270,11 +244,6 @@ def read_counters(page: str) -> CacheCounters | None:
         if {queries, hits} <= totals.keys():
             return CacheCounters(queries=round(totals[queries]), hits=round(totals[hits]))
     return None
-
-
-def answers(url: str) -> bool:
-    """Whether a page of a server can be read."""
-    return _get(url) is not None
 
 
 def cache_counters(root: str) -> CacheCounters | None:
