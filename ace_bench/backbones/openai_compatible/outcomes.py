@@ -75,27 +75,35 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
 
     A fault carries what the call cost: the tokens of an unusable answer, the retries and their time.
     """
-    result = outcome.result
-    secrets = endpoint.ready()
-    if isinstance(result, Problem) and (result.disposition is Disposition.STOP or result.kind == "unreachable"):
-        raise BackboneUnavailable(explain(result, endpoint))
-    completion = Completion(
-        text=secrets.hide(_text(result, schema)) if isinstance(result, Answer) else "",
-        usage=price_usage(outcome, prices),
-        seconds=outcome.seconds if isinstance(result, Answer) else 0.0,
-        waited=outcome.waited if isinstance(result, Answer) else outcome.waited + outcome.seconds,
-        retries=outcome.retries,
-        model=secrets.hide(result.model) if isinstance(result, Answer) else "",
-        cut=isinstance(result, Answer) and result.ended == "length",
-        asked_again=outcome.asked_again,
-    )
+    result, secrets = outcome.result, endpoint.ready()
     if isinstance(result, Problem):
         message = explain(result, endpoint)
-        if outcome.retries:
-            message = f"{message} (after {outcome.retries} retries)"
-        raise RolloutFault(Fault(owner=result.owner, kind=result.kind, message=message), completion)
-    fault = _fault(result, schema)
-    if fault is not None:
+        if result.disposition is Disposition.STOP or result.kind == "unreachable":
+            raise BackboneUnavailable(message)
+        lost = Completion(
+            text="",
+            usage=price_usage(outcome, prices),
+            seconds=0.0,
+            waited=outcome.waited + outcome.seconds,
+            retries=outcome.retries,
+            asked_again=outcome.asked_again,
+        )
+        retries = f" (after {outcome.retries} retries)" if outcome.retries else ""
+        raise RolloutFault(Fault(owner=result.owner, kind=result.kind, message=f"{message}{retries}"), lost)
+    text = result.text
+    if is_offer(schema):
+        text = write_turn(ToolTurn(content=text, tool_calls=result.tool_calls))
+    completion = Completion(
+        text=secrets.hide(text),
+        usage=price_usage(outcome, prices),
+        seconds=outcome.seconds,
+        waited=outcome.waited,
+        retries=outcome.retries,
+        model=secrets.hide(result.model),
+        cut=result.ended == "length",
+        asked_again=outcome.asked_again,
+    )
+    if (fault := _fault(result, schema)) is not None:
         raise RolloutFault(replace(fault, message=secrets.hide(fault.message)), completion)
     return completion
 
@@ -107,12 +115,6 @@ def price_usage(outcome: CallResult, prices: PriceCard) -> Usage:
         return NO_USAGE  # without an answer nothing was used
     used = result.usage + outcome.discarded if isinstance(result, Answer) else outcome.discarded
     return replace(used, usd=prices.dollars(used))
-
-
-def _text(answer: Answer, schema: Record | None) -> str:
-    if not is_offer(schema):
-        return answer.text
-    return write_turn(ToolTurn(content=answer.text, tool_calls=answer.tool_calls))
 
 
 def _fault(answer: Answer, schema: Record | None) -> Fault | None:
@@ -133,14 +135,12 @@ def _fault(answer: Answer, schema: Record | None) -> Fault | None:
 
 def _usable(answer: Answer, schema: Record | None) -> bool:
     """Whether an answer that was cut can be used."""
+    if schema is None or not answer.text.strip():
+        return bool(answer.text.strip())
     if is_offer(schema):
-        return bool(answer.text.strip()) and not answer.tool_calls
-    return bool(answer.text.strip()) and (schema is None or _whole(answer.text))
-
-
-def _whole(text: str) -> bool:
+        return not answer.tool_calls
     try:
-        parse(text, _AnyObject)
+        parse(answer.text, _AnyObject)
     except ValueError:
         return False
     return True

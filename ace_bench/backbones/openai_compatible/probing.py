@@ -116,32 +116,26 @@ def shorten_retries(retry: Retry) -> Retry:
 
 
 def _capabilities(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[Mapping[str, str], Usage | None]:
-    varied = {} if sampling.temperature is None else {"temperature": 1.0}
-    short = {**varied, sampling.max_tokens_field: _TOKENS}
-    return _find_capabilities(
-        lambda fields: ask(Question(messages=PROMPT, session=_SESSION, changes={**short, **fields}), dialect)
-    )
+    """Return what is known of ``seed`` and ``stop``, and the usage of the last reply."""
+    fields: dict[str, Any] = {} if sampling.temperature is None else {"temperature": 1.0}
+    fields |= {sampling.max_tokens_field: _TOKENS, "seed": _SEED}
 
+    def send(**more: Any) -> Answer | Problem:
+        return ask(Question(messages=PROMPT, session=_SESSION, changes={**fields, **more}), dialect).result
 
-def _find_capabilities(ask: Callable[[Mapping[str, Any]], CallResult]) -> tuple[Mapping[str, str], Usage | None]:
-    """Return what is known of ``seed`` and ``stop``, and the usage of the last reply.
-
-    ``ask`` sends the prompt with further fields of the request.
-    """
-    first = ask({"seed": _SEED}).result
+    first = send()
     if isinstance(first, Problem):
         return {"seed": _refusal(first), "stop": _UNKNOWN}, None
     words = first.text.split()
     if len(words) < 3:
         return {"seed": _UNKNOWN, "stop": _UNKNOWN}, first.usage
     stop = words[len(words) // 2]
-    second = ask({"seed": _SEED, "stop": [stop]}).result
+    second = send(stop=[stop])
     if isinstance(second, Problem):
         return {"seed": _UNKNOWN, "stop": _refusal(second)}, first.usage
-    whole = second.text.strip() == first.text.strip()
-    begun = second.text.strip() == first.text.partition(stop)[0].strip()
+    whole, begun = first.text.strip(), first.text.partition(stop)[0].strip()
     return {
-        "seed": _FOLLOWED if whole or begun else _IGNORED,
+        "seed": _FOLLOWED if second.text.strip() in (whole, begun) else _IGNORED,
         "stop": _IGNORED if stop in second.text else _FOLLOWED,
     }, second.usage
 
