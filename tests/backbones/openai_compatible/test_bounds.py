@@ -2,45 +2,26 @@
 
 import pytest
 
-from ace_bench.agents.single_turn import GeneratorReply
-from ace_bench.backbones.openai_compatible.schemas import Bounds
+from ace_bench.backbones.openai_compatible.schemas import Bounds, response_format
 from ace_bench.core.replies import schema_of
-from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
-from ace_bench.methods.ace_variants.ablations import MergerReply, RewriterReply
+from tests.backbones.openai_compatible.scripted import ROLES, nodes
 
 BOUNDS = Bounds(max_string=200, max_items=4)
-ROLES = (GeneratorReply, ReflectorReply, CuratorReply, MergerReply, RewriterReply)
+CLOSED = {"string": {"maxLength"}, "array": {"maxItems"}, "object": {"additionalProperties"}}
+CLOSED |= {kind: {"minimum", "maximum"} for kind in ("integer", "number")}
 
 
-def open_ends(node, where="reply"):
-    if not isinstance(node, dict) or not node.keys() & {"type", "anyOf", "enum", "const"}:
-        return [f"{where}: anything"]
-    found = []
+def is_closed(node):
     kind = node.get("type")
-    needed = {
-        "string": {"maxLength"},
-        "array": {"maxItems"},
-        "integer": {"minimum", "maximum"},
-        "number": {"minimum", "maximum"},
-        "object": {"additionalProperties"},
-    }.get(kind, set())
-    if "enum" not in node and not needed <= node.keys():
-        found.append(f"{where}: {kind} without {needed}")
-    if kind == "array":
-        found += open_ends(node.get("items"), f"{where}[]")
-    for name, part in node.get("properties", {}).items():
-        found += open_ends(part, f"{where}.{name}")
-    for part in node.get("anyOf", ()):
-        found += open_ends(part, f"{where}|")
-    return found
+    return "enum" in node or (bool(kind or node.keys() & {"anyOf", "const"}) and CLOSED.get(kind, set()) <= node.keys())
 
 
 @pytest.mark.parametrize("kind", ROLES)
 def test_nothing_is_left_open_in_any_role(kind):
     schema = schema_of(kind)
     before = repr(schema)
-    assert open_ends(schema) != []
-    assert open_ends(BOUNDS.apply(schema)) == []
+    assert not all(map(is_closed, nodes(schema)))
+    assert all(map(is_closed, nodes(BOUNDS.apply(schema))))
     assert repr(schema) == before, "the schema itself stays as it is"
 
 
@@ -64,4 +45,32 @@ def test_what_stands_for_anything_can_be_chosen_and_is_bounded_too():
     anything = {"type": "object", "properties": {"content": {"type": "string"}}}
     bounded = Bounds(max_string=10, max_items=2, anything=anything).apply(schema)
     assert bounded["items"]["properties"] == {"content": {"type": "string", "maxLength": 10}}
-    assert open_ends(bounded) == []
+    assert all(map(is_closed, nodes(bounded)))
+
+
+def sent(schema):
+    return response_format(schema, "json_schema")["json_schema"]
+
+
+@pytest.mark.parametrize("kind", ROLES)
+def test_the_roles_schemas_are_fit_for_strict_servers(kind):
+    asked = sent(schema_of(kind))
+    assert asked["strict"] is True
+    for node in nodes(asked["schema"]):
+        assert not node.keys() & {"default", "title", "description"}
+        if node.get("type") == "object":
+            assert (node["additionalProperties"], node["required"]) == (False, list(node["properties"]))
+
+
+@pytest.mark.parametrize("open_part", [{}, {"type": "array"}, {"type": "object"}, {"anyOf": [{"type": "string"}, {}]}])
+def test_a_schema_that_leaves_something_open_is_not_called_strict(open_part):
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": open_part}, "required": ["b"]}
+    asked = sent(schema)
+    assert (asked["strict"], asked["schema"]) == (False, schema)
+
+
+def test_a_long_title_is_cut_and_properties_named_like_notes_stay():
+    properties = {"title": {"type": "string", "title": "A title"}}
+    asked = sent({"title": "My reply " * 20, "type": "object", "properties": properties})
+    assert asked["name"] == ("My_reply_" * 20)[:64]
+    assert asked["schema"]["properties"] == {"title": {"type": "string"}}
