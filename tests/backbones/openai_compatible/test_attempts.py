@@ -36,29 +36,30 @@ def run(result, retry: Retry, *, takes: float = 0.0, chance: float = 0.0, now=No
     return attempt(send, retry=retry, pacer=pacer or Pacer(Rate(), now=now), tokens=0, clock=now.clock), now
 
 
-def test_pauses_double_up_to_the_longest_and_chance_shortens_them_by_up_to_a_half():
-    outcome, now = run(BUSY, Retry(times=6, seconds=1_000, first_pause=1, longest_pause=10))
-    assert now.slept == [1, 2, 4, 8, 10, 10]
-    assert (outcome.retries, outcome.waited) == (6, 35)
-    assert run(BUSY, Retry(times=2, first_pause=1), chance=1.0)[1].slept == [0.5, 1.0]
-    outcome, _ = run(BUSY, Retry(times=3_000, seconds=1e9, first_pause=0.001, longest_pause=1))
-    assert outcome.retries == 3_000, "very many retries do not overflow"
+SLOW_DOWN = Problem(kind="rate_limited", message="slow down", retry_after=5.0)
 
 
-def test_time_lost_is_capped_before_a_pause_not_after():
-    outcome, now = run(BUSY, Retry(times=100, seconds=10, first_pause=1, longest_pause=100))
-    assert now.slept == [1, 2, 4]  # the next would be 8
-    assert outcome.retries == 3
-    outcome, now = run(BUSY, Retry(times=100, seconds=10, first_pause=1, longest_pause=100), takes=4)
-    assert now.slept == [1]
-    assert (outcome.seconds, outcome.waited) == (4, 5)
+@pytest.mark.parametrize(
+    ("problem", "retry", "takes", "chance", "slept"),
+    [
+        (BUSY, Retry(times=6, seconds=1_000, first_pause=1, longest_pause=10), 0, 0, [1, 2, 4, 8, 10, 10]),
+        (BUSY, Retry(times=2, first_pause=1), 0, 1.0, [0.5, 1.0]),
+        (BUSY, Retry(times=100, seconds=10, first_pause=1, longest_pause=100), 0, 0, [1, 2, 4]),
+        (BUSY, Retry(times=100, seconds=10, first_pause=1, longest_pause=100), 4, 0, [1]),
+        (SLOW_DOWN, Retry(times=2, seconds=100, first_pause=1), 0, 0, [5.0, 5.0]),
+        (SLOW_DOWN, Retry(times=2, seconds=100, first_pause=1), 0, 1.0, [5.25, 5.5]),
+    ],
+    ids=["doubled", "shortened by up to a half", "capped before a pause", "lost in attempts", "as asked", "spread"],
+)
+def test_pauses_between_attempts(problem, retry, takes, chance, slept):
+    outcome, now = run(problem, retry, takes=takes, chance=chance)
+    assert now.slept == slept
+    waited = sum(slept) + takes * len(slept)
+    assert (outcome.retries, outcome.seconds, outcome.waited) == (len(slept), takes, waited)
 
 
-def test_retry_after_comes_before_the_backoff_which_spreads_it():
-    slow_down = Problem(kind="rate_limited", message="slow down", retry_after=5.0)
-    retry = Retry(times=2, seconds=100, first_pause=1)
-    assert run(slow_down, retry)[1].slept == [5.0, 5.0]
-    assert run(slow_down, retry, chance=1.0)[1].slept == [5.25, 5.5]
+def test_very_many_retries_do_not_overflow():
+    assert run(BUSY, Retry(times=3_000, seconds=1e9, first_pause=0.001, longest_pause=1))[0].retries == 3_000
 
 
 @pytest.mark.parametrize(("seconds", "slept"), [(600.0, [600.0]), (600.1, []), (float("inf"), [])])
@@ -68,35 +69,32 @@ def test_a_server_that_asks_for_more_patience_than_there_is_gets_none(seconds, s
     assert (outcome.retries, now.slept) == (len(slept), slept)
 
 
-def test_without_limits_nobody_waits():
-    pacer = Pacer(Rate(), now=FakeTime())
-    assert [pacer.reserve(10_000) for _ in range(5)] == [0.0] * 5
-    assert not pacer.counts_tokens
+@pytest.mark.parametrize(
+    ("rate", "tokens", "waits"),
+    [
+        (Rate(), [10_000] * 3, [0, 0, 0]),
+        (Rate(requests_per_minute=60), [0] * 4, [0, 1, 2, 3]),
+        (Rate(tokens_per_minute=6_000), [1_000, 100, 100], [0, 10, 11]),
+        (Rate(requests_per_minute=60, tokens_per_minute=60), [5] * 3, [0, 5, 10]),
+    ],
+    ids=["no limit", "requests", "tokens", "the tighter limit"],
+)
+def test_calls_are_spaced_evenly_so_that_a_minute_of_them_fits_the_limits(rate, tokens, waits):
+    pacer = Pacer(rate, now=FakeTime())
+    assert [pacer.reserve(number) for number in tokens] == waits
+    assert pacer.counts_tokens == (rate.tokens_per_minute is not None)
 
 
-def test_requests_are_spaced_evenly_so_that_a_minute_of_them_fits_the_limit():
+def test_time_that_passes_is_no_credit_and_estimates_are_replaced_by_what_was_counted():
     now = FakeTime()
-    pacer = Pacer(Rate(requests_per_minute=60), now=now)
-    assert [pacer.reserve(0) for _ in range(4)] == [0, 1, 2, 3]
-    now.at += 2.5
-    assert pacer.reserve(0) == 1.5
-    now.at += 100.0
-    assert [pacer.reserve(0) for _ in range(2)] == [0, 1]
-
-
-def test_a_large_request_delays_the_next_ones_and_the_tighter_limit_decides():
-    pacer = Pacer(Rate(tokens_per_minute=6_000), now=FakeTime())
-    assert pacer.counts_tokens
-    assert [pacer.reserve(tokens) for tokens in (1_000, 100, 100)] == [0, 10, 11]
-    both = Pacer(Rate(requests_per_minute=60, tokens_per_minute=60), now=FakeTime())
-    assert [both.reserve(5) for _ in range(3)] == [0, 5, 10]
-
-
-def test_estimates_are_replaced_by_what_was_counted():
-    pacer = Pacer(Rate(tokens_per_minute=60), now=FakeTime())
+    pacer = Pacer(Rate(tokens_per_minute=60), now=now)
     pacer.reserve(10)
     pacer.correct(10, 4)
     assert [pacer.reserve(1) for _ in range(2)] == [4, 5]
+    now.at += 4.5
+    assert pacer.reserve(1) == 1.5
+    now.at += 100
+    assert [pacer.reserve(1) for _ in range(2)] == [0, 1]
 
 
 def test_queueing_is_waiting_and_not_lost_patience():

@@ -11,35 +11,30 @@ from tests.backbones.openai_compatible.scripted import USAGE, answer, complete, 
 CARD = PriceCard(input=1.25, cached_input=0.125, output=10.0)
 
 
-UNKNOWN = [
-    (CARD, Usage(prompt=None, cached=0, completion=1)),
-    (CARD, Usage(prompt=1, cached=None, completion=1)),
-    (CARD, Usage(prompt=1, cached=0, completion=None)),
-    (PriceCard(), Usage(prompt=10, cached=5, completion=1)),
-    (PriceCard(input=1.0, cached_input=0.1), Usage(prompt=10, cached=5, completion=1)),
-    (PriceCard(cached_input=0.1, output=1.0), Usage(prompt=10, cached=5, completion=1)),
-    (PriceCard(input=1.0, output=1.0), Usage(prompt=10, cached=5, completion=1)),
+FLAT = PriceCard(input=1.0, cached_input=1.0, output=1.0)
+DOLLARS = [
+    (CARD, (None, 0, 1), None),
+    (CARD, (1, None, 1), None),
+    (CARD, (1, 0, None), None),
+    (PriceCard(), (10, 5, 1), None),
+    (PriceCard(input=1.0, cached_input=0.1), (10, 5, 1), None),
+    (PriceCard(cached_input=0.1, output=1.0), (10, 5, 1), None),
+    (PriceCard(input=1.0, output=1.0), (10, 5, 1), None),
+    (PriceCard(input=1.0, output=1.0), (10, 0, 0), 1e-5),  # a price that is not needed may be unknown
+    (FLAT, (10, None, 0), 1e-5),
+    (PriceCard(input=0.0, cached_input=0.0, output=0.0), (10, None, 5), 0.0),
 ]
 
 
-@pytest.mark.parametrize(("card", "usage"), UNKNOWN)
-def test_unknown_tokens_or_prices_make_unknown_dollars(card, usage):
-    assert card.dollars(usage) is None
-
-
-def test_a_price_that_is_not_needed_may_be_unknown():
-    assert PriceCard(input=1.0, output=1.0).dollars(Usage(prompt=10, cached=0, completion=0)) == pytest.approx(1e-5)
-    flat = PriceCard(input=1.0, cached_input=1.0, output=1.0)
-    assert flat.dollars(Usage(prompt=10, cached=None, completion=0)) == pytest.approx(1e-5)
-    free = PriceCard(input=0.0, cached_input=0.0, output=0.0)
-    assert free.dollars(Usage(prompt=10, cached=None, completion=5)) == 0.0
+@pytest.mark.parametrize(("card", "tokens", "expected"), DOLLARS)
+def test_unknown_tokens_or_prices_make_unknown_dollars(card, tokens, expected):
+    prompt, cached, completion = tokens
+    assert card.dollars(Usage(prompt=prompt, cached=cached, completion=completion)) == pytest.approx(expected)
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9))
 def test_a_cache_never_costs_more_and_never_pays(prompt, cached):
     full, billed = CARD.input_dollars(prompt, 0), CARD.input_dollars(prompt, cached)
-    assert full is not None
-    assert billed is not None
     assert 0 <= billed <= full + 1e-9
 
 

@@ -21,12 +21,6 @@ def probed(*replies, **settings):
         return client(server.url, **settings).probe(), server
 
 
-def refused(*replies, **settings) -> str:
-    with serving(*replies, models=["tiny-chat", "large"]) as server, pytest.raises(ConfigError) as caught:
-        client(server.url, **settings).probe()
-    return str(caught.value)
-
-
 def test_facts_about_a_good_endpoint():
     probe, server = probed(READY, prices=PriceCard(input=1, cached_input=0.1, output=2))
     assert server.asked()[0]["response_format"]["type"] == "json_schema"
@@ -48,35 +42,41 @@ def test_facts_about_a_good_endpoint():
     }
 
 
-def test_what_is_not_reported_is_said():
-    facts = probed(answer("hello", usage=None))[0].facts
+def test_what_is_not_reported_and_retries_are_said():
+    facts = probed(DROP, answer("hello", usage=None))[0].facts
     assert "did not follow" in facts["structured replies"]
     assert facts["tokens"].startswith("not reported")
     assert facts["cached tokens"].startswith("not reported")
     assert facts["prices"].startswith("unknown")
-
-
-def test_retries_are_said_and_a_simulation_must_be_owned_up_to():
-    simulated = Reply(body={**READY.body, "simulated": True})
-    facts = probed(DROP, simulated, simulated=True)[0].facts
     assert facts["retries"] == "1"
-    assert facts["simulated"] == "yes"
+
+
+def test_a_simulation_must_be_owned_up_to():
+    simulated = Reply(body={**READY.body, "simulated": True})
+    assert probed(simulated, simulated=True)[0].facts["simulated"] == "yes"
     with pytest.raises(ConfigError, match="simulated=true, which marks the run as simulated"):
         probed(simulated)
 
 
-def test_a_cut_or_empty_reply_is_for_the_experiment_to_find_out():
-    assert probed(answer('{"rea', ended="length"))[0].facts["model"] == "tiny-1"
-    assert probed(answer(""))[0].facts["model"] == "tiny-1"
+@pytest.mark.parametrize("reply", [answer('{"rea', ended="length"), answer("")], ids=["cut", "empty"])
+def test_a_reply_that_cannot_be_used_is_for_the_experiment_to_find_out(reply):
+    assert probed(reply)[0].facts["model"] == "tiny-1"
 
 
-def test_each_refusal_names_its_mend(monkeypatch):
+REFUSALS = {
+    "MY_KEY": (error(401, "bad key"), {"api_key_env": "MY_KEY"}),
+    "tiny-chat": (error(404, "The model `tiny` does not exist."), {}),
+    "structured=auto or none": (error(400, "response_format of type json_schema is not supported by this model"), {}),
+    "quota": (error(429, "You exceeded your current quota", code="insufficient_quota"), {}),
+}
+
+
+@pytest.mark.parametrize("said", REFUSALS)
+def test_each_refusal_names_its_fix(said, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret-value-1")
-    assert "MY_KEY" in refused(error(401, "bad key"), api_key_env="MY_KEY")
-    assert "tiny-chat" in refused(error(404, "The model `tiny` does not exist."))
-    said = refused(error(400, "response_format of type json_schema is not supported by this model"))
-    assert "structured=auto or none" in said
-    assert "quota" in refused(error(429, "You exceeded your current quota", code="insufficient_quota"))
+    reply, settings = REFUSALS[said]
+    with serving(reply, models=["tiny-chat", "large"]) as server, pytest.raises(ConfigError, match=said):
+        client(server.url, **settings).probe()
 
 
 @pytest.mark.parametrize("reply", [error(500, "oops"), error(429, "slow down"), DROP])
@@ -145,10 +145,15 @@ def test_a_refused_form_is_not_an_outage_and_the_next_one_is_tried():
     assert (identity["structured"], tried) == ("none", 5)
 
 
-def test_bounds_can_be_switched_off():
-    sent, identity, _ = spoken(bound_replies=False)
-    assert "maxLength" not in str(sent["response_format"])
-    assert "bounded" not in identity
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [(False, {"type": "string"}), (Bounds(max_string=7, max_items=2), {"type": "string", "maxLength": 7})],
+)
+def test_bounds_can_be_switched_off_or_be_ones_own(bounds, why):
+    sent, identity, _ = spoken(bound_replies=bounds)
+    properties = sent["response_format"]["json_schema"]["schema"]["properties"]
+    assert (properties["why"], "bounded" in identity) == (why, False)
+    assert identity.get("bound_replies", {}).get("max_string") == (why.get("maxLength"))
 
 
 def test_without_a_system_role_its_words_open_the_users_message():
@@ -156,15 +161,6 @@ def test_without_a_system_role_its_words_open_the_users_message():
     assert [message["role"] for message in sent["messages"]] == ["user"]
     assert sent["messages"][0]["content"] == "Be brief.\n\nReply with JSON."
     assert identity["system_role"] is False
-
-
-def test_a_continued_run_speaks_as_it_began():
-    with serving(READY) as server:
-        backbone = client(server.url, structured="auto")
-        backbone.adopt({"structured": "json_object", "model": "tiny"})
-        backbone.probe()
-        assert server.asked()[0]["response_format"] == {"type": "json_object"}
-        assert len(server.asked()) == 1
 
 
 TOWN = answer("Bern is a small town with a river.")
@@ -217,15 +213,3 @@ def test_a_reply_limit_that_fills_the_context_is_refused_before_the_run():
         roles = {"curator": {"max_tokens": 5000}}
         with pytest.raises(ConfigError, match=r"lower sampling\.curator\.max_tokens"):
             client(server.url, sampling=Sampling(max_tokens=100, roles=roles)).probe()
-
-
-def test_own_bounds_take_the_place_of_the_shared_limit():
-    sent, identity, _ = spoken(bound_replies=Bounds(max_string=7, max_items=2))
-    properties = sent["response_format"]["json_schema"]["schema"]["properties"]
-    assert properties == {
-        "why": {"type": "string", "maxLength": 7},
-        "ids": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 7}},
-        "any": {"type": "array", "maxItems": 2, "items": {"type": "string", "maxLength": 7}},
-    }
-    assert identity["bound_replies"]["max_string"] == 7
-    assert "bounded" not in identity

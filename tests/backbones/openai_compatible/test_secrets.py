@@ -70,11 +70,6 @@ def test_a_word_in_place_of_a_key_and_a_proxys_password_leave_replies_alone(monk
             backbone.complete(PROMPT, role="g", session="s")
 
 
-def test_without_a_key_nothing_is_hidden():
-    with serving(answer("none of sk-whatever")) as server:
-        assert client(server.url).complete(PROMPT, role="g", session="s").text == "none of sk-whatever"
-
-
 def test_a_missing_key_names_its_variable_and_is_found_before_anything_is_sent(monkeypatch):
     monkeypatch.setenv("EMPTY_KEY", "  ")
     with serving() as server:

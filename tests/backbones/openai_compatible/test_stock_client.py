@@ -67,11 +67,9 @@ def test_tokens_of_entra_take_the_place_of_a_key_and_are_renewed(entra):
         backbone = azure_client(server, entra=True)
         for session in ("s", "t"):
             backbone.complete(PROMPT, role="g", session=session)
-        assert [headers["authorization"] for _, headers, _ in server.seen] == [
-            "Bearer eyJfirst.token.of-two",
-            "Bearer eyJsecond.token.of-two",
-        ]
-        assert "api-key" not in server.seen[0][1]
+    sent = [headers["authorization"] for _, headers, _ in server.seen]
+    assert sent == ["Bearer eyJfirst.token.of-two", "Bearer eyJsecond.token.of-two"]
+    assert "api-key" not in server.seen[0][1]
 
 
 def test_without_a_token_the_run_stops_before_a_call(entra):
@@ -106,13 +104,9 @@ def test_the_environment_of_the_stock_client_is_sent_and_its_secrets_are_hidden(
 
 def test_headers_of_the_settings_replace_those_of_the_stock_client(monkeypatch):
     monkeypatch.setenv("MY_AUTH", "Bearer other-key-123456")
+    settings = {"headers_from_env": {"authorization": "MY_AUTH"}, "cache": CacheHints(session_header="X-Session")}
     with serving() as server:
-        complete(
-            server.url,
-            client="openai",
-            headers_from_env={"authorization": "MY_AUTH"},
-            cache=CacheHints(session_header="X-Session"),
-        )
+        complete(server.url, client="openai", **settings)
     headers = server.seen[0][1]
     assert headers["authorization"] == "Bearer other-key-123456"
     assert "x-session" in headers

@@ -34,19 +34,16 @@ def test_text_is_passed_on_beside_offered_tools():
 
 
 @pytest.mark.parametrize(
-    ("reply", "kind"),
+    ("reply", "schema", "kind"),
     [
-        (answer("", tool_calls=[CALL], ended="length"), "length_truncated"),
-        (answer("", tool_calls=[]), "empty_reply"),
+        (answer("", tool_calls=[CALL], ended="length"), offer([ADD]), "length_truncated"),
+        (answer("", tool_calls=[]), offer([ADD]), "empty_reply"),
+        (answer("", tool_calls=[CALL]), None, "empty_reply"),
     ],
+    ids=["cut", "empty", "nobody offered tools"],
 )
-def test_calls_that_were_cut_and_empty_replies_are_faults(reply, kind):
+def test_calls_that_cannot_be_used_are_faults_that_were_paid_for(reply, schema, kind):
     with serving(reply) as server, pytest.raises(RolloutFault) as caught:
-        complete(server.url, schema=offer([ADD]))
+        complete(server.url, schema=schema)
     assert caught.value.fault.kind == kind
     assert caught.value.paid.usage.prompt
-
-
-def test_calls_that_nobody_offered_are_no_answer():
-    with serving(answer("", tool_calls=[CALL])) as server, pytest.raises(RolloutFault, match="empty reply"):
-        complete(server.url)
