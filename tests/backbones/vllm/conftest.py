@@ -23,22 +23,16 @@ class Fake:
         self.executable.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
         self.executable.chmod(self.executable.stat().st_mode | stat.S_IXUSR)
         self._pids = folder / "pids.json"
-        self._seen = folder / "seen.json"
 
     def serve(self, behaviour: str = "", says: str = "", **settings) -> Serve:
         env = {
             "FAKE_VLLM": behaviour,
             "FAKE_VLLM_SAYS": says,
             "FAKE_VLLM_PIDS": str(self._pids),
-            "FAKE_VLLM_SEEN": str(self._seen),
             **settings.pop("env", {}),
         }
         defaults = {"executable": str(self.executable), "log_dir": str(self.folder / "logs"), "stop_timeout": 0.5}
         return Serve(**{**defaults, **settings}, env=env)
-
-    @property
-    def seen(self) -> dict:
-        return json.loads(self._seen.read_text())
 
     def pids(self) -> list[int]:
         until = time.monotonic() + 10

@@ -2,7 +2,7 @@
 
 FAKE_VLLM (words): slow (ready after a second), die (prints FAKE_VLLM_SAYS and exits 1), deaf (SIGTERM does nothing,
 to it and its children), crash (ends at a GET of /crash, leaving its children behind). FAKE_VLLM_PIDS names a file
-for the ids of all its processes; FAKE_VLLM_SEEN one for its arguments and environment.
+for the ids of all its processes.
 """
 
 import json
@@ -52,9 +52,6 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def main():
-    if "FAKE_VLLM_SEEN" in os.environ:
-        with open(os.environ["FAKE_VLLM_SEEN"], "w") as seen:
-            json.dump({"arguments": sys.argv[1:], "environment": dict(os.environ)}, seen)
     if "die" in BEHAVIOUR:
         sys.stderr.write(os.environ.get("FAKE_VLLM_SAYS", "") + "\n")
         sys.exit(1)

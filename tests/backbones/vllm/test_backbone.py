@@ -25,8 +25,9 @@ def make(fake, monkeypatch):
     monkeypatch.setenv("FAKE_VLLM_PIDS", str(fake.folder / "pids.json"))
 
     def configured(*overrides) -> Vllm:
+        named = [] if overrides[0].startswith("backbone=") else ["backbone=vllm"]
         config, _ = composed(
-            "backbone=vllm",
+            *named,
             f"backbone.server.executable={fake.executable}",
             f"results={fake.folder}",
             "backbone.server.stop_timeout=0.5",
@@ -75,16 +76,9 @@ def test_an_interruption_while_the_server_loads_ends_later_calls(make):
         backbone.complete(ASKED, role="generator", session="s")
 
 
-def test_another_server_is_launched_by_its_command(fake, monkeypatch):
-    monkeypatch.setenv("FAKE_VLLM_PIDS", str(fake.folder / "pids.json"))
-    config, _ = composed(
-        "backbone=smollm2_llama_cpp",
-        f"backbone.server.executable={fake.executable}",
-        "backbone.server.arguments=[--served-model-name,'{name}',--port,'{port}']",
-        "backbone.server.stop_timeout=0.5",
-        f"results={fake.folder}",
-    )
-    backbone, lines = built(config, "backbone"), []
+def test_another_server_is_launched_by_its_command(fake, make):
+    arguments = "backbone.server.arguments=[--served-model-name,'{name}',--port,'{port}']"
+    backbone, lines = make("backbone=smollm2_llama_cpp", arguments), []
     backbone.start(lines.append)
     assert backbone.name == "SmolLM2-135M-Instruct"
     assert backbone.complete(ASKED, role="generator", session="s", schema=SCHEMA).text

