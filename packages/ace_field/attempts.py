@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import msgspec
 
@@ -24,7 +24,7 @@ from ace_bench.core.types import Attempt, Labels, Record, Rollout, Sample, Step
 from ace_bench.methods.base import BaseMethod, ask_role
 
 Item = TypeVar("Item", bound=msgspec.Struct)
-Shown = TypeVar("Shown", bound="HasSteps")
+Shown = TypeVar("Shown", bound="ShownAttempt")
 
 SELF_JUDGE = "self_judge"
 """The role that says whether an attempt succeeded, and its template."""
@@ -90,12 +90,42 @@ class AppendingMethod(BaseMethod[C]):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NearestValue(ContextValue):
-    """A context that shows a sample only its nearest items."""
+class MemoryValue(ContextValue):
+    """A context of items, the oldest first in the field that ``grows``; ``tokens`` of an item is its length."""
+
+    @property
+    def tokens(self) -> int:
+        """Sum over all items."""
+        return sum(one.tokens for one in self._items)
+
+    @property
+    def size(self) -> int:
+        """Number of items."""
+        return len(self._items)
+
+    def shrink(self) -> Self | None:
+        """Return a version without the oldest quarter; ``None`` without items."""
+        fewer: dict[str, Any] = {str(self.grows): self._items[-(-len(self._items) // 4) :]}
+        return replace(self, **fewer) if self._items else None
+
+    @property
+    def _items(self) -> tuple[Any, ...]:
+        items: tuple[Any, ...] = getattr(self, str(self.grows))
+        return items
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestValue(MemoryValue):
+    """A memory that shows a sample only its nearest items."""
 
     @abstractmethod
     def select(self, sample: Sample, nearest: NearestTexts) -> Self:
         """Return the part that a sample is shown."""
+
+    def find_nearest(self, sample: Sample, nearest: NearestTexts, top_k: int) -> list[Any]:
+        """Return the ``top_k`` items whose questions are most like that of a sample, the most similar last."""
+        found = nearest.find([one.question for one in self._items], near=[sample.asked], top_k=top_k)
+        return [self._items[place] for place, _ in found]
 
 
 N = TypeVar("N", bound=NearestValue)
@@ -122,13 +152,11 @@ class NearestMethod(BaseMethod[N]):
         return context.select(sample, self._nearest)
 
 
-class HasSteps(Protocol):
-    """A frozen dataclass with the steps that a prompt shows."""
+@dataclass(frozen=True, kw_only=True)
+class ShownAttempt:
+    """An attempt with the steps that a prompt shows."""
 
-    @property
-    def steps(self) -> Transcript:
-        """The steps."""
-        ...
+    steps: Transcript
 
 
 @dataclass(frozen=True)
@@ -147,8 +175,8 @@ class ShownAttempts(Generic[Shown]):
         place = max(range(len(self.items)), key=lambda number: self.items[number].steps.size)
         steps = self.items[place].steps.shrink()
         if steps is not None:
-            longest: Any = self.items[place]
-            return type(self)((*self.items[:place], replace(longest, steps=steps), *self.items[place + 1 :]))
+            longest = replace(self.items[place], steps=steps)
+            return type(self)((*self.items[:place], longest, *self.items[place + 1 :]))
         return type(self)(self.items[1:]) if len(self.items) > 1 else None
 
 
@@ -192,6 +220,11 @@ def valid_items(
         except ValueError as error:
             refused.append({"event": "refused", "role": role, "item": place, "reason": str(error)})
     return found, refused
+
+
+def about_sample(sample: Sample, events: Iterable[Record]) -> list[Record]:
+    """Return events with the sample that they are about."""
+    return [{"sample": sample.id, **event} for event in events]
 
 
 def check_saved(initial: str | None, what: str) -> None:

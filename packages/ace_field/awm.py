@@ -20,7 +20,9 @@ from ace_bench.methods.base import BaseMethod, ask_role
 from ace_field.attempts import (
     ATTEMPT_FIELDS,
     SELF_JUDGE,
+    ShownAttempt,
     ShownAttempts,
+    about_sample,
     attempt_fields,
     check_saved,
     judge,
@@ -52,10 +54,9 @@ class InducerReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solved:
+class Solved(ShownAttempt):
     """A solved task: an attempt with as many of its outputs as fit, a sample with its reference answer, or a text."""
 
-    steps: Transcript
     rollout: Rollout | None = None
     words: str = ""
 
@@ -161,8 +162,8 @@ class FromAttempts(WorkflowMemory):
         judged = judge(rollouts, arena)
         events: list[Record] = []
         for one in judged:
-            told = one.events if one.success else (*one.events, {"event": "skipped"})
-            events += [{"sample": one.rollout.sample.id, **event} for event in told]
+            skipped = () if one.success else ({"event": "skipped"},)
+            events += about_sample(one.rollout.sample, (*one.events, *skipped))
         solved = [Solved.attempt(one.rollout) for one in judged if one.success]
         if not solved:
             return ContextUpdate(context=context, events=tuple(events))

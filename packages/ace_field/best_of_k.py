@@ -8,14 +8,13 @@ from dataclasses import dataclass
 
 from ace_bench.contexts.base import NoContext
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import FINAL_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
-from ace_bench.core.settings import Count
-from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
-from ace_bench.methods.base import BaseMethod
+from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
+from ace_bench.core.types import Labels, Record, Rollout, Step
+from ace_field.reflexion import TrialMethod, chosen_event
 
 
 @dataclass(kw_only=True, eq=False)
-class BestOfK(BaseMethod[NoContext]):
+class BestOfK(TrialMethod):
     """Answers a sample again and again with the same prompt, each time by another seed, and chooses one answer.
 
     The most draws are the most calls that Reflexion makes for a sample with as many ``trials``: ``2 * trials - 1``, and
@@ -26,15 +25,6 @@ class BestOfK(BaseMethod[NoContext]):
     all are made, and the answer of most of them counts (self-consistency); where the environment shows what became of
     an answer, as for a query, that is compared. The earliest wins a tie.
     """
-
-    generator = GeneratorSpec(template="reflexion", answer_format="json")
-    scores_last_trial = True
-
-    trials: Count
-
-    def start(self, arena: Arena) -> NoContext:
-        """Return that there is no context."""
-        return NoContext()
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` where all draws would be the same reply."""
@@ -70,7 +60,7 @@ class BestOfK(BaseMethod[NoContext]):
         while not (latest := draws[-1]).feedback.correct and len(draws) < self._most(arena.labels, acts=_acts(draws)):
             draws.append(arena.rollout(first.sample, context, trial=latest.trial + 1, own_seed=True))
         finished = [draw for draw in draws if draw.fault is None]
-        return _chosen_event(draws, (finished or draws)[-1])
+        return chosen_event(first, (finished or draws)[-1], len(draws))
 
     def _vote(self, rollouts: Sequence[Rollout], context: NoContext, arena: Arena) -> list[Record]:
         asked = [
@@ -81,7 +71,7 @@ class BestOfK(BaseMethod[NoContext]):
         for first in rollouts:
             draws = [first, *(draw for draw in made if draw.sample == first.sample)]
             chosen, votes = _most_common(draws)
-            events += [{"event": "voted", "votes": votes}, _chosen_event(draws, chosen)]
+            events += [{"event": "voted", "votes": votes}, chosen_event(first, chosen, len(draws))]
         return events
 
 
@@ -100,14 +90,3 @@ def _most_common(draws: Sequence[Rollout]) -> tuple[Rollout, int]:
 def _outcome(draw: Rollout) -> str:
     shown = "" if _acts([draw]) else draw.feedback.message
     return " ".join((shown or draw.attempt.answer or "").casefold().split())
-
-
-def _chosen_event(draws: Sequence[Rollout], chosen: Rollout) -> Record:
-    first = draws[0]
-    return {
-        "sample": first.sample.id,
-        "event": FINAL_TRIAL,
-        "first": first.key,
-        "last": chosen.key,
-        "trials": len(draws),
-    }

@@ -17,7 +17,7 @@ from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count, Share
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import ask_role
-from ace_field.attempts import NearestMethod, NearestValue, own_answer, steps_text
+from ace_field.attempts import NearestMethod, NearestValue, about_sample, own_answer, steps_text
 from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, room_in, worded
 
 ROLE = "refiner"
@@ -53,18 +53,12 @@ class Experiences(History, NearestValue):
         """The most that a prompt can show, in tokens."""
         return super().tokens if self.top_k is None else sum(nlargest(self.top_k, (one.tokens for one in self.pairs)))
 
-    @property
-    def size(self) -> int:
-        """Number of attempts."""
-        return len(self.pairs)
-
     def select(self, sample: Sample, nearest: NearestTexts) -> Self:
         """Return the attempts and thoughts that the sample is shown."""
         thoughts = tuple(one for one in self.thoughts if one.sample == sample.id)
         if self.top_k is None:
             return replace(self.visible(), thoughts=thoughts)
-        found = nearest.find([pair.question for pair in self.pairs], near=[sample.asked], top_k=self.top_k)
-        return replace(self, pairs=tuple(self.pairs[place] for place, _ in found), thoughts=thoughts)
+        return replace(self, pairs=tuple(self.find_nearest(sample, nearest, self.top_k)), thoughts=thoughts)
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``past_answers`` and ``thoughts``, "" without any."""
@@ -214,15 +208,11 @@ class ReMem(ExpRag):
             if before is not after
         }
         pairs = (changes.get(pair.question, pair) for pair in context.pairs)
-        thoughts = tuple(
-            Thoughts(sample=sample.id, text=SEPARATOR.join(one.thoughts))
-            for sample, one in zip(samples, refined, strict=True)
-            if one.thoughts
-        )
-        events = (
-            {"sample": sample.id, **event} for sample, one in zip(samples, refined, strict=True) for event in one.events
-        )
-        kept = context.changed(pairs=tuple(pair for pair in pairs if pair is not None), thoughts=thoughts)
+        thoughts, events = list[Thoughts](), list[Record]()
+        for sample, one in zip(samples, refined, strict=True):
+            thoughts += [Thoughts(sample=sample.id, text=SEPARATOR.join(one.thoughts))] if one.thoughts else []
+            events += about_sample(sample, one.events)
+        kept = context.changed(pairs=tuple(pair for pair in pairs if pair is not None), thoughts=tuple(thoughts))
         return ContextUpdate(context=kept, events=tuple(events))
 
     def update(

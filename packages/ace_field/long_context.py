@@ -9,12 +9,11 @@ from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
 
-from ace_bench.contexts.base import ContextValue
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.method import Arena
 from ace_bench.core.settings import Share
 from ace_bench.core.types import GeneratorSpec, Labels, Rollout, Sample
-from ace_field.attempts import AppendingMethod, own_answer
+from ace_field.attempts import AppendingMethod, MemoryValue, own_answer
 
 SEPARATOR = "\n\n"
 _SHOWN: Mapping[Labels, Literal["reference", "verdict", "own"]] = {
@@ -33,7 +32,7 @@ class Pair(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class History(ContextValue):
+class History(MemoryValue):
     """All pairs, the oldest first. A prompt shows the newest that take at most ``room`` tokens, ``None`` for all.
 
     ``answers`` says whose they are: reference answers, the model's own with the verdict, or its own alone.
@@ -46,11 +45,6 @@ class History(ContextValue):
     kind: ClassVar[str] = "history"
     generator = GeneratorSpec(template="history", answer_format="text")
     grows = "pairs"
-
-    @property
-    def tokens(self) -> int:
-        """Sum over all pairs."""
-        return sum(pair.tokens for pair in self.pairs)
 
     def with_pair(self, pair: Pair) -> Self:
         """Return the history with one more pair, the newest; an earlier one of the same question goes."""
@@ -69,10 +63,6 @@ class History(ContextValue):
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``past_answers``, "" without pairs, and ``answers``."""
         return {"past_answers": SEPARATOR.join(pair.text for pair in self.pairs), "answers": self.answers}
-
-    def shrink(self) -> Self | None:
-        """Return a version without the oldest quarter; ``None`` without pairs."""
-        return replace(self, pairs=self.pairs[-(-len(self.pairs) // 4) :]) if self.pairs else None
 
 
 H = TypeVar("H", bound=History)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
+from itertools import chain
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -17,7 +18,7 @@ from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
-from ace_bench.core.prompts import Transcript
+from ace_bench.core.prompts import Sized, Transcript
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
@@ -28,12 +29,15 @@ from ace_field.attempts import (
     Judged,
     NearestMethod,
     NearestValue,
+    about_sample,
     attempt_fields,
     check_saved,
     judge,
     judge_calls,
     valid_items,
 )
+
+S = TypeVar("S", bound=Sized)
 
 NO_ITEMS = "(none)"
 _SEPARATOR = "\n\n"
@@ -111,9 +115,7 @@ class ReasoningItems(NearestValue):
 
     def select(self, sample: Sample, nearest: NearestTexts) -> ReasoningItems:
         """Return the experiences that the sample is shown, the most similar first."""
-        questions = [one.question for one in self.experiences]
-        found = nearest.find(questions, near=[sample.asked], top_k=self.top_k)
-        return replace(self, experiences=tuple(self.experiences[place] for place, _ in reversed(found)))
+        return replace(self, experiences=tuple(self.find_nearest(sample, nearest, self.top_k)[::-1]))
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``memory_items``."""
@@ -144,58 +146,8 @@ class ExtractorReply(msgspec.Struct, frozen=True, kw_only=True):
     memory_items: Annotated[list[Any], Meta(extra_json_schema={"items": _ITEM})]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Extractor:
-    """Asks what an attempt teaches: at most ``most`` checked items, or with ``as_written`` whatever is replied."""
-
-    most: int
-    as_written: bool
-
-    def extract(
-        self, judged: Judged, *, gold: str | None, arena: Arena
-    ) -> tuple[Experience | None, tuple[Record, ...]]:
-        """Return an attempt's experience with events; ``None`` where it teaches nothing.
-
-        ``gold`` is the reference answer if the extractor may see it.
-        """
-        rollout, success = judged.rollout, bool(judged.success)
-        own = {"success": success, "reasons": judged.reasons, "gold": gold}
-
-        def send(steps: Transcript) -> ExtractorReply | str:
-            return self.ask(ROLE, {**attempt_fields(rollout, steps), **own}, rollout.key, arena)
-
-        told = ask_role(ROLE, Transcript(rollout.attempt.trajectory), send)
-        learnt = {"event": "extracted_success" if success else "extracted_failure"}
-        return self.read(told, rollout, arena, success=success, learnt=learnt)
-
-    def ask(self, template: str, fields: Mapping[str, Any], session: str, arena: Arena) -> ExtractorReply | str:
-        """Return the reply to a template about attempts."""
-        form = {"most": self.most, "markdown": self.as_written}
-        messages, lm = arena.prompts.render(template, {**fields, **form}), arena.lm(ROLE, session)
-        return lm(messages).text if self.as_written else ask(lm, messages, ExtractorReply)
-
-    def read(
-        self,
-        told: tuple[ExtractorReply | str | None, tuple[Record, ...]],
-        rollout: Rollout,
-        arena: Arena,
-        *,
-        success: bool,
-        learnt: Record,
-    ) -> tuple[Experience | None, tuple[Record, ...]]:
-        """Return the items of a reply as an experience, ``None`` without any; events also say what was refused."""
-        reply, events = told
-        if reply is None:
-            return None, events
-        items, refused, written = list[MemoryItem](), list[Record](), ""
-        if isinstance(reply, str):
-            written = reply
-        else:
-            clean = MemoryItem.cleaned
-            items, refused = valid_items(reply.memory_items, MemoryItem, clean=clean, most=self.most, role=ROLE)
-        events = (*events, *refused, {**learnt, "items": [one.title for one in items]})
-        known = Experience(question=rollout.sample.asked, success=success, items=tuple(items), written=written)
-        return (known.measured(arena.counter("generator")) if known.text else None), events
+Extracted = tuple[Experience | None, tuple[Record, ...]]
+"""What attempts teach, ``None`` for nothing, and events."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -223,7 +175,6 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
         if self.reference and self.protocol == "authors":
             raise SettingError("protocol=authors shows the extractor no reference answers: use reference=false")
         check_saved(self.initial, "memory items")
-        self.extractor = Extractor(most=self.most_items, as_written=self.protocol == "authors")
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` where ``reference`` asks for what ``labels`` hides."""
@@ -248,12 +199,13 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
     def update(
         self, context: ReasoningItems, rollouts: Sequence[Rollout], step: Step, arena: Arena
     ) -> ContextUpdate[ReasoningItems]:
-        """Append what each attempt of a batch teaches; an attempt without a verdict teaches nothing."""
+        """Append what the attempts at each sample of a batch teach."""
         memory, events = context, list[Record]()
-        judged = judge(rollouts, arena)
-        for one, (experience, told) in zip(judged, arena.map(lambda one: self._learn(one, arena), judged), strict=True):
+        groups = self.judged_attempts(context, rollouts, arena)
+        learnt = arena.map(lambda group: self.extract(group, arena), groups)
+        for group, (experience, told) in zip(groups, learnt, strict=True):
             memory = memory if experience is None else memory.with_experience(experience)
-            events += [{"sample": one.rollout.sample.id, **event} for event in (*one.events, *told)]
+            events += about_sample(group[0].rollout.sample, (*chain.from_iterable(one.events for one in group), *told))
         return ContextUpdate(context=memory, events=tuple(events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
@@ -263,8 +215,55 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
         roles = {ROLE: Span(0, samples.high) if judged else samples, **judged}
         return Workload(rollouts=samples, roles=roles, shown_samples=self.top_k)
 
-    def _learn(self, one: Judged, arena: Arena) -> tuple[Experience | None, tuple[Record, ...]]:
+    def judged_attempts(
+        self, context: ReasoningItems, rollouts: Sequence[Rollout], arena: Arena
+    ) -> Sequence[Sequence[Judged]]:
+        """Return the attempts at each sample, of which there is one."""
+        return [[one] for one in judge(rollouts, arena)]
+
+    def extract(self, group: Sequence[Judged], arena: Arena) -> Extracted:
+        """Return what the attempt at a sample teaches; one without a verdict teaches nothing."""
+        (one,) = group
         if one.success is None:
             return None, ({"event": "skipped"},)
-        gold = one.rollout.feedback.gold if self.reference and not one.success else None
-        return self.extractor.extract(one, gold=gold, arena=arena)
+        rollout, own = one.rollout, {"success": one.success, "reasons": one.reasons}
+        learnt = {"event": "extracted_success" if one.success else "extracted_failure"}
+        shown = Transcript(rollout.attempt.trajectory)
+        return self.ask(ROLE, group, shown, lambda steps: {**attempt_fields(rollout, steps), **own}, learnt, arena)
+
+    def ask(  # noqa: PLR0913, PLR0917 - what a call is made of
+        self,
+        template: str,
+        group: Sequence[Judged],
+        shown: S,
+        fields: Callable[[S], Mapping[str, Any]],
+        learnt: Record,
+        arena: Arena,
+    ) -> Extracted:
+        """Ask what attempts at a sample teach, showing the ``fields`` of as much of ``shown`` as fits.
+
+        Returns the checked items of the reply, or with ``protocol=authors`` whatever is replied; events also say what
+        was refused. The reference answer is shown where ``reference`` allows it and all attempts failed.
+        """
+        lm, as_written = arena.lm(ROLE, group[0].rollout.key), self.protocol == "authors"
+        success = any(one.success for one in group)
+        known = next(one.rollout for one in group if one.rollout.fault is None)
+        gold = known.feedback.gold if self.reference and not success else None
+        form = {"gold": gold, "most": self.most_items, "markdown": as_written}
+
+        def send(part: S) -> ExtractorReply | str:
+            messages = arena.prompts.render(template, {**fields(part), **form})
+            return lm(messages).text if as_written else ask(lm, messages, ExtractorReply)
+
+        reply, events = ask_role(ROLE, shown, send)
+        if reply is None:
+            return None, events
+        items, refused, written = list[MemoryItem](), list[Record](), ""
+        if isinstance(reply, str):
+            written = reply
+        else:
+            clean, most = MemoryItem.cleaned, self.most_items
+            items, refused = valid_items(reply.memory_items, MemoryItem, clean=clean, most=most, role=ROLE)
+        events = (*events, *refused, {**learnt, "items": [one.title for one in items]})
+        found = Experience(question=known.sample.asked, success=success, items=tuple(items), written=written)
+        return (found.measured(arena.counter("generator")) if found.text else None), events

@@ -16,7 +16,7 @@ from ace_bench.core.replies import ask, describe_unreadable
 from ace_bench.core.settings import Count, Protocol
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod, dropped_event, fault_event
-from ace_field.attempts import ATTEMPT_FIELDS, SELF_JUDGE, attempt_fields, judge
+from ace_field.attempts import ATTEMPT_FIELDS, SELF_JUDGE, about_sample, attempt_fields, judge
 
 ROLE = "reflector"
 TEMPLATE = "self_reflection"
@@ -51,7 +51,27 @@ def show_reflector(notes: Sequence[str], *, authors: bool, acts: bool) -> str:
 
 
 @dataclass(kw_only=True, eq=False)
-class Reflexion(BaseMethod[NoContext]):
+class TrialMethod(BaseMethod[NoContext]):
+    """Tries a sample several times and chooses the trial that counts; nothing passes from sample to sample."""
+
+    generator = GeneratorSpec(template="reflexion", answer_format="json")
+    scores_last_trial = True
+
+    trials: Count
+
+    def start(self, arena: Arena) -> NoContext:
+        """Return that there is no context."""
+        return NoContext()
+
+
+def chosen_event(first: Rollout, chosen: Rollout, trials: int) -> Record:
+    """Describe which of the trials of a sample counts."""
+    found = {"first": first.key, "last": chosen.key, "trials": trials}
+    return {"sample": first.sample.id, "event": FINAL_TRIAL, **found}
+
+
+@dataclass(kw_only=True, eq=False)
+class Reflexion(TrialMethod):
     """Tries a sample up to ``trials`` times: after each failure the model reflects, and the next trial sees that.
 
     A trial is shown the last ``memory`` reflections on its sample. Nothing passes from sample to sample, so the method
@@ -60,19 +80,11 @@ class Reflexion(BaseMethod[NoContext]):
     ``protocol=authors`` notes are text, and for answers the reflector is not shown the earlier ones.
     """
 
-    generator = GeneratorSpec(template="reflexion", answer_format="json")
     roles = MappingProxyType({ROLE: (TEMPLATE,), SELF_JUDGE: (SELF_JUDGE,)})
-    scores_last_trial = True
-
     follows = "noahshinn/reflexion@218cf0e"
 
-    trials: Count
     memory: Count
     protocol: Protocol
-
-    def start(self, arena: Arena) -> NoContext:
-        """Return that there is no context."""
-        return NoContext()
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the reflector's and the judge's templates."""
@@ -113,8 +125,7 @@ class Reflexion(BaseMethod[NoContext]):
             shown = show_notes(reflections[-self.memory :], authors=self.protocol == "authors", acts=acts)
             latest = arena.rollout(first.sample, context, trial=trial, reflection=shown)
             counts = latest if latest.fault is None else counts
-        events.append({"event": FINAL_TRIAL, "first": first.key, "last": counts.key, "trials": latest.trial + 1})
-        return [{"sample": first.sample.id, **event} for event in events]
+        return [*about_sample(first.sample, events), chosen_event(first, counts, latest.trial + 1)]
 
     def _reflect(self, rollout: Rollout, earlier: Sequence[str], arena: Arena) -> tuple[str | None, tuple[Record, ...]]:
         """Return a reflection on a failed trial, ``None`` where the call failed, and events."""

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import Any, Literal
 
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
+from ace_bench.core.method import Arena, Learning, Workload, exactly
 from ace_bench.core.prompts import Transcript
 from ace_bench.core.settings import Count
-from ace_bench.core.types import GeneratorSpec, Record, Rollout, Step
-from ace_bench.methods.base import ask_role
-from ace_field.attempts import SELF_JUDGE, Judged, ShownAttempts, attempt_fields, judge, judge_calls, steps_text
-from ace_field.reasoning_bank import ROLE, Experience, ExtractorReply, ReasoningBank, ReasoningItems
+from ace_bench.core.types import GeneratorSpec, Rollout
+from ace_field.attempts import (
+    SELF_JUDGE,
+    Judged,
+    ShownAttempt,
+    ShownAttempts,
+    attempt_fields,
+    judge,
+    judge_calls,
+    steps_text,
+)
+from ace_field.reasoning_bank import ROLE, Extracted, ReasoningBank, ReasoningItems
 
 CONTRAST = "contrast"
 """Template of the extraction from several attempts."""
@@ -23,12 +32,9 @@ RECHECKED = GeneratorSpec(template="rechecked", answer_format="json")
 _FIELDS = frozenset(("attempts", "gold", "most", "markdown", "sequential"))
 
 
-@dataclass(frozen=True)
-class _Attempt:
-    """An attempt with its verdict, and the steps that a prompt shows."""
-
+@dataclass(frozen=True, kw_only=True)
+class _Attempt(ShownAttempt):
     judged: Judged
-    steps: Transcript
 
     def fields(self) -> Mapping[str, Any]:
         """Return it as the template of the extraction shows it."""
@@ -74,31 +80,22 @@ class Matts(ReasoningBank):
         """Return the fields of the extractor's and of the judge's template."""
         return {**super().prompt_fields(inputs, context_fields), CONTRAST: inputs | _FIELDS}
 
-    def update(
-        self, context: ReasoningItems, rollouts: Sequence[Rollout], step: Step, arena: Arena
-    ) -> ContextUpdate[ReasoningItems]:
-        """Make the other attempts at each sample of a batch, and append what all of a sample teach together."""
-        groups = self._attempt_again(context, rollouts, arena)
-        made = [rollout for group in groups for rollout in group]
-        if self.extractor.as_written:
-            judged = [Judged(rollout=rollout, success=rollout.feedback.correct) for rollout in made]
-        else:
-            judged = judge(made, arena)
-        size = self.attempts
-        of_samples = [judged[at : at + size] for at in range(0, len(judged), size)]
-        memory, events = context, list[Record]()
-        learnt = arena.map(lambda group: self._extract(group, arena), of_samples)
-        for group, (experience, told) in zip(of_samples, learnt, strict=True):
-            memory = memory if experience is None else memory.with_experience(experience)
-            happened = (*(event for one in group for event in one.events), *told)
-            events += [{"sample": group[0].rollout.sample.id, **event} for event in happened]
-        return ContextUpdate(context=memory, events=tuple(events))
-
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return all attempts, one extraction a sample, and the judge's calls."""
         samples, made = exactly(learning.samples), learning.samples * self.attempts
-        judged = {} if self.extractor.as_written else judge_calls(arena, made)
+        judged = {} if self.protocol == "authors" else judge_calls(arena, made)
         return Workload(rollouts=exactly(made), roles={ROLE: samples, **judged}, shown_samples=self.top_k)
+
+    def judged_attempts(
+        self, context: ReasoningItems, rollouts: Sequence[Rollout], arena: Arena
+    ) -> Sequence[Sequence[Judged]]:
+        """Make the other attempts at each sample, and judge them all."""
+        made = [*chain.from_iterable(self._attempt_again(context, rollouts, arena))]
+        if self.protocol == "authors":
+            judged = [Judged(rollout=rollout, success=rollout.feedback.correct) for rollout in made]
+        else:
+            judged = judge(made, arena)
+        return [judged[at : at + self.attempts] for at in range(0, len(judged), self.attempts)]
 
     def _attempt_again(
         self, context: ReasoningItems, first: Sequence[Rollout], arena: Arena
@@ -117,23 +114,23 @@ class Matts(ReasoningBank):
 
         return arena.map(recheck, first)
 
-    def _extract(self, group: Sequence[Judged], arena: Arena) -> tuple[Experience | None, tuple[Record, ...]]:
+    def extract(self, group: Sequence[Judged], arena: Arena) -> Extracted:
+        """Return what all attempts at a sample that were finished teach together."""
         finished = [one for one in group if one.rollout.fault is None]
         if not finished:
             return None, ({"event": "skipped"},)
-        rollout, success = finished[0].rollout, any(one.success for one in finished)
-        gold = rollout.feedback.gold if self.reference and not success else None
-
-        def send(shown: ShownAttempts[_Attempt]) -> ExtractorReply | str:
-            attempts = [one.fields() for one in shown.items]
-            fields = {**rollout.sample.inputs, "attempts": attempts, "gold": gold, "sequential": self._sequential}
-            return self.extractor.ask(CONTRAST, fields, group[0].rollout.key, arena)
-
-        shown = ShownAttempts(tuple(_Attempt(one, Transcript(one.rollout.attempt.trajectory)) for one in finished))
-        told = ask_role(ROLE, shown, send)
         successes = sum(one.success is True for one in finished)
-        learnt: Record = {"event": "contrasted", "attempts": len(finished), "successes": successes}
-        return self.extractor.read(told, rollout, arena, success=success, learnt=learnt)
+        learnt = {"event": "contrasted", "attempts": len(finished), "successes": successes}
+        attempts = [_Attempt(judged=one, steps=Transcript(one.rollout.attempt.trajectory)) for one in finished]
+        own = {**group[0].rollout.sample.inputs, "sequential": self._sequential}
+        return self.ask(
+            CONTRAST,
+            group,
+            ShownAttempts(tuple(attempts)),
+            lambda shown: {**own, "attempts": [one.fields() for one in shown.items]},
+            learnt,
+            arena,
+        )
 
 
 def _reviewed(rollout: Rollout) -> str:

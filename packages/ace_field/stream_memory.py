@@ -19,8 +19,6 @@ from ace_bench.core.types import GeneratorSpec, Labels, Rollout, Sample
 from ace_field.attempts import AppendingMethod, NearestMethod, NearestValue, own_answer
 
 _SEPARATOR = "\n\n"
-_DROPPED = 4
-"""A prompt that is too long is tried again without one in this many entries."""
 
 Order = Literal["similar_last", "similar_first", "random"]
 Verdicts = Literal["all", "correct", "incorrect"]
@@ -72,11 +70,6 @@ class Memory(NearestValue):
     generator = GeneratorSpec(template="remembered", answer_format="text")
     grows = "entries"
 
-    @property
-    def tokens(self) -> int:
-        """Sum over all entries."""
-        return sum(entry.tokens for entry in self.entries)
-
     def with_entry(self, entry: MemoryEntry, *, replaces: bool = True) -> Memory:
         """Return the memory with one more entry, the last; with ``replaces`` an earlier one of the same question goes.
 
@@ -90,13 +83,11 @@ class Memory(NearestValue):
         """Return the memory with only the entries that the sample is shown, in the order of the prompt."""
         if self.recall == "latest":
             return self.visible()
-        question = sample.asked
-        found = nearest.find([entry.question for entry in self.entries], near=[question], top_k=self.top_k)
-        chosen = [self.entries[place] for place, _ in found]
+        chosen = self.find_nearest(sample, nearest, self.top_k)
         if self.order == "similar_first":
             chosen.reverse()
         elif self.order == "random":
-            random.Random(question).shuffle(chosen)  # the same order when a run is continued
+            random.Random(sample.asked).shuffle(chosen)  # the same order when a run is continued
         return replace(self, entries=tuple(chosen)).visible()
 
     def visible(self) -> Memory:
@@ -112,9 +103,9 @@ class Memory(NearestValue):
 
     def shrink(self) -> Memory | None:
         """Return a version without the least similar or oldest quarter; ``None`` without entries."""
-        dropped = -(-len(self.entries) // _DROPPED)
-        kept = self.entries[:-dropped] if self.order == "similar_first" else self.entries[dropped:]
-        return replace(self, entries=kept) if self.entries else None
+        if self.order != "similar_first" or not self.entries:
+            return super().shrink()
+        return replace(self, entries=self.entries[: 3 * len(self.entries) // 4])
 
 
 @dataclass(kw_only=True, eq=False)

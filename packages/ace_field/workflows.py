@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from textwrap import indent
 from types import MappingProxyType
@@ -12,10 +12,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.bullets import clean, comparable
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import GeneratorSpec, Sample
+from ace_field.attempts import MemoryValue
 
 NO_WORKFLOWS = "(none)"
 _SEPARATOR = "\n\n"
@@ -54,7 +54,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workflows(ContextValue):
+class Workflows(MemoryValue):
     """All workflows in order of induction; every prompt shows all of them.
 
     ``solved`` are the successes so far as the inducer is shown them, where it is shown all of them each time.
@@ -74,16 +74,6 @@ class Workflows(ContextValue):
     grows = "items"
     optional = "solved"
 
-    @property
-    def tokens(self) -> int:
-        """Sum over the workflows."""
-        return sum(one.tokens for one in self.items)
-
-    @property
-    def size(self) -> int:
-        """Number of workflows."""
-        return len(self.items)
-
     def with_new(self, workflows: Iterable[Workflow]) -> Workflows:
         """Return the memory with the workflows added whose steps it does not have yet."""
         known = {one.routine for one in self.items}
@@ -96,7 +86,3 @@ class Workflows(ContextValue):
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``workflows``, the same for every sample."""
         return {"workflows": _SEPARATOR.join(one.text for one in self.items) or NO_WORKFLOWS}
-
-    def shrink(self) -> Workflows | None:
-        """Return a version without the oldest quarter; ``None`` if there are none."""
-        return replace(self, items=self.items[-(-len(self.items) // 4) :]) if self.items else None
