@@ -5,8 +5,7 @@ import pytest
 from ace_bench.core.types import Attempt, Feedback, Rollout, Sample, Turn
 from ace_field.experiences import Experiences, FullHistory
 from tests.methods.playing import context_of
-from tests.packages.field.making import BROKEN, TOO_LONG, Themed, events_of, learn, prompts_of, shown
-from tests.runners.scripted import steps
+from tests.packages.field.making import BROKEN, TOO_LONG, events_of, learn, prompts_of, shown
 
 
 def attempts(folder, method, *settings, refiner=None, **more):
@@ -24,20 +23,6 @@ def test_all_attempts_are_shown_with_reasoning_and_feedback_and_no_reference(lab
     assert f"Question: ask toy-test-3?\nReasoning: thought of {wrong}\nAnswer: {wrong}{said}\n\nQuestion:" in prompt
     assert "gold of toy-test-3" not in prompt
     assert ran.metrics["operations"] == {"remembered": 6}
-
-
-def test_a_failed_rollout_is_no_experience_and_a_question_has_one(tmp_path):
-    broken = lambda call: BROKEN if call.sample[-1] == "0" else "no JSON"  # noqa: E731
-    assert context_of(attempts(tmp_path, "exp_rag", generator=broken)[0])["pairs"] == []
-    ran, _, _ = attempts(tmp_path / "again", "full_history", "mode.epochs=2", mode="offline")
-    assert len(context_of(ran)["pairs"]) == 4
-
-
-def test_the_nearest_attempts_are_shown(tmp_path):
-    ran, prompts, _ = attempts(tmp_path, "exp_rag", "method.top_k=2", task=Themed, test=8)
-    assert [number % 2 for number in shown(prompts["toy-test-7"]) + shown(prompts["toy-test-6"])] == [1, 1, 0, 0]
-    tokens = sorted(pair["tokens"] for pair in context_of(ran)["pairs"])
-    assert (steps(ran)[-1]["context_tokens"], steps(ran)[-1]["context_size"]) == (sum(tokens[-2:]), 8)
 
 
 def test_an_agents_attempt_keeps_its_steps_and_drops_the_oldest_outputs_of_long_ones():

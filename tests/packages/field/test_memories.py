@@ -16,6 +16,7 @@ from ace_bench.runners.rehearsal import rehearse
 from ace_field.reasoning_bank import Experience, MemoryItem, ReasoningItems
 from ace_field.stream_memory import Memory, MemoryEntry
 from ace_field.workflows import Workflow, Workflows
+from tests.contexts.making import examples
 from tests.launching import composed, launch
 from tests.methods.playing import context_of
 from tests.packages.field.making import (
@@ -32,7 +33,7 @@ from tests.packages.field.making import (
     titles,
     workflow,
 )
-from tests.runners.scripted import Scripted
+from tests.runners.scripted import Scripted, steps
 
 WRITERS = {"awm": ("inducer", "workflows"), "reasoning_bank": ("extractor", "memory_items")}
 """The role that writes a memory, and the list in its reply."""
@@ -64,16 +65,43 @@ def test_an_item_that_cannot_be_used_is_refused_by_itself(method, bad, tmp_path)
     assert (refused["role"], refused["item"]) == (role, 1)
 
 
+@pytest.mark.parametrize("method", ["long_context", "mem_prompt", "exp_rag", "awm", "reasoning_bank", "matts"])
+def test_a_failed_rollout_teaches_nothing(method, tmp_path):
+    ran, _ = learn(tmp_path, method, "labels=gold", generator=lambda _: BROKEN, test=2)
+    assert (ran.metrics["operations"], ran.metrics["context"]["items"]) == ({"skipped": 2}, 0)
+
+
 @pytest.mark.parametrize("method", WRITERS)
 @pytest.mark.parametrize("judge", [BROKEN, "no JSON", {"success": "perhaps"}], ids=["refused", "text", "no verdict"])
-def test_neither_a_failed_rollout_nor_an_attempt_without_a_verdict_teaches(judge, method, tmp_path):
-    def generator(call):
-        return BROKEN if call.sample.endswith("0") else even_right(call)
+def test_an_attempt_without_a_verdict_teaches_nothing(judge, method, tmp_path):
+    ran, script = learn(tmp_path, method, "labels=none", self_judge=lambda _: judge, test=2)
+    assert (script.of(WRITERS[method][0]), ran.metrics["operations"]) == ([], {"skipped": 2})
 
-    ran, script = learn(tmp_path, method, "labels=none", generator=generator, self_judge=lambda _: judge, test=2)
-    assert script.of(WRITERS[method][0]) == []
-    assert {call.sample for call in script.of("self_judge")} == {"toy-test-1"}
-    assert ran.metrics["operations"] == {"skipped": 2}
+
+@pytest.mark.parametrize(("method", "shows"), [("exp_rag", 1), ("reasoning_bank", 2)])
+@pytest.mark.parametrize("top_k", [1, 3])
+def test_a_sample_is_shown_what_the_most_similar_questions_left(top_k, method, shows, tmp_path):
+    two = lambda call: {"memory_items": [item(f"{name} {call.sample[-1]}") for name in "ab"]}  # noqa: E731
+    settings = ("labels=correctness", f"method.top_k={top_k}")
+    ran, script = learn(tmp_path, method, *settings, extractor=two, task=Themed, test=7)
+    prompts = prompts_of(script)
+    assert shown(prompts["toy-test-0"]) == []
+    assert [number % 2 for number in shown(prompts["toy-test-6"])] == [0] * shows * top_k  # on the same subject
+    saved = context_of(ran)
+    tokens = sorted(one["tokens"] for one in saved.get("experiences") or saved["pairs"])
+    assert (steps(ran)[-1]["context_tokens"], steps(ran)[-1]["context_size"]) == (sum(tokens[-top_k:]), 7 * shows)
+
+
+@pytest.mark.parametrize("method", ["mem_prompt", "reasoning_bank"])
+def test_a_batch_learns_in_the_order_of_its_samples_and_is_answered_under_the_memory_before_it(method, tmp_path):
+    generator = even_right_as_text if method == "mem_prompt" else even_right
+    settings = ("mode.batch_size=3", "labels=correctness")
+    ran, script = learn(tmp_path, method, *settings, mode="offline", generator=generator, train=6, test=1)
+    saved = context_of(ran)
+    numbers = [one["question"][-2] for one in saved.get("experiences") or saved["entries"]]
+    assert numbers == ["0", "1", "2", "3", "4", "5"]
+    seen = [len(shown(prompt)) for prompt in prompts_of(script, "adapt").values()]
+    assert sorted(seen) == [0] * 3 + [1 if method == "reasoning_bank" else 3] * 3
 
 
 @pytest.mark.parametrize("method", WRITERS)
@@ -196,6 +224,7 @@ def grown(kind, numbers):
 
 
 @pytest.mark.parametrize("kind", GROWING)
+@examples(30)
 @given(numbers=st.lists(st.integers(0, 6), max_size=8), more=st.lists(st.integers(0, 6), max_size=4))
 def test_a_version_is_the_same_however_it_came_about(kind, numbers, more):
     before = grown(kind, numbers)

@@ -6,8 +6,8 @@ from ace_field.attempts import ShownAttempts
 from ace_field.awm import Solved
 from tests.launching import composed, launch
 from tests.methods.playing import context_of
-from tests.packages.field.making import BROKEN, Themed, events_of, item, learn, prompts_of, shown, titles
-from tests.runners.scripted import answer, gold, steps
+from tests.packages.field.making import BROKEN, events_of, item, learn, titles
+from tests.runners.scripted import answer, gold
 
 
 def test_successes_and_failures_both_teach(tmp_path):
@@ -24,20 +24,6 @@ def test_with_reference_the_extractor_is_shown_that_of_failures(tmp_path):
     right, wrong = (call.prompt for call in script.of("extractor"))
     assert "<reference_answer>" not in right
     assert "<reference_answer>\ngold of toy-test-1\n" in wrong
-
-
-def test_a_sample_is_shown_the_items_of_the_most_similar_questions_first(tmp_path):
-    def two(call):
-        return {"memory_items": [item(f"a {call.sample[-1]}"), item(f"b {call.sample[-1]}")]}
-
-    for top_k in (1, 3):
-        settings = ("reasoning_bank", f"method.top_k={top_k}")
-        ran, script = learn(tmp_path / str(top_k), *settings, extractor=two, task=Themed, test=7)
-        prompts = prompts_of(script)
-        assert shown(prompts["toy-test-0"]) == []
-        assert [number % 2 for number in shown(prompts["toy-test-6"])] == [0] * 2 * top_k  # on the same subject
-        tokens = sorted(one["tokens"] for one in context_of(ran)["experiences"])
-        assert (steps(ran)[-1]["context_tokens"], steps(ran)[-1]["context_size"]) == (sum(tokens[-top_k:]), 14)
 
 
 def test_items_beyond_the_limit_are_refused_and_a_reply_without_any_leaves_no_experience(tmp_path):
@@ -63,13 +49,6 @@ def test_the_authors_items_are_markdown_that_is_shown_as_it_was_written(tmp_path
     assert launch(tmp_path, *settings, "method.reference=true").status == 2
     config = composed("method=reasoning_bank", "protocol=official", "mode=online")[0]
     assert (config.method.protocol, config.sampling.extractor.temperature) == ("authors", 1.0)
-
-
-def test_a_batch_learns_in_the_order_of_its_samples_and_from_the_memory_before_it(tmp_path):
-    settings = ("mode.batch_size=4", "labels=correctness")
-    ran, script = learn(tmp_path, "reasoning_bank", *settings, mode="offline", train=4, test=1)
-    assert [title[-1] for title in titles(ran)] == ["0", "1", "2", "3"]
-    assert all(shown(prompt) == [] for prompt in prompts_of(script, "adapt").values())
 
 
 def second_right(call):
@@ -119,8 +98,6 @@ def test_attempts_are_judged_where_verdicts_are_hidden_and_lost_ones_left_out(tm
     prompt = script.of("extractor")[0].prompt
     assert prompt.count("so it seems") == 2
     assert heads(prompt) == ["failed", "succeeded"]
-    ran, _ = learn(tmp_path / "none", "matts", "labels=correctness", generator=lambda _: BROKEN, test=1)
-    assert (ran.metrics["operations"], context_of(ran)["experiences"]) == ({"skipped": 1}, [])
 
 
 def test_the_longest_attempt_in_a_prompt_gives_way_first_and_then_the_first():

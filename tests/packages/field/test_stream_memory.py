@@ -8,8 +8,8 @@ import pytest
 from ace_field.long_context import History, Pair
 from tests.launching import launch
 from tests.methods.playing import context_of
-from tests.packages.field.making import BROKEN, Themed, even_right_as_text, learn, prompts_of, shown
-from tests.runners.scripted import answer, gold, rollouts, steps
+from tests.packages.field.making import BROKEN, Themed, even_right, even_right_as_text, learn, prompts_of, shown
+from tests.runners.scripted import answer, gold, rollouts
 
 TOY = range(6)
 GOLDS = [f"gold of toy-test-{number}" for number in TOY]
@@ -46,13 +46,6 @@ def test_what_is_stored_is_shown_with_what_the_labels_reveal(method, labels, ans
     assert ran.metrics["operations"] == {"remembered": kept, **({"skipped": 6 - kept} if kept < 6 else {})}
     assert ran.metrics["calls"]["adapt"] == {"generator": 6}
     assert prompts_of(script)["toy-test-0"] == "Toy.ask toy-test-0?"
-
-
-@pytest.mark.parametrize(("labels", "kept"), [("gold", [1, 2]), ("none", [1, 2])])
-def test_long_context_keeps_no_failed_rollout(labels, kept, tmp_path):
-    broken = lambda call: BROKEN if call.sample[-1] == "0" else "x"  # noqa: E731
-    ran, _ = learn(tmp_path, "long_context", f"labels={labels}", generator=broken, test=3)
-    assert [int(pair["question"][-2]) for pair in context_of(ran)["pairs"]] == kept
 
 
 @pytest.mark.parametrize(
@@ -113,29 +106,25 @@ def test_a_run_says_if_one_model_answers_in_every_turn(other, tmp_path, capsys):
     assert ("one model answers every sample" in capsys.readouterr().out.replace("\n", " ")) == (not other)
 
 
-def test_a_failed_rollout_is_not_stored_and_counts_for_the_model_whose_turn_it_was(tmp_path):
+def test_a_fault_counts_for_the_model_whose_turn_it_was(tmp_path):
     roles = {**by_roles(lambda _: None), "generator_3": lambda _: BROKEN}
     ran, _ = learn(tmp_path, "mam_stream_icl", "labels=correctness", "method.shown=all", test=6, **roles)
     assert ran.metrics["faults"]["adapt"] == {"generator_3/model/content_filter": 2}
-    ran, _ = learn(tmp_path, "mem_prompt", "labels=correctness", generator=lambda _: BROKEN, test=2)
-    assert ran.metrics["operations"] == {"skipped": 2}
-
-
-def test_a_batch_is_answered_under_the_memory_before_it(tmp_path):
-    settings = ("labels=correctness", "mode.batch_size=3")
-    ran, script = stream(tmp_path, "mem_prompt", *settings, mode="offline", train=6, test=1)
-    first, second = (step["samples"] for step in steps(ran)[:2])
-    sizes = {sample: len(shown(prompt)) for sample, prompt in prompts_of(script, "adapt").items()}
-    assert sizes == {**dict.fromkeys(first, 0), **dict.fromkeys(second, 3)}
 
 
 @pytest.mark.parametrize(
     ("method", "setting", "kept"),
-    [("mem_prompt", "protocol=ours", 3), ("mem_prompt", "protocol=authors", 9), ("long_context", "fill=0.5", 3)],
+    [
+        ("mem_prompt", "protocol=ours", 3),
+        ("mem_prompt", "protocol=authors", 9),
+        ("long_context", "fill=0.5", 3),
+        ("full_history", "fill=0.5", 3),
+    ],
 )
 def test_a_question_that_comes_again_replaces_its_entry_except_for_the_authors(method, setting, kept, tmp_path):
     settings = ("labels=correctness", "mode.epochs=3", f"method.{setting}")
-    ran, _ = stream(tmp_path, method, *settings, mode="offline", train=3, test=1)
+    generator = even_right if method == "full_history" else even_right_as_text
+    ran, _ = learn(tmp_path, method, *settings, mode="offline", generator=generator, train=3, test=1)
     saved = context_of(ran)
     assert len(saved.get("entries") or saved["pairs"]) == kept
 
