@@ -27,9 +27,10 @@ from harbor.trial.hooks import TrialEvent
 from harbor.trial.trial import Trial
 from harbor.utils.logger import logger as harbor_logger
 
-from ace_bench.core.replies import ToolCall, ToolResult, offer, without_surrogates, write_turn
+from ace_bench.core.replies import ToolCall, offer, without_surrogates
 from ace_bench.core.types import Message
-from ace_environments.host import Ask, ReplyRequest, Scores, describe_tool, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.messages import assistant_message, describe_tool, tool_message
 
 Commands = Literal["tool", "block"]
 harbor_logger.setLevel(logging.WARNING)  # else it says on the console what each trial does
@@ -218,10 +219,8 @@ class HostedAgent(BaseAgent):  # type: ignore[misc]
         while True:
             turn = await self._ask(ReplyRequest(messages=tuple(messages), schema=request.schema))
             self.final = turn.content
-            messages.append(Message(role="assistant", content=write_turn(turn) if tools else turn.content))
-            for call in turn.tool_calls:
-                result = ToolResult(tool_call_id=call.id, content=await self._execute(machine, _command(call)))
-                messages.append(Message(role="tool", content=write_turn(result)))
+            messages.append(assistant_message(turn, tools=tools))
+            messages += [tool_message(one.id, await self._execute(machine, _command(one))) for one in turn.tool_calls]
             block = None if tools else _BLOCK.search(turn.content)
             if block is not None:
                 messages.append(Message(role="user", content=await self._execute(machine, block[1])))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import SettingError
-from ace_bench.core.settings import Count, Seconds, Seed, Text
+from ace_bench.core.settings import Count, Text
 from ace_environments.host import Episode, brief
 from ace_environments.session import EnvironmentItem
-from ace_environments.task import EnvironmentTask, SplitRatio, background_of
+from ace_environments.task import CommonSettings, EnvironmentTask, background_of
 
 if TYPE_CHECKING:
     from harbor.models.task.task import Task
@@ -29,13 +29,13 @@ class HarborTask(EnvironmentTask):
     ``folder`` is one task or holds many; ``train_folder`` holds tasks to learn from, without it ``split_ratio`` divides
     the one set. ``machine`` is a type of Harbor's environments, ``MODULE:CLASS`` of another, or ``bubblewrap``, which
     needs no containers. ``commands`` says how the model gives them: by a ``tool``, or in a ``block`` of its reply.
-    ``command_timeout`` is the most seconds of a command, ``timeout`` of all that happens between two model calls.
+    ``command_timeout`` is the most seconds of a command.
 
     Raises ``ConfigError`` at construction where Harbor or the machine is missing, or where a task needs what is not
     supported.
     """
 
-    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+    def __init__(
         self,
         *,
         folder: Text | None,
@@ -43,12 +43,8 @@ class HarborTask(EnvironmentTask):
         machine: Text,
         commands: Literal["tool", "block"],
         command_timeout: Count,
-        split_ratio: SplitRatio,
-        split_seed: Seed,
-        timeout: Seconds,
-        sample_allowed: bool,
+        **common: Annotated[Any, CommonSettings],
     ):
-        del sample_allowed  # there is no sample set: the folder says what is read
         if folder is None:
             raise SettingError("folder is not set: name a folder of Harbor tasks")
         _check_machine(machine)
@@ -60,7 +56,7 @@ class HarborTask(EnvironmentTask):
         if train_folder is not None:
             training = [_item(task, rules) for task in _tasks("train_folder", train_folder, rules)]
         self._told = background_of(first_request("", commands))
-        super().__init__(items, training, ratio=split_ratio, seed=split_seed, timeout=timeout, judge=False)
+        super().__init__(items, training, **common)
 
     def _shared_text(self) -> str:
         """Return the system text and the tool, which need no machine."""

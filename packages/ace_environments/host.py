@@ -10,6 +10,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -67,26 +68,14 @@ class Episode(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class _Failed:
-    error: BaseException
-
-
-@dataclass(frozen=True)
-class _Done:
-    value: Any
-
-
-_Event = tuple[ReplyRequest, "asyncio.Future[ToolTurn]"] | _Failed | _Done
-
-
 class Host:
     """Runs one episode. ``timeout`` is the most seconds that the environment may take between two model calls."""
 
     def __init__(self, make: Callable[[], Awaitable[Episode]], *, timeout: float):
         self._make = make
         self._timeout = timeout
-        self._events: queue.SimpleQueue[_Event] = queue.SimpleQueue()
+        self._events: queue.SimpleQueue[tuple[ReplyRequest, asyncio.Future[ToolTurn]] | Future[Any]]
+        self._events = queue.SimpleQueue()
         self._loop = asyncio.new_event_loop()
         self._episode: Episode | None = None
         self._under_way: asyncio.Task[Any] | None = None
@@ -120,23 +109,23 @@ class Host:
             event = self._events.get(timeout=self._timeout)
         except queue.Empty:
             raise self._timeout_fault() from None
-        if isinstance(event, _Failed):
-            if isinstance(event.error, RolloutFault):
-                raise event.error
-            raise fault("environment", f"{type(event.error).__name__}: {event.error}") from event.error
-        if isinstance(event, _Done):
-            return event.value
-        request, self._waiting = event
-        return request
+        if not isinstance(event, Future):
+            request, self._waiting = event
+            return request
+        try:
+            return event.result()
+        except RolloutFault:
+            raise
+        except BaseException as error:
+            raise fault("environment", f"{type(error).__name__}: {error}") from error
 
     def _timeout_fault(self) -> RolloutFault:
         return fault("timeout", f"the environment did nothing for {self._timeout:g} s (task.timeout)")
 
     def reply(self, turn: ToolTurn) -> None:
         """Answer the last request."""
-        waiting = self._waiting
-        if waiting is not None:
-            self._loop.call_soon_threadsafe(_settle, waiting, turn)
+        if (waiting := self._waiting) is not None:
+            self._loop.call_soon_threadsafe(lambda: None if waiting.done() else waiting.set_result(turn))
 
     def close(self) -> None:
         """End the episode and its event loop."""
@@ -161,12 +150,14 @@ class Host:
         self._loop.call_soon_threadsafe(begin)
 
     async def _report(self, step: Callable[[], Awaitable[Any]]) -> None:
+        outcome: Future[Any] = Future()
         try:
-            self._events.put(_Done(await step()))
+            outcome.set_result(await step())
         except asyncio.CancelledError:
             raise
         except BaseException as error:
-            self._events.put(_Failed(error))
+            outcome.set_exception(error)
+        self._events.put(outcome)
 
     async def _play(self) -> None:
         self._episode = await self._make()
@@ -200,11 +191,6 @@ class Host:
             self._loop.call_soon(self._loop.stop)
 
 
-def _settle(waiting: asyncio.Future[ToolTurn], turn: ToolTurn) -> None:
-    if not waiting.done():
-        waiting.set_result(turn)
-
-
 def fault(kind: str, message: str) -> RolloutFault:
     """Return a fault of the environment."""
     return RolloutFault(Fault(owner="task", kind=kind, message=message))
@@ -213,8 +199,3 @@ def fault(kind: str, message: str) -> RolloutFault:
 def brief(error: BaseException) -> str:
     """Return an error of another package in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
-
-
-def describe_tool(name: str, description: str, parameters: Record) -> Record:
-    """Return a tool as chat completions offer it; ``parameters`` is a JSON schema."""
-    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}

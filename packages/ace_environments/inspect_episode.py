@@ -40,9 +40,10 @@ from inspect_ai.util import LimitExceededError, message_limit, time_limit
 from inspect_ai.util._limit import check_message_limit
 from inspect_ai.util._store import init_subtask_store
 
-from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
+from ace_bench.core.replies import ToolCall, ToolTurn, offer
 from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, ReplyRequest, Scores, describe_tool, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.messages import assistant_message, describe_tool, tool_message
 
 _FLOAT = value_to_float()
 
@@ -119,11 +120,8 @@ class InspectEpisode:
 def _number(name: str, score: Score) -> float:
     value = score.value
     if isinstance(value, Mapping):
-        values = [_FLOAT(one) for one in value.values() if one is not None]
-    elif isinstance(value, list | tuple):
-        values = [_FLOAT(one) for one in value]
-    else:
-        values = [_FLOAT(value)]
+        value = [one for one in value.values() if one is not None]
+    values = [_FLOAT(one) for one in (value if isinstance(value, list | tuple) else [value])]
     total = sum(values) / len(values) if values else math.nan
     if not math.isfinite(total):
         raise fault("scorer", f"the scorer {name} gave no number: {score.explanation or score.value}")
@@ -194,10 +192,11 @@ def _message(one: ChatMessage, *, tools: bool) -> Message:
     text = _text(one)
     if isinstance(one, ChatMessageTool):
         shown = f"Error: {one.error.message}" if one.error is not None else text
-        return Message(role="tool", content=write_turn(ToolResult(tool_call_id=one.tool_call_id or "", content=shown)))
-    if isinstance(one, ChatMessageAssistant) and tools:
-        calls = tuple(ToolCall(id=c.id, name=c.function, arguments=_json(c.arguments)) for c in one.tool_calls or ())
-        return Message(role="assistant", content=write_turn(ToolTurn(content=text, tool_calls=calls)))
+        return tool_message(one.tool_call_id or "", shown)
+    if isinstance(one, ChatMessageAssistant):
+        held = ((c, json.dumps(c.arguments, ensure_ascii=False)) for c in one.tool_calls or ())
+        calls = tuple(ToolCall(id=c.id, name=c.function, arguments=arguments) for c, arguments in held)
+        return assistant_message(ToolTurn(content=text, tool_calls=calls), tools=tools)
     return Message(role=one.role, content=text)
 
 
@@ -205,7 +204,3 @@ def _text(one: ChatMessage) -> str:
     if isinstance(one.content, list) and any(part.type not in ("text", "reasoning") for part in one.content):
         raise fault("content", "the environment shows images, audio or files, and this harness sends text only")
     return str(one.text)
-
-
-def _json(arguments: Any) -> str:
-    return json.dumps(arguments, ensure_ascii=False)

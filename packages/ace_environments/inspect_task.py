@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ace_bench.core.errors import SettingError
-from ace_bench.core.settings import Seconds, Seed, Text
+from ace_bench.core.settings import Text
 from ace_environments.host import Episode, brief
 from ace_environments.session import EnvironmentItem
-from ace_environments.task import EnvironmentTask, SplitRatio
+from ace_environments.task import CommonSettings, EnvironmentTask
 
 if TYPE_CHECKING:
     from inspect_ai import Task
@@ -24,30 +24,26 @@ class InspectTask(EnvironmentTask):
     """An Inspect AI task: its solver leads the conversation, its scorers grade.
 
     ``name`` is ``FILE.py@task`` or ``package/task``, ``args`` are the task's arguments. ``train_args`` are further
-    arguments with which it loads its training data; without them ``split_ratio`` divides one set of samples.
-    ``timeout`` is the most seconds between two model calls. ``judge`` lets its scorers call a model.
+    arguments with which it loads its training data; without them ``split_ratio`` divides one set of samples. ``judge``
+    lets its scorers call a model.
 
     Raises ``ConfigError`` at construction where the package or the task is missing or needs what is not supported.
     """
 
-    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+    def __init__(
         self,
         *,
         name: Text | None,
         args: Mapping[str, Any] | None,
         train_args: Mapping[str, Any] | None,
-        split_ratio: SplitRatio,
-        split_seed: Seed,
-        timeout: Seconds,
         judge: bool,
-        sample_allowed: bool,
+        **common: Annotated[Any, CommonSettings],
     ):
-        del sample_allowed  # there is no sample set: the name says what is read
         if name is None:
             raise SettingError("name is not set: give the task as FILE.py@task or package/task")
         items = _items(name, args or {}, judge=judge)
         training = None if train_args is None else _items(name, {**(args or {}), **train_args}, judge=judge)
-        super().__init__(items, training, ratio=split_ratio, seed=split_seed, timeout=timeout, judge=judge)
+        super().__init__(items, training, judge=judge, **common)
 
 
 def _items(name: str, args: Mapping[str, Any], *, judge: bool) -> Sequence[EnvironmentItem]:

@@ -14,9 +14,10 @@ from urllib.parse import quote
 
 import httpx2
 
-from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
+from ace_bench.core.replies import ToolCall, ToolTurn, offer
 from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, ReplyRequest, Scores, describe_tool, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.messages import assistant_message, describe_tool, tool_message
 
 PARAMETERS = "responses_create_params"
 _ROLES = {"developer": "system", "system": "system", "user": "user", "assistant": "assistant"}
@@ -127,11 +128,9 @@ class Conversation:
         """Add what the model said; return its tool calls."""
         if turn.content or not turn.tool_calls:
             part = {"type": "output_text", "text": turn.content, "annotations": []}
-            self._add("message", "msg", role="assistant", status="completed", content=[part])
+            self._add("message", "msg", role="assistant", content=[part])
         for call in turn.tool_calls:
-            self._add(
-                "function_call", "fc", call_id=call.id, name=call.name, arguments=call.arguments, status="completed"
-            )
+            self._add("function_call", "fc", call_id=call.id, name=call.name, arguments=call.arguments)
         return turn.tool_calls
 
     def add_result(self, call: ToolCall, result: str) -> None:
@@ -159,7 +158,7 @@ class Conversation:
         }
 
     def _add(self, kind: str, mark: str, **fields: Any) -> None:
-        self._items.append({"type": kind, "id": f"{mark}_{len(self._items)}", **fields})
+        self._items.append({"type": kind, "id": f"{mark}_{len(self._items)}", "status": "completed", **fields})
 
 
 def _messages(items: Sequence[Record], *, tools: bool) -> Iterator[Message]:
@@ -171,15 +170,14 @@ def _messages(items: Sequence[Record], *, tools: bool) -> Iterator[Message]:
             continue
         if kind == "function_call":
             call = ToolCall(id=item["call_id"], name=item["name"], arguments=item["arguments"])
-            turn = turn or ToolTurn()
-            turn = ToolTurn(content=turn.content, tool_calls=(*turn.tool_calls, call))
+            said = turn or ToolTurn()
+            turn = ToolTurn(content=said.content, tool_calls=(*said.tool_calls, call))
             continue
         if turn is not None:
-            yield Message(role="assistant", content=write_turn(turn))
+            yield assistant_message(turn, tools=True)
             turn = None
         if kind == "function_call_output":
-            result = ToolResult(tool_call_id=item["call_id"], content=item["output"])
-            yield Message(role="tool", content=write_turn(result))
+            yield tool_message(item["call_id"], item["output"])
         elif kind != "message" or item.get("role") not in _ROLES:
             raise ValueError(f"input of the type {item.get('role') or kind} is not supported")
         elif tools and item["role"] == "assistant":
@@ -187,7 +185,7 @@ def _messages(items: Sequence[Record], *, tools: bool) -> Iterator[Message]:
         else:
             yield Message(role=_ROLES[item["role"]], content=_text(item))
     if turn is not None:
-        yield Message(role="assistant", content=write_turn(turn))
+        yield assistant_message(turn, tools=True)
 
 
 def _kind(item: Record) -> str:

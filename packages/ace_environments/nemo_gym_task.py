@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import SettingError
-from ace_bench.core.settings import Count, Seconds, Seed, Text
+from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import Record
 from ace_bench.tasks.data import read_records
 from ace_environments.host import Episode, brief
 from ace_environments.nemo_gym_episode import PARAMETERS, Conversation, NemoGymEpisode
 from ace_environments.session import EnvironmentItem
-from ace_environments.task import EnvironmentTask, SplitRatio
+from ace_environments.task import CommonSettings, EnvironmentTask
 
 _ENDPOINTS = ("/seed_session", "/verify")
 _NOT_GOLD = frozenset({PARAMETERS, "agent_ref", "uuid", "id"})
@@ -27,13 +27,12 @@ class NemoGymTask(EnvironmentTask):
     ``server`` is the address of a running server, ``samples`` a JSON-lines file whose rows hold
     ``responses_create_params``. ``train_samples`` is a file of training data; without it ``split_ratio`` divides the
     one file. ``answer`` names the field of a row that holds the reference answer, ``null`` all fields that are the
-    environment's own. At most ``most`` rows of a file are read. ``timeout`` is the most seconds between two model
-    calls.
+    environment's own. At most ``most`` rows of a file are read.
 
     Raises ``ConfigError`` at construction where the server cannot be reached, or a row needs what is not supported.
     """
 
-    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+    def __init__(
         self,
         *,
         server: Text | None,
@@ -41,21 +40,17 @@ class NemoGymTask(EnvironmentTask):
         train_samples: Text | None,
         answer: Text | None,
         most: Count | None,
-        split_ratio: SplitRatio,
-        split_seed: Seed,
-        timeout: Seconds,
-        sample_allowed: bool,
+        **common: Annotated[Any, CommonSettings],
     ):
-        del sample_allowed  # there is no sample set: the settings say what is read
         if server is None:
             raise SettingError("server is not set: give the address of a running resources server of NeMo Gym")
         if samples is None:
             raise SettingError("samples is not set: name a JSON-lines file with responses_create_params")
         address = server.rstrip("/")
-        source = _Source(address=address, endpoints=_endpoints(address, timeout), answer=answer, most=most)
+        source = _Source(address=address, endpoints=_endpoints(address, common["timeout"]), answer=answer, most=most)
         items = source.items("samples", samples)
         training = None if train_samples is None else source.items("train_samples", train_samples)
-        super().__init__(items, training, ratio=split_ratio, seed=split_seed, timeout=timeout, judge=False)
+        super().__init__(items, training, **common)
 
 
 def _endpoints(address: str, timeout: float) -> Collection[str]:

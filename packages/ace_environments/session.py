@@ -29,10 +29,16 @@ class EnvironmentItem:
 
 
 class EnvironmentSession:
-    """One attempt in an environment (``core.task``)."""
+    """One attempt in an environment (``core.task``).
 
-    def __init__(self, item: EnvironmentItem, *, timeout: float):
+    With ``judged_later`` its scorers may call a model: it is graded as wrong for now, and stays open after the attempt
+    until the judge's model is known.
+    """
+
+    def __init__(self, item: EnvironmentItem, *, timeout: float, judged_later: bool = False):
         self._item = item
+        self._judged_later = judged_later
+        self.waits_for_judge = False
         self._host = Host(item.make, timeout=timeout)
         self._led = False
         self._over = False
@@ -72,6 +78,9 @@ class EnvironmentSession:
             return graded(self._item, None)
         if not self._led:
             raise ConfigError(_OTHER_AGENT)
+        if self._judged_later:
+            self.waits_for_judge = True
+            return graded(self._item, None)
         return self.score(None)
 
     def score(self, judge: Lm | None) -> Grade:
@@ -91,19 +100,6 @@ class EnvironmentSession:
     def close(self) -> None:
         """End the episode."""
         self._host.close()
-
-
-class JudgedLater(EnvironmentSession):
-    """A session whose scorers may call a model: it stays open after the attempt, until the judge's model is known."""
-
-    attempted: bool = False
-
-    def grade(self, answer: str | None) -> Grade:
-        """Grade as wrong for now."""
-        if not self._led and answer is not None:
-            raise ConfigError(_OTHER_AGENT)
-        self.attempted = answer is not None
-        return graded(self._item, None)
 
 
 def graded(item: EnvironmentItem, scores: Scores | None) -> Grade:

@@ -7,18 +7,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Annotated, Any
 
 from ace_bench.core.backbones import Lm
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import TOOLS
-from ace_bench.core.settings import NotNegative
+from ace_bench.core.settings import NotNegative, Seconds, Seed
 from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent
 from ace_bench.tasks.data import SPLITS
 from ace_environments.host import ReplyRequest
-from ace_environments.session import EnvironmentItem, EnvironmentSession, JudgedLater, graded
+from ace_environments.session import EnvironmentItem, EnvironmentSession, graded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,11 +57,22 @@ def draw(total: int, ratio: SplitRatio, *, seed: int, with_test: bool) -> Mappin
     return drawn
 
 
+@dataclass(frozen=True, kw_only=True)
+class CommonSettings:
+    """Settings of all environments: ``timeout`` is the most seconds that one takes between two model calls."""
+
+    split_ratio: SplitRatio
+    split_seed: Seed
+    timeout: Seconds
+    sample_allowed: bool
+    """Not used: there is no sample set, and the settings say what is read."""
+
+
 class EnvironmentTask:
     """Base class; a subclass loads the samples.
 
     ``items`` are the samples of the test data and ``training`` those of the training data, ``None`` where both come
-    from one set, which ``ratio`` and ``seed`` divide. With ``judge`` the scorers' model calls go to the role judge.
+    from one set, which ``split_ratio`` divides. With ``judge`` the scorers' model calls go to the role judge.
     """
 
     name: str = "environment"  # the folder of prompts; what it does not hold is in prompt_group
@@ -76,20 +88,19 @@ class EnvironmentTask:
         "others",
     )
 
-    def __init__(  # noqa: PLR0913 - settings
+    def __init__(
         self,
         items: Sequence[EnvironmentItem],
         training: Sequence[EnvironmentItem] | None,
         *,
-        ratio: SplitRatio,
-        seed: int,
-        timeout: float,
-        judge: bool,
+        judge: bool = False,
+        **common: Annotated[Any, CommonSettings],
     ):
-        self._timeout = timeout
+        settings = CommonSettings(**common)
+        self._timeout = settings.timeout
         self.judge_template: str | None = "" if judge else None  # no template: the scorers word their own prompts
-        self._open_for_judge: dict[tuple[str, int], JudgedLater] = {}
-        self._items = _by_split(items, training, ratio, seed)
+        self._open_for_judge: dict[tuple[str, int], EnvironmentSession] = {}
+        self._items = _by_split(items, training, settings.split_ratio, settings.split_seed)
         self.checksums: Mapping[str, str] = {
             "samples": digest_of(
                 {split: [_checked(item) for item in found.values()] for split, found in self._items.items()}
@@ -111,12 +122,12 @@ class EnvironmentTask:
     @contextmanager
     def open(self, sample: Sample) -> Iterator[EnvironmentSession]:
         """Start an attempt; where a judge is to follow, it ends with ``judge``."""
-        kind = EnvironmentSession if self.judge_template is None else JudgedLater
-        session = kind(self._item(sample), timeout=self._timeout)
+        judged_later = self.judge_template is not None
+        session = EnvironmentSession(self._item(sample), timeout=self._timeout, judged_later=judged_later)
         try:
             yield session
         finally:
-            if isinstance(session, JudgedLater) and session.attempted:
+            if session.waits_for_judge:
                 self._open_for_judge[sample.id, threading.get_ident()] = session
             else:
                 session.close()

@@ -20,9 +20,10 @@ from verifiers.v1.state import state_cls
 from verifiers.v1.types import content_text
 from verifiers.v1.utils.decorators import invoke
 
-from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
+from ace_bench.core.replies import ToolCall, ToolTurn, offer
 from ace_bench.core.types import Message
-from ace_environments.host import Ask, ReplyRequest, Scores, describe_tool, fault
+from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.messages import assistant_message, describe_tool, tool_message
 
 
 class NoRuntime:
@@ -59,7 +60,8 @@ class VerifiersEpisode:
             turn = graph.prepare_turn(self._trace, messages, self._tools.offered)
             reply = await ask(_request(messages, self._tools.offered))
             said = _assistant(reply)
-            turn.commit(_response(said))
+            reason = "tool_calls" if said.tool_calls else "stop"
+            turn.commit(vf.Response(id="", created=0, model="", message=said, finish_reason=reason))
             messages = [*messages, said]
             if not reply.tool_calls:
                 break
@@ -108,21 +110,16 @@ def _message(one: Any, *, tools: bool) -> Message:
         raise fault("content", "the environment shows images, and this harness sends text only")
     text = content_text(one.content)
     if one.role == "tool":
-        return Message(role="tool", content=write_turn(ToolResult(tool_call_id=one.tool_call_id, content=text)))
-    if one.role == "assistant" and tools:
+        return tool_message(one.tool_call_id, text)
+    if one.role == "assistant":
         calls = tuple(ToolCall(id=c.id, name=c.name, arguments=c.arguments) for c in one.tool_calls or ())
-        return Message(role="assistant", content=write_turn(ToolTurn(content=text, tool_calls=calls)))
+        return assistant_message(ToolTurn(content=text, tool_calls=calls), tools=tools)
     return Message(role=one.role, content=text)
 
 
 def _assistant(reply: ToolTurn) -> Any:
     calls = [vf.ToolCall(id=call.id, name=call.name, arguments=call.arguments) for call in reply.tool_calls]
     return vf.AssistantMessage(content=reply.content, tool_calls=calls or None)
-
-
-def _response(said: Any) -> Any:
-    reason = "tool_calls" if said.tool_calls else "stop"
-    return vf.Response(id="", created=0, model="", message=said, finish_reason=reason)
 
 
 def gold_of(data: Any) -> str:

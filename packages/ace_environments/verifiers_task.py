@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from ace_bench.core.errors import SettingError
-from ace_bench.core.settings import Count, Seconds, Seed, Text
+from ace_bench.core.settings import Count, Text
 from ace_environments.host import Episode, brief
 from ace_environments.session import EnvironmentItem
-from ace_environments.task import EnvironmentTask, SplitRatio
+from ace_environments.task import CommonSettings, EnvironmentTask
 
 
 class VerifiersTask(EnvironmentTask):
@@ -22,8 +22,7 @@ class VerifiersTask(EnvironmentTask):
     ``environment`` is the name of an installed taskset package, or ``FILE.py``; ``args`` are the settings of the
     taskset. ``train_args`` are further settings with which it loads its training data; without them ``split_ratio``
     divides one set. ``answer`` names the field of a task's data that holds the reference answer, ``null`` all fields
-    that are the environment's own. At most ``most`` tasks are loaded. ``timeout`` is the most seconds between two model
-    calls. ``judge`` lets its rewards call a model.
+    that are the environment's own. At most ``most`` tasks are loaded. ``judge`` lets its rewards call a model.
 
     Raises ``ConfigError`` at construction where the package or the environment is missing or needs what is not
     supported.
@@ -37,19 +36,15 @@ class VerifiersTask(EnvironmentTask):
         train_args: Mapping[str, Any] | None,
         answer: Text | None,
         most: Count | None,
-        split_ratio: SplitRatio,
-        split_seed: Seed,
-        timeout: Seconds,
         judge: bool,
-        sample_allowed: bool,
+        **common: Annotated[Any, CommonSettings],
     ):
-        del sample_allowed  # there is no sample set: the name says what is read
         if environment is None:
             raise SettingError("environment is not set: name an installed taskset of verifiers, or a FILE.py")
         source = _Source(environment=environment, answer=answer, most=most, judge=judge)
         items = source.items(args or {})
         training = None if train_args is None else source.items({**(args or {}), **train_args})
-        super().__init__(items, training, ratio=split_ratio, seed=split_seed, timeout=timeout, judge=judge)
+        super().__init__(items, training, judge=judge, **common)
 
 
 class _Source:
