@@ -16,7 +16,7 @@ from ace_bench.core.identity import RunIdentity
 from ace_bench.core.method import Method
 from ace_bench.core.settings import build, given_by_role
 from ace_bench.core.task import Agent, Task
-from ace_bench.core.types import Record, Stage
+from ace_bench.core.types import Labels, Record, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.experiment import Experiment, StageClock
@@ -91,7 +91,7 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     metadata = {
         **run.names,
         "roles": {role: backbone.name for role, backbone in backbones.items()},
-        "labels": settings.labels.value,
+        "labels": settings.labels,
         "seed": settings.seed,
         **followed,
         "source": task.source,
@@ -213,7 +213,7 @@ def build_experiment(
         agent=spec.agent,
         prompts=spec.prompts,
         backbones=spec.backbones,
-        labels=spec.labels,
+        labels=Labels(spec.labels),
         limits=spec.limits,
         concurrency=spec.concurrency,
         gateway=gateway,

@@ -76,7 +76,7 @@ def _difference(recorded: RunFolder, spec: RunSpec, changed: Sequence[str], host
     answering = [name for name in changed if name in spec.code.backbones]
     if answering and not free:
         return f"{modules_in_words(answering)} answers in place of a model, which a replay cannot check"
-    spec = replace(spec, budget=Budget(), faults=replace(spec.faults, accept=True))
+    spec = replace(spec, budget=Budget(), accept_faults=True)
     metrics: Record = {}
     problem = ""
     with tempfile.TemporaryDirectory() as scratch:

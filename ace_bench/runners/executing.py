@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -45,7 +46,7 @@ class Resources:
 def open_resources(spec: RunSpec) -> Iterator[Resources]:
     """Open what the settings of a run name."""
     with ExitStack() as stack:
-        responses = None if spec.response_cache is None else Responses(spec.response_cache, spec.folder_mode)
+        responses = None if spec.response_cache is None else Responses(Path(spec.response_cache), spec.folder_mode)
         if responses is not None:
             stack.callback(responses.close)
         exporter = None if spec.metrics_port is None else Exporter(spec.metrics_port)

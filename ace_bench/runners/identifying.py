@@ -24,7 +24,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, prompt_folders
 from ace_bench.core.secrets import refuse_secret_arguments
-from ace_bench.core.settings import build, check_role_sampling, settings_of, with_role_sampling
+from ace_bench.core.settings import Text, build, check, check_role_sampling, settings_of, with_role_sampling
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig, digest_of_configs, settled
@@ -43,7 +43,6 @@ _FORM = "settings, choices, text and automatic embedder"
 _PURE = ("oc.select",)
 """Resolvers that depend on the configuration alone."""
 _RESOLVER = re.compile(r"\$\{\s*([\w.]+)\s*:")
-_GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
 _DEFAULT = "default"
 _NAMED = ("task", "method", "backbone", "mode")
 """Groups whose options name a run."""
@@ -96,7 +95,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
     """
     # Backbones come first: the use of sample data depends on whether they are simulated.
     resolved, names = config.settings, _names(config.choices)
-    settings = read_settings(_top(resolved))
+    settings = read_settings(resolved)
     backbones = _backbones(resolved)
     simulated = any(backbone.simulated for backbone in backbones.values())
     task: Task = build_part(resolved, "task", sample_allowed=simulated)
@@ -109,7 +108,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
             simulated = simulated or embeddings.simulated
     if settings.official_commit is not None:  # a finished run builds no method of its own
         check_commit(settings.official_commit, state_followed(build_part(resolved, "method"), task))
-    roots, imported = _prompt_roots(resolved["prompts"])
+    roots, imported = _prompt_roots(resolved.get("prompts"))
     module = str((resolved["method"] or {}).get("_target_")).rpartition(".")[0].rpartition(".")[2]
     prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group, module=module)
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
@@ -131,7 +130,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
 
 def check_backbones(resolved: Record) -> None:
     """Check the top-level settings and the backbones; raises ``ConfigError``."""
-    settings = read_settings(_top(resolved))
+    settings = read_settings(resolved)
     check_budget_prices(settings.budget, _backbones(resolved))
 
 
@@ -177,10 +176,6 @@ def _names(choices: Mapping[str, str]) -> dict[str, str]:
     return {group: choices[group] for group in _NAMED}
 
 
-def _top(resolved: Record) -> Record:
-    return {name: value for name, value in resolved.items() if name not in _GROUPS}
-
-
 def _backbones(resolved: Record) -> dict[str, Backbone]:
     roles = resolved.get("roles") or {}
     if not isinstance(roles, Mapping):
@@ -199,11 +194,12 @@ def _default_judge(resolved: Record, backbones: Mapping[str, Backbone]) -> dict[
     return {} if default is None or JUDGE in backbones else {JUDGE: build(default, f"default_roles.{JUDGE}")}
 
 
-def _prompt_roots(name: str) -> tuple[list[Path], ImportedSet | None]:
+def _prompt_roots(name: Any) -> tuple[list[Path], ImportedSet | None]:
     """Return the folders of a prompt set: this project's and other packages', or the folder that it names.
 
     Behind the folder of an imported set come those of the set ``default``, for what was not imported.
     """
+    check(name, Text, "prompts")
     sets: dict[str, list[Path]] = {}
     for path in (path for folder in prompt_folders() for path in folder.iterdir() if path.is_dir()):
         sets.setdefault(path.name, []).append(path)

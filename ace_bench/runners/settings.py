@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
@@ -15,7 +14,7 @@ from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
 from ace_bench.core.task import Agent, CostLimited
-from ace_bench.core.types import Labels, Usage
+from ace_bench.core.types import Usage
 from ace_bench.runners.limits import Budget, FaultRule
 from ace_bench.store.files import PRIVATE
 
@@ -23,46 +22,22 @@ _Word = Annotated[
     str, Meta(pattern=r"[\w.-]*[\w-][\w.-]*", description="one word of letters, digits, - and _: it names a folder")
 ]
 
+_GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
 _FOLDER_MODES = {"private": PRIVATE, "group": 0o770, "all": 0o777}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
-    """The validated values; ``limits`` are samples by split, ``None`` for all.
+class BySplit:
+    """Limits of samples by split, ``None`` for all."""
 
-    ``folder_mode`` is that of new folders, before the umask takes its part.
-    """
-
-    labels: Labels
-    limits: Mapping[str, int | None]
-    budget: Budget
-    faults: FaultRule
-    repeat_calls: bool
-    concurrency: int
-    max_calls_in_flight: int | None
-    folder_mode: int
-    seed: int
-    resume: bool
-    accept_code: bool
-    dry_run: bool
-    print_config: bool
-    estimate: bool
-    embedder: str | EmbedderSettings
-    official_commit: str | None
-    response_cache: Path | None
-    metrics_port: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _BySplit:
     train: Count | None = None
     val: Count | None = None
     test: Count | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Top:
-    """The settings as a user writes them."""
+class Settings:
+    """The top-level settings as a user writes them."""
 
     name: _Word
     results: Text
@@ -70,11 +45,10 @@ class _Top:
     """Who may enter the folders that are made for runs and for the response cache."""
     seed: Seed
     labels: Literal["gold", "correctness", "none"]
-    limit: Count | _BySplit | None
+    limit: Count | BySplit | None
     concurrency: Parallel
     max_calls_in_flight: Parallel | None
     resume: bool
-    prompts: Text
     official_commit: Text | None = None
     embedder: Text | EmbedderSettings
     response_cache: Text | None
@@ -90,36 +64,33 @@ class _Top:
     stop_after_faults: Count
     budget: Budget
 
+    @property
+    def limits(self) -> Mapping[str, int | None]:
+        """Samples by split, ``None`` for all."""
+        limit = self.limit
+        return asdict(limit if isinstance(limit, BySplit) else BySplit(train=limit, val=limit, test=limit))
 
-def read_settings(top: Mapping[str, Any]) -> Settings:
-    """Read the top-level settings; raises ``ConfigError`` with the setting's name."""
-    given: _Top = make_part(_Top, top, "")
-    limit = given.limit
-    by_split = limit if isinstance(limit, _BySplit) else _BySplit(train=limit, val=limit, test=limit)
-    return Settings(
-        labels=Labels(given.labels),
-        limits=asdict(by_split),
-        budget=given.budget,
-        faults=FaultRule(
-            accept=given.accept_faults,
-            stop_after=given.stop_after_faults,
-            learn_unreadable=given.unreadable_replies == "wrong",
-        ),
-        repeat_calls=given.repeat_calls,
-        concurrency=given.concurrency,
-        max_calls_in_flight=given.max_calls_in_flight,
-        folder_mode=_FOLDER_MODES[given.results_mode],
-        seed=given.seed,
-        resume=given.resume,
-        accept_code=given.accept_code,
-        dry_run=given.dry_run,
-        print_config=given.print_config,
-        estimate=given.estimate,
-        embedder=given.embedder,
-        official_commit=given.official_commit,
-        response_cache=None if given.response_cache is None else Path(given.response_cache),
-        metrics_port=given.metrics_port,
+    @property
+    def faults(self) -> FaultRule:
+        """Which faults are answers."""
+        return FaultRule(
+            accept=self.accept_faults,
+            stop_after=self.stop_after_faults,
+            learn_unreadable=self.unreadable_replies == "wrong",
+        )
+
+    @property
+    def folder_mode(self) -> int:
+        """The mode of new folders, before the umask takes its part."""
+        return _FOLDER_MODES[self.results_mode]
+
+
+def read_settings(resolved: Mapping[str, Any]) -> Settings:
+    """Read the top-level settings of a configuration; raises ``ConfigError`` with the setting's name."""
+    settings: Settings = make_part(
+        Settings, {k: value for k, value in resolved.items() if k not in (*_GROUPS, "prompts")}, ""
     )
+    return settings
 
 
 RENAMED: Mapping[str, str] = MappingProxyType(

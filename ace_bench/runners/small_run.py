@@ -19,6 +19,7 @@ from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.loop import run_loop
 from ace_bench.runners.mode import ModeWorkload
+from ace_bench.runners.settings import BySplit
 from ace_bench.runners.standin import StandIn
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
@@ -51,8 +52,10 @@ class Rehearsal:
             for role, backbone in spec.backbones.items()
         }
         most = REHEARSED_EPISODES if isinstance(spec.agent, Conversational) else REHEARSED
-        limits: dict[str, int | None] = {split: min(most, limit or most) for split, limit in spec.limits.items()}
-        small = replace(spec, method=spec.rehearsed_method, backbones=standins, limits=limits, budget=Budget())
+        limits = {split: min(most, limit or most) for split, limit in spec.limits.items()}
+        small = replace(
+            spec, method=spec.rehearsed_method, backbones=standins, limit=BySplit(**limits), budget=Budget()
+        )
         folder = RunFolder(stack.enter_context(scratch_folder("plan")))
         stack.callback(folder.close)
         experiment = build_experiment(folder, small, stop, ())
@@ -63,8 +66,8 @@ class Rehearsal:
         needed = rehearsal.needed()
         if needed is not None and needed.rollouts.high == 0:
             # Fitting costs nothing, so the whole context is made, and tested with its real size.
-            limits = {**limits, "train": spec.limits.get("train")}
-            experiment = replace(experiment, arena=replace(experiment.arena, limits=limits))
+            limits_of_fit = {**limits, "train": spec.limits["train"]}
+            experiment = replace(experiment, arena=replace(experiment.arena, limits=limits_of_fit))
         run_loop(experiment, spec.mode)
         return replace(rehearsal, experiment=experiment)
 
