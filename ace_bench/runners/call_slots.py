@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import heapq
 import os
-import selectors
 import socket
 import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
 from itertools import count
+from socketserver import BaseRequestHandler, ThreadingUnixStreamServer
 from typing import ClassVar, Protocol
 
 from ace_bench.core.errors import ConfigError, Stopped
@@ -29,9 +27,10 @@ _SETTING = "max_calls_in_flight"
 _SCRATCH = "slots"
 _GRANTED = b"+"
 _LOOK_S = 0.5
+_POLL_S = 0.05
+"""How soon the server notices that it is to end."""
 _LONGEST_PATH = 90
 """Operating systems limit the path of a socket to about 100 bytes."""
-_BACKLOG = 1024
 
 
 class CallSlots(Protocol):
@@ -47,15 +46,6 @@ class CallSlots(Protocol):
         ...
 
 
-@dataclass(eq=False)
-class _Request:
-    """A call that waits for a slot or holds one; ``grant`` is called once, when it gets the slot."""
-
-    grant: Callable[[], object]
-    granted: bool = False
-    over: bool = False
-
-
 class Slots:
     """``number`` slots for the calls of this process. ``peak`` is the most slots that were held at once."""
 
@@ -63,45 +53,36 @@ class Slots:
         self.peak = 0
         self._number = self._free = number
         self._lock = threading.Lock()
-        self._waiting: list[tuple[float, int, _Request]] = []
+        self._waiting: list[tuple[float, int, threading.Lock]] = []
         self._arrivals = count()
 
     @contextmanager
-    def acquire(self, priority: float, check: Callable[[], None]) -> Iterator[None]:
+    def acquire(self, priority: float, check: Callable[[], None] = lambda: None) -> Iterator[None]:
         """Hold a slot."""
         gate = threading.Lock()
         gate.acquire()
-        request = self.request(priority, gate.release)
+        request = (-priority, next(self._arrivals), gate)
+        with self._lock:
+            heapq.heappush(self._waiting, request)
+            self._serve()
         try:
             while not gate.acquire(timeout=_LOOK_S):
                 check()
             yield
         finally:
-            self.release(request)
-
-    def request(self, priority: float, grant: Callable[[], object]) -> _Request:
-        """Ask for a slot."""
-        request = _Request(grant)
-        with self._lock:
-            heapq.heappush(self._waiting, (-priority, next(self._arrivals), request))
-            self._serve()
-        return request
-
-    def release(self, request: _Request) -> None:
-        """Give a slot back, or stop waiting for one."""
-        with self._lock:
-            request.over = True
-            self._free += request.granted
-            self._serve()
+            with self._lock:
+                if request in self._waiting:
+                    self._waiting.remove(request)
+                    heapq.heapify(self._waiting)
+                else:
+                    self._free += 1
+                self._serve()
 
     def _serve(self) -> None:
         while self._free and self._waiting:
-            request = heapq.heappop(self._waiting)[2]
-            if not request.over:
-                request.granted = True
-                self._free -= 1
-                self.peak = max(self.peak, self._number - self._free)
-                request.grant()
+            self._free -= 1
+            self.peak = max(self.peak, self._number - self._free)
+            heapq.heappop(self._waiting)[2].release()
 
 
 class SharedSlots:
@@ -134,12 +115,13 @@ def _received(connection: socket.socket) -> bytes | None:
         return None
 
 
-class SlotServer:
+class SlotServer(ThreadingUnixStreamServer):
     """Gives slots to runs in other processes of this machine's user, by a socket in a folder of its own.
 
-    It serves in a thread, from ``__enter__`` to ``__exit__``. Runs in this process take ``slots`` directly.
+    It serves in threads, from ``__enter__`` to ``__exit__``. Runs in this process take ``slots`` directly.
     """
 
+    daemon_threads, block_on_close, request_queue_size = True, False, 1024
     here: ClassVar[dict[str, Slots]] = {}
     """The slots of the servers of this process, by address."""
 
@@ -147,70 +129,39 @@ class SlotServer:
         self.slots = Slots(number)
         clear_abandoned(_SCRATCH)
         self._scratch = ExitStack()
-        folder = self._scratch.enter_context(scratch_folder(_SCRATCH, parent=_short_folder()))
-        self.address = str(folder / "slots")
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._open: dict[socket.socket, _Request | None] = {}
-        self._selector = selectors.DefaultSelector()
-        self._wake, self._woken = socket.socketpair()
-        self._thread = threading.Thread(target=self._serve, name="call slots", daemon=True)
+        short = None if len(tempfile.gettempdir()) < _LONGEST_PATH // 2 else "/tmp"
+        self.address = str(self._scratch.enter_context(scratch_folder(_SCRATCH, parent=short)) / "slots")
+        super().__init__(self.address, _Connection)
+        self.open: set[socket.socket] = set()
 
     def __enter__(self) -> SlotServer:
-        self._listener.bind(self.address)
-        self._listener.listen(_BACKLOG)
-        self._on_data(self._listener, self._accept)
-        self._on_data(self._woken, self._end)
-        self._thread.start()
+        threading.Thread(target=self.serve_forever, args=[_POLL_S], name="call slots", daemon=True).start()
         self.here[self.address] = self.slots
         return self
 
     def __exit__(self, *_: object) -> None:
         del self.here[self.address]
-        self._wake.send(b"x")
-        self._thread.join()
-        for connection in (*self._open, self._wake):
-            connection.close()
-        self._selector.close()
+        self.shutdown()
+        self.server_close()
+        for connection in tuple(self.open):  # runs that wait for a slot learn that there is none
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
         self._scratch.close()
 
-    def _serve(self) -> None:
-        while self._woken in self._open:
-            for key, _ in self._selector.select():
-                key.data()
 
-    def _on_data(self, connection: socket.socket, read: Callable[[], None]) -> None:
-        self._open[connection] = None
-        self._selector.register(connection, selectors.EVENT_READ, read)
+class _Connection(BaseRequestHandler):
+    """Gives a slot to a run, which closes its connection when its call is over."""
 
-    def _close(self, connection: socket.socket) -> None:
-        """Close a connection; its slot is free."""
-        request = self._open.pop(connection)
-        self._selector.unregister(connection)
-        if request is not None:
-            self.slots.release(request)
-        connection.close()
+    server: SlotServer
 
-    def _end(self) -> None:
-        self._close(self._woken)
+    def handle(self) -> None:
+        self.server.open.add(self.request)
+        with suppress(OSError, ValueError), self.server.slots.acquire(float(self.request.recv(64))):
+            self.request.send(_GRANTED)
+            self.request.recv(1)
 
-    def _accept(self) -> None:
-        connection = self._listener.accept()[0]
-        self._on_data(connection, partial(self._read, connection))
-
-    def _read(self, connection: socket.socket) -> None:
-        """Take what a run asks for; it closes its connection when its call is over."""
-        data = b""
-        with suppress(OSError):
-            data = connection.recv(64)
-        if data:
-            self._open[connection] = self.slots.request(float(data), partial(_send_grant, connection))
-        else:
-            self._close(connection)
-
-
-def _send_grant(connection: socket.socket) -> None:
-    with suppress(OSError):  # the end of the connection is read next
-        connection.send(_GRANTED)
+    def finish(self) -> None:
+        self.server.open.discard(self.request)
 
 
 def call_limit(words: Iterable[str]) -> int | None:
@@ -226,10 +177,6 @@ def call_limit(words: Iterable[str]) -> int | None:
 def shares_slots() -> bool:
     """Whether the command that started this run limits the calls of all its runs."""
     return ADDRESS in os.environ
-
-
-def _short_folder() -> str | None:
-    return None if len(tempfile.gettempdir()) < _LONGEST_PATH // 2 else "/tmp"
 
 
 @contextmanager

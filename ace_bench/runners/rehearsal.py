@@ -16,8 +16,7 @@ from ace_bench.core.types import Message, Stage, Usage
 from ace_bench.runners.build import RunSpec
 from ace_bench.runners.gateway import backbone_at
 from ace_bench.runners.limits import Stop, longest_reply
-from ace_bench.runners.small_run import Rehearsal
-from ace_bench.runners.standin import StandIn
+from ace_bench.runners.small_run import Rehearsal, StandIn
 from ace_bench.store.call_log import Account
 
 _MARGIN = 1.25

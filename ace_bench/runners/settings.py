@@ -87,9 +87,8 @@ class Settings:
 
 def read_settings(resolved: Mapping[str, Any]) -> Settings:
     """Read the top-level settings of a configuration; raises ``ConfigError`` with the setting's name."""
-    settings: Settings = make_part(
-        Settings, {k: value for k, value in resolved.items() if k not in (*_GROUPS, "prompts")}, ""
-    )
+    own = {name: value for name, value in resolved.items() if name not in (*_GROUPS, "prompts")}
+    settings: Settings = make_part(Settings, own, "")
     return settings
 
 
