@@ -6,7 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ace_bench.core.backbones import Backbone, Gathering, Sampled
@@ -47,19 +47,18 @@ class Caller:
 class _Call:
     """One call: ``repetition`` counts how often it was made before."""
 
-    name: str
+    caller: Caller
     repetition: int
     backbone: Backbone
     request: PreparedRequest
-    stage: Stage
-    needed: bool
     seed: int
 
     @property
     def id(self) -> str:
-        return f"{self.name}/{self.repetition}"
+        return f"{self.request.name}/{self.repetition}"
 
 
+@dataclass(kw_only=True)
 class CallGateway:
     """Lets a call through if it was not made before, the budget allows it and nobody asked to stop.
 
@@ -73,33 +72,24 @@ class CallGateway:
     only recorded calls may be replayed, ``unrecorded`` returns what any other raises.
     """
 
-    def __init__(  # noqa: PLR0913 - parts, all keyword-only
-        self,
-        *,
-        calls: CallLog,
-        budget: Budget,
-        stop: Stop,
-        wall: Callable[[], float],
-        faults: FaultRule | None = None,
-        responses: Responses | None = None,
-        slots: CallSlots | None = None,
-        spending: SharedSpending | None = None,
-        critical_path_s: Callable[[], float] = lambda: 0.0,
-        unrecorded: Callable[[Caller], Exception] | None = None,
-        work: WorkLimit | None = None,
-        seed: int = 0,
-    ):
-        self.work = work or WorkLimit()
-        self.faults = faults or FaultRule()
-        self._outage = Outage(self.faults, stop)
-        self._calls = calls
-        self._responses = responses
-        self._slots = slots
-        self._critical_path_s = critical_path_s
-        self._unrecorded = unrecorded
-        self._seed = seed
-        self._budget = Reservations(budget, ledger=calls.ledger, wall=wall, check=stop.check, shared=spending)
-        self._stop = stop
+    calls: CallLog
+    budget: Budget
+    stop: Stop
+    wall: Callable[[], float]
+    faults: FaultRule = field(default_factory=FaultRule)
+    responses: Responses | None = None
+    slots: CallSlots | None = None
+    spending: SharedSpending | None = None
+    critical_path_s: Callable[[], float] = lambda: 0.0
+    unrecorded: Callable[[Caller], Exception] | None = None
+    work: WorkLimit = field(default_factory=WorkLimit)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._outage = Outage(self.faults, self.stop)
+        self._reservations = Reservations(
+            self.budget, ledger=self.calls.ledger, wall=self.wall, check=self.stop.check, shared=self.spending
+        )
         self._lock = threading.Lock()
         self._seen: Counter[str] = Counter()
 
@@ -115,10 +105,10 @@ class CallGateway:
         recorded = self._recorded(call)
         if recorded is not None:
             return recorded
-        if self._unrecorded is not None:
-            raise self._unrecorded(caller)
+        if self.unrecorded is not None:
+            raise self.unrecorded(caller)
         with self.work.paused():
-            return self._pay(call) if self._responses is None else self._cached_or_paid(call, self._responses)
+            return self._pay(call) if self.responses is None else self._cached_or_paid(call, self.responses)
 
     def replay(self, session: str) -> None:
         """Let a session start over: prompts it sent before get their recorded replies."""
@@ -133,26 +123,17 @@ class CallGateway:
 
     def _prepare(self, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None) -> _Call:
         """Name a call and count how often it was made before."""
-        seed = caller.seed(self._seed)
+        seed = caller.seed(self.seed)
         settings = {"backbone": backbone.name, **backbone.identity, "seed": seed}
-        request = self._calls.prepare(caller.session, caller.role, messages, schema=schema, settings=settings)
-        name = request.name
+        request = self.calls.prepare(caller.session, caller.role, messages, schema=schema, settings=settings)
         with self._lock:
-            repetition = self._seen[name]
-            self._seen[name] += caller.repeats
-        return _Call(
-            name=name,
-            repetition=repetition,
-            backbone=backbone,
-            request=request,
-            stage=caller.stage,
-            needed=caller.needed,
-            seed=seed,
-        )
+            repetition = self._seen[request.name]
+            self._seen[request.name] += caller.repeats
+        return _Call(caller=caller, repetition=repetition, backbone=backbone, request=request, seed=seed)
 
     def _recorded(self, call: _Call) -> Completion | None:
         """Return what an earlier process of this run got for a call; raises ``RolloutFault`` where that is a fault."""
-        known = self._calls.find(call.id)
+        known = self.calls.find(call.id)
         if known is None or not self._is_answer(call, known.fault):
             return None
         if known.fault is not None:
@@ -160,7 +141,7 @@ class CallGateway:
         return known.completion
 
     def _is_answer(self, call: _Call, fault: Fault | None) -> bool:
-        return fault is None or (not call.needed and self.faults.is_answer(fault))
+        return fault is None or (not call.caller.needed and self.faults.is_answer(fault))
 
     def _cached_or_paid(self, call: _Call, responses: Responses) -> Completion:
         """Return the reply that any run got for a call, or make it while other runs wait for its reply."""
@@ -168,7 +149,7 @@ class CallGateway:
         key = response_key(
             call.backbone.identity, request.messages, schema=request.schema, seed=call.seed, repetition=call.repetition
         )
-        with responses.claim(key, self._stop.check):
+        with responses.claim(key, self.stop.check):
             cached = responses.find(key)
             if cached is not None:
                 self._record(call, PaidReply(completion=cached))
@@ -178,44 +159,39 @@ class CallGateway:
             return completion
 
     def _pay(self, call: _Call) -> Completion:
-        """Make a call within the budget, once there is a slot for it."""
+        """Make a call within the budget, once there is a slot for it, and record what it cost, whatever comes of it."""
         # An evaluation is wide: none of its calls holds up another.
-        priority = self._critical_path_s() if self._slots is not None and call.stage is Stage.ADAPT else 0.0
-        slot = nullcontext() if self._slots is None else self._slots.acquire(priority, self._stop.check)
-        with slot, self._budget.held(call.backbone, call.request):
-            return self._ask(call)
-
-    def _ask(self, call: _Call) -> Completion:
-        """Make a call and record what it cost, whatever comes of it."""
-        try:
-            reply = self._send(call, call.backbone)
-        except RolloutFault as error:
-            if error.paid is not None:
-                self._record(call, PaidReply(completion=_clean(error.paid), fault=error.fault))
-            if self._is_answer(call, error.fault):
-                self._outage.reset(call.backbone)
-                raise
-            self._outage.count_failure(call.backbone, error.fault)
-            self._stop.check()
-            raise CallLost(error.fault) from error
-        completion = _clean(reply)
-        self._record(call, PaidReply(completion=completion))
-        self._outage.reset(call.backbone)
-        return completion
-
-    def _send(self, call: _Call, backbone: Backbone) -> Completion:
-        asked = call.request
-        more: dict[str, Any] = {}
-        if call.seed != self._seed and isinstance(backbone, Sampled):
+        priority = self.critical_path_s() if self.slots is not None and call.caller.stage is Stage.ADAPT else 0.0
+        slot = nullcontext() if self.slots is None else self.slots.acquire(priority, self.stop.check)
+        asked, more = call.request, dict[str, Any]()
+        if call.seed != self.seed and isinstance(call.backbone, Sampled):
             more["seed"] = call.seed
-        if self.work.is_limited and isinstance(backbone, Gathering):
+        if self.work.is_limited and isinstance(call.backbone, Gathering):
             more |= {"call": call.id, "busy": self.work.is_busy}
-        return backbone.complete(asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more)
+        with slot, self._reservations.held(call.backbone, asked):
+            try:
+                completion = _clean(
+                    call.backbone.complete(
+                        asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more
+                    )
+                )
+            except RolloutFault as error:
+                if error.paid is not None:
+                    self._record(call, PaidReply(completion=_clean(error.paid), fault=error.fault))
+                if self._is_answer(call, error.fault):
+                    self._outage.reset(call.backbone)
+                    raise
+                self._outage.count_failure(call.backbone, error.fault)
+                self.stop.check()
+                raise CallLost(error.fault) from error
+            self._record(call, PaidReply(completion=completion))
+            self._outage.reset(call.backbone)
+            return completion
 
     def _record(self, call: _Call, reply: PaidReply) -> None:
-        self._calls.add(call.id, reply, stage=call.stage, request=call.request)
+        self.calls.add(call.id, reply, stage=call.caller.stage, request=call.request)
         if not reply.completion.replayed:
-            self._budget.learn(call.request, reply.completion.usage)
+            self._reservations.learn(call.request, reply.completion.usage)
 
 
 def _clean(completion: Completion) -> Completion:
@@ -223,24 +199,24 @@ def _clean(completion: Completion) -> Completion:
     return completion if text == completion.text else replace(completion, text=text)
 
 
+@dataclass(kw_only=True)
 class BoundLm:
     """A backbone bound to its caller; counts the calls made through it."""
 
-    def __init__(self, *, gateway: CallGateway, backbone: Backbone, caller: Caller):
-        self._gateway = gateway
-        self._backbone = backbone
-        self._caller = caller
-        self.calls = 0
+    gateway: CallGateway
+    backbone: Backbone
+    caller: Caller
+    calls: int = 0
 
     @property
     def takes_tools(self) -> bool:
         """Whether the backbone can be offered tools."""
-        return takes_tools(self._backbone)
+        return takes_tools(self.backbone)
 
     def __call__(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
         """Complete once through the gateway."""
         self.calls += 1
-        return self._gateway.complete(self._backbone, messages, self._caller, schema)
+        return self.gateway.complete(self.backbone, messages, self.caller, schema)
 
 
 def backbone_at(backbone: Backbone, stage: Stage) -> Backbone:
