@@ -105,6 +105,7 @@ def _check(words: Sequence[str]) -> None:
     from rich.console import Console
 
     from ace_bench.runners import preflight
+    from ace_bench.runners.host import Host
     from ace_bench.runners.identifying import compose_run, identify
     from ace_bench.runners.limits import Stop
     from ace_bench.runners.run import build_run
@@ -116,4 +117,4 @@ def _check(words: Sequence[str]) -> None:
     print_line(f"data: {spec.task.source}, samples: {sizes}")
     preflight.check_beside(spec)
     print_line("model: no language model, nothing to pay" if spec.simulated else "model: answers")
-    preflight.check_estimate(spec, Account(), Console(), Stop())
+    preflight.check_estimate(spec, Account(), Host(console=Console()), Stop())

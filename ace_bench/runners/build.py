@@ -20,6 +20,7 @@ from ace_bench.core.types import Labels, Record, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.experiment import Experiment, StageClock
+from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
 from ace_bench.runners.limits import Stop, WorkLimit
@@ -175,19 +176,24 @@ def _check_data(task: Task, splits: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedResources:
-    """What a run shares with others: the cache of replies, the slots for calls, and the budget."""
+class Resources:
+    """What a run uses outside its folder: the cache of replies, the slots for calls, a shared budget, live metrics."""
 
     responses: Responses | None = None
     slots: CallSlots | None = None
     spending: SharedSpending | None = None
+    exporter: Exporter | None = None
 
 
-NO_SHARING = SharedResources()
+NO_RESOURCES = Resources()
 
 
 def build_experiment(
-    folder: RunFolder, spec: RunSpec, stop: Stop, observers: tuple[Observer, ...], shared: SharedResources = NO_SHARING
+    folder: RunFolder,
+    spec: RunSpec,
+    stop: Stop,
+    observers: tuple[Observer, ...] = (),
+    resources: Resources = NO_RESOURCES,
 ) -> Experiment:
     """Connect the parts of one run; all its calls pass one gateway and are recorded in one folder."""
     journal, calls = folder.journal, folder.calls
@@ -200,9 +206,9 @@ def build_experiment(
         stop=stop,
         wall=journal.total_wall,
         faults=spec.faults,
-        responses=shared.responses,
-        slots=shared.slots,
-        spending=shared.spending,
+        responses=resources.responses,
+        slots=resources.slots,
+        spending=resources.spending,
         critical_path_s=progress.seconds_left,
         unrecorded=spec.unrecorded,
         work=WorkLimit(spec.concurrency if gathers else None),

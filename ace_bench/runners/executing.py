@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
@@ -16,7 +15,7 @@ from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
-from ace_bench.runners.build import NO_SHARING, RunSpec, SharedResources, build_experiment
+from ace_bench.runners.build import NO_RESOURCES, Resources, RunSpec, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.host import Host
@@ -34,32 +33,21 @@ from ace_bench.store.results import IDENTITY, METRICS, SETTINGS, SUMMARY, read_o
 from ace_bench.store.spending import SharedSpending
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resources:
-    """The resources of a run outside its folder; they are opened before the folder is created."""
-
-    shared: SharedResources = NO_SHARING
-    exporter: Exporter | None = None
-
-
 @contextmanager
 def open_resources(spec: RunSpec) -> Iterator[Resources]:
-    """Open what the settings of a run name."""
+    """Open what the settings of a run name; it is opened before the folder is created."""
     with ExitStack() as stack:
-        responses = None if spec.response_cache is None else Responses(Path(spec.response_cache), spec.folder_mode)
-        if responses is not None:
-            stack.callback(responses.close)
-        exporter = None if spec.metrics_port is None else Exporter(spec.metrics_port)
-        if exporter is not None:
-            stack.callback(exporter.close)
-        slots = stack.enter_context(slots_of_run(spec.max_calls_in_flight))
+        cache, port = spec.response_cache, spec.metrics_port
         spending = SharedSpending(spec.folder.parents[2], spec.folder) if spec.budget.shared else None
-        if spending is not None:
-            stack.callback(spending.close)
-        yield Resources(shared=SharedResources(responses=responses, slots=slots, spending=spending), exporter=exporter)
+        yield Resources(
+            responses=None if cache is None else stack.enter_context(closing(Responses(Path(cache), spec.folder_mode))),
+            exporter=None if port is None else stack.enter_context(closing(Exporter(port))),
+            slots=stack.enter_context(slots_of_run(spec.max_calls_in_flight)),
+            spending=None if spending is None else stack.enter_context(closing(spending)),
+        )
 
 
-def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources = Resources()) -> Record:
+def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources = NO_RESOURCES) -> Record:
     """Make or continue a run in its open folder and return its metrics; its folder says how it ended."""
     try:
         save_questions(folder, spec)
@@ -70,16 +58,18 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
         identity = format_json(spec.identity.dump())
         folder.write({SETTINGS: spec.config, IDENTITY: identity, "environment.json": described})
         folder.set_status("running")
-        _begin(folder, {**environment, "code": spec.code.modules}, host)
+        changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules})
+        if changes:
+            host.say(f"This run continues with other software than before: {', '.join(changes)}.", style="yellow")
         ending = _ending(folder, spec, host)
-        with stop_on_signals(host.console, ending) as stop, parts_ready(spec, folder, host.console, stop):
+        with stop_on_signals(host.console, ending) as stop, parts_ready(spec, folder, host, stop):
             check_reply_limits(spec.budget, spec.backbones)  # a server has said by now how long its context is
             spec = with_confinement(spec)
             folder.write({"environment.json": format_json({**environment, **spec.metadata})})
             if spec.estimate:
-                check_estimate(spec, folder.calls.ledger.total, host.console, stop)
+                check_estimate(spec, folder.calls.ledger.total, host, stop)
             with _observers(spec, resources.exporter, host.console) as observers:
-                experiment = build_experiment(folder, spec, stop, observers, resources.shared)
+                experiment = build_experiment(folder, spec, stop, observers, resources)
                 outcome = run_loop(experiment, spec.mode)
                 metrics = run_metrics(experiment, outcome, spec.metadata)
                 folder.processes.end("finished")
@@ -101,12 +91,6 @@ def replay(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
     """Do a run again in a folder that holds its calls, silently and without what it tells others."""
     quiet = replace(host, console=Console(quiet=True))
     return execute(folder, replace(spec, trackers=(), estimate=False), quiet)
-
-
-def _begin(folder: RunFolder, environment: Mapping[str, Any], host: Host) -> None:
-    changes = folder.processes.begin(host.command, environment)
-    if changes:
-        host.say(f"This run continues with other software than before: {', '.join(changes)}.", style="yellow")
 
 
 def _record_end(folder: RunFolder, error: BaseException) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 from rich.console import Console
@@ -30,6 +30,7 @@ from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Confining, Judged, Lifecycle
 from ace_bench.core.types import Record
 from ace_bench.runners.build import RunSpec, build_experiment
+from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Stop
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.settings import place_of
@@ -38,9 +39,6 @@ from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
 from ace_bench.store.folder import BATCHES, RunFolder, format_json
 from ace_bench.store.results import METRICS
-
-if TYPE_CHECKING:
-    from rich.syntax import Syntax
 
 NOT_KNOWN = "n/a"
 
@@ -56,7 +54,7 @@ def check_beginning(spec: RunSpec) -> RunSpec:
     with scratch_folder("plan") as scratch:
         folder = RunFolder(scratch)
         try:
-            experiment = build_experiment(folder, spec, Stop(), ())
+            experiment = build_experiment(folder, spec, Stop())
             with settings_of("method"):
                 context = spec.mode.start(experiment)
             samples, advice = experiment.arena.samples(spec.mode.split), spec.mode.advise(experiment)
@@ -116,7 +114,7 @@ def check_beside(spec: RunSpec) -> None:
 
 
 @contextmanager
-def parts_ready(spec: RunSpec, folder: RunFolder, console: Console, stop: Stop) -> Iterator[None]:
+def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Iterator[None]:
     """Start and probe the parts of a run; always close them at the end.
 
     A probe is a few tiny calls per backbone; they belong to no stage and are not in the ledger. ``endpoints.json``
@@ -126,7 +124,7 @@ def parts_ready(spec: RunSpec, folder: RunFolder, console: Console, stop: Stop) 
 
     def say(line: str) -> None:
         stop.check()  # lets a user interrupt the start of a server, which may take minutes
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+        host.say(line)
 
     with ExitStack() as stack:
         for place, part in (("task", spec.task), ("agent", spec.agent)):
@@ -170,7 +168,7 @@ def with_leakage(spec: RunSpec) -> RunSpec:
     return replace(spec, metadata=metadata, notes=(*spec.notes, f"{found}."))
 
 
-def check_estimate(spec: RunSpec, spent: Account, console: Console, stop: Stop) -> None:
+def check_estimate(spec: RunSpec, spent: Account, host: Host, stop: Stop) -> None:
     """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if the budget is certainly too small.
 
     Raises ``ConfigError`` where a first prompt with its reply is longer than the context. A budget is too small if the
@@ -180,7 +178,7 @@ def check_estimate(spec: RunSpec, spent: Account, console: Console, stop: Stop) 
     if spec.simulated or spent.calls:
         return
     estimate = rehearse(spec, stop)
-    console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
+    host.say(describe(estimate))
     _check_room(spec, estimate)
     limit = spec.budget.too_small_for(estimate.low)
     if limit is not None:
@@ -191,8 +189,9 @@ def check_estimate(spec: RunSpec, spent: Account, console: Console, stop: Stop) 
     for name, end in (("typical cost", estimate.typical), ("high end", estimate.high)):
         limit = spec.budget.too_small_for(end)
         if limit is not None:
-            line = f"The {name} of the estimate exceeds {limit}: the run may stop there before it has finished."
-            console.print(line, style="yellow", markup=False, highlight=False, soft_wrap=True)
+            host.say(
+                f"The {name} of the estimate exceeds {limit}: the run may stop there before it has finished.", "yellow"
+            )
             return
 
 
@@ -237,49 +236,45 @@ def _range(ends: Sequence[_Number | None], text: Callable[[_Number], str]) -> st
     return " to ".join(dict.fromkeys(NOT_KNOWN if end is None else text(end) for end in ends))
 
 
-def show(spec: RunSpec, console: Console) -> None:
+def show(spec: RunSpec, host: Host) -> None:
     """Print the configuration of a run, or what a dry run shows; a finished run needs no key and no endpoint."""
     if spec.print_config:
-        _show_config(spec, console)
+        _show_config(spec, host.console)
         return
-    _show_dry_run(with_leakage(spec), console)
+    _show_dry_run(with_leakage(spec), host)
     if not (spec.folder / METRICS).exists():
         check_beside(spec)
 
 
 def _show_config(spec: RunSpec, console: Console) -> None:
     """Print the contents of a run's ``config.yaml``. It cannot hold secrets, because ``assemble`` rejects them."""
+    from rich.syntax import Syntax
     from rich.tree import Tree
+
+    def written(value: object) -> Syntax:
+        text = msgspec.yaml.encode(value).decode().rstrip()
+        return Syntax(text, "yaml", background_color="default", word_wrap=True)
 
     settings = msgspec.yaml.decode(spec.config)
     tree = Tree(f"configuration of {spec.folder}", guide_style="dim")
-    single = {name: value for name, value in settings.items() if not isinstance(value, Mapping)}
-    tree.add(_yaml(single))
+    tree.add(written({name: value for name, value in settings.items() if not isinstance(value, Mapping)}))
     for name, group in settings.items():
         if isinstance(group, Mapping) and group:
-            tree.add(name, style="bold").add(_yaml(group))
+            tree.add(name, style="bold").add(written(group))
     console.print(tree)
 
 
-def _yaml(value: object) -> Syntax:
-    from rich.syntax import Syntax
-
-    text = msgspec.yaml.encode(value).decode().rstrip()
-    return Syntax(text, "yaml", background_color="default", word_wrap=True)
-
-
-def _show_dry_run(spec: RunSpec, console: Console) -> None:
+def _show_dry_run(spec: RunSpec, host: Host) -> None:
     """Print the notes on the run, the estimate and the first prompt of each role."""
     estimate = rehearse(spec)
     for role, messages in estimate.prompts.items():
-        console.rule(f"first prompt of the {role}")
+        host.console.rule(f"first prompt of the {role}")
         for message in messages:
-            console.print(f"[{message.role}]", style="bold", markup=False)
-            console.print(message.content, markup=False, highlight=False, soft_wrap=True)
-    console.rule()
-    for note in spec.notes:
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
-    console.print(describe(estimate), markup=False, highlight=False, soft_wrap=True)
+            host.say(f"[{message.role}]", style="bold")
+            host.say(message.content)
+    host.console.rule()
+    for line in (*spec.notes, describe(estimate)):
+        host.say(line)
 
 
 def _recorded(spec: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:

@@ -68,7 +68,7 @@ class Rehearsal:
         )
         folder = RunFolder(stack.enter_context(scratch_folder("plan")))
         stack.callback(folder.close)
-        experiment = build_experiment(folder, small, stop, ())
+        experiment = build_experiment(folder, small, stop)
         if opposite:
             experiment = replace(experiment, arena=_OppositeArena(**vars(experiment.arena)))
         whole = replace(experiment, arena=replace(experiment.arena, limits=spec.limits))
