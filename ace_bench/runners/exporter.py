@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from ace_bench.core.errors import ConfigError
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from prometheus_client.core import Metric
 
 _PREFIX = "ace_bench_"
-_COUNTERS = {
-    "calls": "Model calls of the run",
-    "retries": "Failed attempts that were repeated",
-    "prompt_tokens": "Prompt tokens of the run",
-    "completion_tokens": "Completion tokens of the run",
-    "cached_tokens": "Prompt tokens served from the prefix cache",
-    "usd": "Dollars of the run",
+_COUNTERS: Mapping[str, tuple[str, Callable[[Progress], float | None]]] = {
+    "calls": ("Model calls of the run", lambda now: now.spent.calls),
+    "retries": ("Failed attempts that were repeated", lambda now: now.spent.retries),
+    "prompt_tokens": ("Prompt tokens of the run", lambda now: now.spent.usage.prompt),
+    "completion_tokens": ("Completion tokens of the run", lambda now: now.spent.usage.completion),
+    "cached_tokens": ("Prompt tokens served from the prefix cache", lambda now: now.spent.usage.cached),
+    "usd": ("Dollars of the run", lambda now: now.spent.usage.usd),
 }
-_GAUGES = {
-    "done": "Units finished in the current phase",
-    "total": "Units of the current phase",
-    "score": "Running score of the current phase in percent",
-    "faults": "Faulted rollouts in the current phase",
-    "context_items": "Items in the context",
-    "context_tokens": "Tokens of the context",
+_GAUGES: Mapping[str, tuple[str, Callable[[Progress], float | None]]] = {
+    "done": ("Units finished in the current phase", lambda now: now.done),
+    "total": ("Units of the current phase", lambda now: now.total),
+    "score": ("Running score of the current phase in percent", lambda now: now.score),
+    "faults": ("Faulted rollouts in the current phase", lambda now: now.faults),
+    "context_items": ("Items in the context", lambda now: now.context_size),
+    "context_tokens": ("Tokens of the context", lambda now: now.context_tokens),
 }
 
 
@@ -56,24 +56,9 @@ class Exporter:
         progress = self._latest
         if progress is None:
             return
-        spent, usage = progress.spent, progress.spent.usage
-        values = {
-            "calls": spent.calls,
-            "retries": spent.retries,
-            "prompt_tokens": usage.prompt,
-            "completion_tokens": usage.completion,
-            "cached_tokens": usage.cached,
-            "usd": usage.usd,
-            "done": progress.done,
-            "total": progress.total,
-            "score": progress.score,
-            "faults": progress.faults,
-            "context_items": progress.context_size,
-            "context_tokens": progress.context_tokens,
-        }
-        for kind, described in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
-            for name, text in described.items():
-                if (value := values[name]) is not None:
+        for kind, figures in ((CounterMetricFamily, _COUNTERS), (GaugeMetricFamily, _GAUGES)):
+            for name, (text, read) in figures.items():
+                if (value := read(progress)) is not None:
                     yield kind(_PREFIX + name, text, value=value)
         phase = GaugeMetricFamily(f"{_PREFIX}phase", "1 for the phase under way", labels=["phase"])
         phase.add_metric([progress.phase], 1)

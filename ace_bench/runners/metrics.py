@@ -42,7 +42,7 @@ class _StageSums:
 
 def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -> Record:
     """Return the metrics of a run. Interrupting and continuing a run changes ``timing`` and ``cache`` alone."""
-    journal, ledger = experiment.folder.journal, experiment.folder.calls.ledger
+    journal, ledger, task = experiment.folder.journal, experiment.folder.calls.ledger, experiment.arena.task
     sums, operations = _summed(journal, learn_unreadable=experiment.arena.learns_unreadable)
 
     def by_stage(value: Callable[[Stage], Any]) -> dict[str, Any]:
@@ -51,14 +51,10 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
     metrics = {
         "schema": SCHEMA,
         **metadata,
-        "headline": _headline(
-            experiment.arena.task,
-            outcome,
-            stream=metadata["mode"] == "online" and bool(experiment.folder.journal.steps),
-        ),
-        "splits": {outcome.split: _split(experiment.arena.task, outcome)},
+        "headline": _headline(task, outcome, stream=metadata["mode"] == "online" and bool(journal.steps)),
+        "splits": {outcome.split: _split(task, outcome)},
         "validation": [*outcome.validation],
-        **_learning(experiment.arena.task, journal),
+        **_learning(task, journal),
         **_trials(journal),
         **outcome.results,
         "context": {
@@ -95,19 +91,18 @@ def objective(metrics: Record) -> float:
 
 
 def _headline(task: Task, outcome: RunOutcome, *, stream: bool) -> Record:
-    grades = [record.grade for record in outcome.after]
-    after = _rounded(task.score(grades))[task.headline]
-    before = None
-    if outcome.before is not None:
-        before = _rounded(task.score([record.grade for record in outcome.before]))[task.headline]
+    def score(records: Sequence[RolloutRecord]) -> float:
+        return _rounded(task.score([record.grade for record in records]))[task.headline]
+
+    after = score(outcome.after)
     interval = _interval(task, outcome.after, after, stream=stream)
     return {
         "split": outcome.split,
         "metric": task.headline,
-        "before": before,
+        "before": None if outcome.before is None else score(outcome.before),
         "after": after,
         "ci95": None if interval is None else [round(bound, _DIGITS) for bound in interval],
-        "n": len(grades),
+        "n": len(outcome.after),
     }
 
 

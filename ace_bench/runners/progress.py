@@ -88,7 +88,17 @@ class ProgressCounter:
                 self._worked += 1
             if context is not None:
                 self._context_size, self._context_tokens = context.size, context.tokens
-            progress = self._snapshot()
+            progress = Progress(
+                phase=self._phase,
+                done=self._done,
+                total=self._total,
+                score=100 * self._points / self._graded if self._graded else None,
+                faults=self._faults,
+                spent=self._ledger.total,
+                context_size=self._context_size,
+                context_tokens=self._context_tokens,
+                left=self._left(),
+            )
         for observer in self._observers:
             observer.update(progress)
 
@@ -99,21 +109,8 @@ class ProgressCounter:
         return inf if left is None else left
 
     def _left(self) -> float | None:
-        pace = (time.monotonic() - self._started) / self._worked if self._worked else None
-        return None if pace is None else pace * (self._total - self._done)
-
-    def _snapshot(self) -> Progress:
-        return Progress(
-            phase=self._phase,
-            done=self._done,
-            total=self._total,
-            score=100 * self._points / self._graded if self._graded else None,
-            faults=self._faults,
-            spent=self._ledger.total,
-            context_size=self._context_size,
-            context_tokens=self._context_tokens,
-            left=self._left(),
-        )
+        elapsed, todo = time.monotonic() - self._started, self._total - self._done
+        return elapsed / self._worked * todo if self._worked else None
 
 
 _PLAIN_EVERY_S = 10.0
@@ -133,7 +130,7 @@ class Tracker(Observer, Protocol):
         ...
 
 
-class TerminalDisplay:
+class _TerminalDisplay:
     """One live line per phase."""
 
     def __init__(self, console: Console):
@@ -155,19 +152,19 @@ class TerminalDisplay:
         self._bars.start()
 
     def update(self, progress: Progress) -> None:
-        """Redraw the phase's line."""
         with self._lock:
             if progress.phase != self._phase:
                 self._phase = progress.phase
                 self._bar = self._bars.add_task(progress.phase, total=progress.total, left="", details="")
-            self._bars.update(self._bar, completed=progress.done, left=time_left(progress), details=describe(progress))
+            self._bars.update(
+                self._bar, completed=progress.done, left=_time_left(progress), details=_describe(progress)
+            )
 
     def close(self) -> None:
-        """Leave the last state on the screen."""
         self._bars.stop()
 
 
-class PlainDisplay:
+class _PlainDisplay:
     """Lines for logs: one when a phase starts or ends and one every few seconds."""
 
     def __init__(self, console: Console):
@@ -177,30 +174,28 @@ class PlainDisplay:
         self._last = 0.0
 
     def update(self, progress: Progress) -> None:
-        """Print a line if one is due."""
         with self._lock:
             now = time.monotonic()
             due = now - self._last >= _PLAIN_EVERY_S or progress.done == progress.total
             if progress.phase == self._phase and not due:
                 return
             self._phase, self._last = progress.phase, now
-            left = filter(None, (time_left(progress), describe(progress)))
-            line = f"{progress.phase}: {progress.done}/{progress.total}, {' · '.join(left)}"
+            left = " · ".join(filter(None, (_time_left(progress), _describe(progress))))
+            line = f"{progress.phase}: {progress.done}/{progress.total}, {left}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Nothing to close."""
+        pass
 
 
 def make_display(console: Console) -> Observer:
     """Return what shows a run's progress: a live table on a terminal, else lines."""
-    return TerminalDisplay(console) if console.is_terminal else PlainDisplay(console)
+    return _TerminalDisplay(console) if console.is_terminal else _PlainDisplay(console)
 
 
-def describe(progress: Progress) -> str:
+def _describe(progress: Progress) -> str:
     """Describe a snapshot in one line; unknown figures are n/a."""
-    spent = progress.spent
-    tokens = spent.usage.tokens
+    spent, tokens = progress.spent, progress.spent.usage.tokens
     parts = [
         "score n/a" if progress.score is None else f"score {progress.score:.1f}",
         f"{spent.calls:,} calls",
@@ -216,8 +211,6 @@ def describe(progress: Progress) -> str:
     return " · ".join(parts)
 
 
-def time_left(progress: Progress) -> str:
-    """Describe the time left in a phase, "" where it is unknown or over."""
-    if progress.left is None or progress.done >= progress.total:
-        return ""
-    return f"{duration(progress.left)} left"
+def _time_left(progress: Progress) -> str:
+    known = progress.left is not None and progress.done < progress.total
+    return f"{duration(progress.left or 0.0)} left" if known else ""

@@ -50,8 +50,8 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
         if metrics["operations"].get("voted"):
             which = "the answer of most of them counts"
         table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; {which}")
-    if (found := metrics.get("answers_in_prompts")) is not None:
-        table.add_row("leakage", str(Leakage(**found)))
+    if (leaked := metrics.get("answers_in_prompts")) is not None:
+        table.add_row("leakage", str(Leakage(**leaked)))
     context = metrics["context"]
     if "embedder" in metrics:
         table.add_row("embedder", metrics["embedder"])
@@ -72,7 +72,9 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
         table.add_row("code confined by", describe_layers(layers))
     usd = metrics["usd"]["total"]
     table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}")
-    for name, value in {**_certificate(metrics), **_records(processes)}.items():
+    found = metrics.get("as_authors")  # runs of older versions have none
+    certificate = {"as the authors'": certificate_text([found], simulated=metrics["simulated"])} if found else {}
+    for name, value in {**certificate, **_records(processes)}.items():
         table.add_row(name, value)
     return table
 
@@ -85,12 +87,6 @@ def summary_text(metrics: Mapping[str, Any], processes: Sequence[Process]) -> st
     return buffer.getvalue()
 
 
-def _certificate(metrics: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return how far the run is as the authors' code is; nothing for runs of older versions."""
-    found = metrics.get("as_authors")
-    return {} if found is None else {"as the authors'": certificate_text([found], simulated=metrics["simulated"])}
-
-
 def _records(processes: Sequence[Process]) -> Mapping[str, str]:
     """Return when a run was made, with which code and, if it was continued, by how many processes."""
     workers = without_checks(processes)
@@ -100,8 +96,9 @@ def _records(processes: Sequence[Process]) -> Mapping[str, str]:
     ended = "n/a" if last.ended is None else f"{last.ended:%Y-%m-%d %H:%M:%S} UTC"
     rows = {"code": last.commit or "commit n/a", "time": f"{first.at:%Y-%m-%d %H:%M:%S} to {ended}"}
     if len(workers) > 1:
-        ends = ", ".join(_end(process) for process in workers)
-        rows["processes"] = f"{len(workers)}: {ends}"
+        after = ("" if one.seconds is None else f" after {duration(one.seconds)}" for one in workers)
+        ends = (f"{one.how or KILLED}{text}" for one, text in zip(workers, after, strict=True))
+        rows["processes"] = f"{len(workers)}: {', '.join(ends)}"
     changes = [change for one, later in pairwise(workers) for change in one.changes_to(later)]
     if changes:
         rows["software changed"] = ", ".join(changes)
@@ -109,10 +106,6 @@ def _records(processes: Sequence[Process]) -> Mapping[str, str]:
     if checks:
         rows["code changed"] = accepted_code(processes) or f"{checks[-1].reason} ({checks[-1].at:%Y-%m-%d})"
     return rows
-
-
-def _end(process: Process) -> str:
-    return f"{process.how or KILLED}{'' if process.seconds is None else f' after {duration(process.seconds)}'}"
 
 
 def _headline(headline: Mapping[str, Any]) -> str:
@@ -146,11 +139,10 @@ def _by_role(stages: Mapping[str, Mapping[str, int]]) -> Counter[str]:
 
 
 def _reuse(cache: Mapping[str, Any]) -> str:
-    share, saved = cache["share"], cache.get("saved")
     by = " by the server's counters" if "counted_by" in cache else ""
-    return ("n/a" if share is None else f"{share:.1%}{by}") + (
-        "" if saved is None else f", which makes input {saved:.1%} cheaper"
-    )
+    share = "n/a" if cache["share"] is None else f"{cache['share']:.1%}{by}"
+    saved = cache.get("saved")
+    return share if saved is None else f"{share}, which makes input {saved:.1%} cheaper"
 
 
 def _server_share(counters: Mapping[str, Any]) -> str:
