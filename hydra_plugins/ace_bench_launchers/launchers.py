@@ -73,13 +73,12 @@ class RunsLauncher(Launcher):
     def _results(
         self, runs: Sequence[Sequence[str]], shares: Sequence[list[RunEnd | None] | str], logs: str
     ) -> Sequence[JobReturn]:
-        """Return the results of runs that were dealt out like cards."""
+        """Return the results of runs that were dealt out like cards; a share that did not end is why."""
         found = []
         for place, words in enumerate(runs):
-            share = shares[place % len(shares)]
-            end, reason = (
-                (None, share) if isinstance(share, str) else (share[place // len(shares)], "its process was killed")
-            )
+            share, turn = shares[place % len(shares)], place // len(shares)
+            end = None if isinstance(share, str) else share[turn]
+            reason = share if isinstance(share, str) else "its process was killed"
             found.append(self.result(words, end, reason=reason, shown=False, logs=logs))
         return found
 

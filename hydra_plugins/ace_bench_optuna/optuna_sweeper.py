@@ -6,7 +6,7 @@ The settings match those of Hydra's own Optuna plugin, which needs an Optuna bel
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -77,7 +77,8 @@ class OptunaSweeper(Sweeper):
         """Run all trials and write the best settings to ``RESULTS``; an error where no run finished."""
         import optuna
 
-        overrides = {one.key_or_group: one for one in _parsed([*_texts(self._params), *arguments])}
+        given = [*(f"{key}={value}" for key, value in self._params.items()), *arguments]
+        overrides = {one.key_or_group: one for one in OverridesParser.create().parse_overrides(given)}
         space = {key: distribution(one) for key, one in overrides.items() if one.is_sweep_override()}
         fixed = [str(one.input_line) for one in overrides.values() if not one.is_sweep_override()]
         study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self._seed), direction=self._direction)
@@ -90,8 +91,10 @@ class OptunaSweeper(Sweeper):
         self._write(study)
 
     def _write(self, study: Study) -> None:
+        from optuna.trial import TrialState
+
         assert self.config is not None
-        if not study.get_trials(deepcopy=False, states=_complete()):
+        if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
             raise CompactHydraException("No run of the search finished; their errors are above.")
         best = {"best_params": study.best_params, "best_value": study.best_value}
         file = Path(str(self.config.hydra.sweep.dir)) / RESULTS
@@ -126,23 +129,9 @@ def _tell(study: Study, trial: Trial, job: JobReturn) -> None:
     score = job.return_value if job.status is JobStatus.COMPLETED else None
     if isinstance(score, int | float):
         study.tell(trial, score)
-    else:
-        study.tell(trial, state=TrialState.FAIL)
-        _log.warning("trial %d has no score: %s", trial.number, " ".join(job.overrides or ()))
-
-
-def _complete() -> tuple[Any]:
-    from optuna.trial import TrialState
-
-    return (TrialState.COMPLETE,)
-
-
-def _parsed(texts: Sequence[str]) -> list[Override]:
-    return OverridesParser.create().parse_overrides(list(texts))
-
-
-def _texts(params: Mapping[str, Any]) -> list[str]:
-    return [f"{key}={value}" for key, value in params.items()]
+        return
+    study.tell(trial, state=TrialState.FAIL)
+    _log.warning("trial %d has no score: %s", trial.number, " ".join(job.overrides or ()))
 
 
 def _written(value: object) -> str:
