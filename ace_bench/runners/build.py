@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 from ace_bench.contexts.playbook.embed import EndpointEmbedder
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting, Gathering
 from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import RunIdentity
 from ace_bench.core.method import Method
 from ace_bench.core.settings import build, given_by_role
 from ace_bench.core.task import Agent, Task
@@ -26,11 +24,9 @@ from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_
 from ace_bench.runners.limits import Stop, WorkLimit
 from ace_bench.runners.mode import Mode
 from ace_bench.runners.progress import Observer, ProgressCounter, Tracker
-from ace_bench.runners.settings import Settings, check_agent_prices, check_budget_prices
+from ace_bench.runners.settings import check_agent_prices, check_budget_prices
 from ace_bench.store.authors_code import notes_on_state, state_followed
-from ace_bench.store.code import Code
 from ace_bench.store.folder import RunFolder
-from ace_bench.store.prompts import PromptSet
 from ace_bench.store.responses import Responses
 from ace_bench.store.spending import SharedSpending
 
@@ -46,28 +42,20 @@ _ALIKE = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunSpec(Settings):
-    """Everything a run needs, validated; ``metadata`` opens ``metrics.json``, ``config`` is the resolved YAML.
+class RunSpec(IdentifiedRun):
+    """Everything a run needs, validated; ``metadata`` opens ``metrics.json``.
 
     ``rehearsal`` is the backbone that stands in for the real ones when the cost is estimated, ``rehearsed_method`` the
     method that does not call an endpoint for its embeddings.
     """
 
-    task: Task
     method: Method[Any]
     rehearsed_method: Method[Any]
     mode: Mode
     agent: Agent
-    prompts: PromptSet
-    backbones: Mapping[str, Backbone]
     rehearsal: Backbone
     trackers: tuple[Tracker, ...]
-    folder: Path
-    simulated: bool
     metadata: Record
-    identity: RunIdentity
-    code: Code
-    config: str
     notes: tuple[str, ...] = ()
     unrecorded: Callable[[Caller], Exception] | None = None
     """What a call raises that is not recorded, where a run only does again what its calls allow."""
@@ -75,14 +63,14 @@ class RunSpec(Settings):
 
 def assemble(run: IdentifiedRun) -> RunSpec:
     """Build all parts and check that they fit together; raises ``ConfigError`` or ``DataError`` with the fix."""
-    resolved, settings, task, backbones = run.config.settings, run.settings, run.task, run.backbones
+    resolved, task, backbones = run.config.settings, run.task, run.backbones
     mode: Mode = build_part(resolved, "mode")
     method: Method[Any] = build_part(resolved, "method")
-    embeddings_of(method, settings)
+    embeddings_of(method, run.embedder)
     mode.check(method)
     templates = _templates(method, task)
     _check_roles((role for role in backbones if role != EMBEDDER), templates)
-    check_budget_prices(settings.budget, backbones)
+    check_budget_prices(run.budget, backbones)
     _check_data(task, mode.reads(method))
     run.prompts.require(chain.from_iterable(templates.values()))
     rehearsed = build_part(with_embedder(resolved, HASHING), "method") if EMBEDDER in backbones else method
@@ -92,8 +80,8 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     metadata = {
         **run.names,
         "roles": {role: backbone.name for role, backbone in backbones.items()},
-        "labels": settings.labels,
-        "seed": settings.seed,
+        "labels": run.labels,
+        "seed": run.seed,
         **followed,
         "source": task.source,
         "simulated": run.simulated,
@@ -107,22 +95,14 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         **({} if run.simulated or not method.embedders else {"embedder": run.identity.settings["embedder"]}),
     }
     return RunSpec(
-        **vars(settings),
-        task=task,
+        **vars(run),
         method=method,
         rehearsed_method=rehearsed,
         mode=mode,
         agent=agent,
-        prompts=run.prompts,
-        backbones=backbones,
         rehearsal=build_part(resolved, "rehearsal"),
         trackers=_trackers(resolved),
-        folder=run.folder,
-        simulated=run.simulated,
         metadata=metadata,
-        identity=run.identity,
-        code=run.code,
-        config=run.config.text,
         notes=(*_notes(run, method, hashed=run.config.automatic and metadata.get("embedder") == HASHING), *notes),
     )
 
@@ -136,7 +116,7 @@ def _notes(run: IdentifiedRun, method: Method[Any], *, hashed: bool) -> tuple[st
 
 def _protocol(run: IdentifiedRun, method: Method[Any]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the protocol's name, unless it is the usual one, and the state that ``official`` follows; and notes."""
-    chosen, commit = run.config.choices.get(_PROTOCOL, _PAPER), run.settings.official_commit
+    chosen, commit = run.config.choices.get(_PROTOCOL, _PAPER), run.official_commit
     if chosen == _OFFICIAL:
         state = state_followed(method, run.task)
         notes = notes_on_state(state, commit, run.imported.commits if run.imported else {})

@@ -56,7 +56,7 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
         environment = describe_environment()
         described = format_json({**environment, **spec.metadata})
         identity = format_json(spec.identity.dump())
-        folder.write({SETTINGS: spec.config, IDENTITY: identity, "environment.json": described})
+        folder.write({SETTINGS: spec.config.text, IDENTITY: identity, "environment.json": described})
         folder.set_status("running")
         changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules})
         if changes:
@@ -130,7 +130,7 @@ def _ending(folder: RunFolder, spec: RunSpec, host: Host) -> Ending:
 def _observers(spec: RunSpec, exporter: Exporter | None, console: Console) -> Iterator[tuple[Observer, ...]]:
     with ExitStack() as stack:
         for tracker in spec.trackers:
-            tracker.begin(spec.folder, spec.metadata, spec.config)
+            tracker.begin(spec.folder, spec.metadata, spec.config.text)
             stack.callback(tracker.close)
         display = stack.enter_context(closing(make_display(console)))
         yield (*spec.trackers, *([exporter] if exporter is not None else []), display)

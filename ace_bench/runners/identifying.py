@@ -72,11 +72,10 @@ def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunCon
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdentifiedRun:
+class IdentifiedRun(Settings):
     """A run before it is built: ``names`` are the options that name it."""
 
     config: RunConfig
-    settings: Settings
     names: Mapping[str, str]
     task: Task
     prompts: PromptSet
@@ -102,7 +101,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
     if judge_template(task) is not None and not simulated:
         backbones |= _default_judge(resolved, backbones)
     if isinstance(settings.embedder, EmbedderSettings):
-        embeddings = embeddings_of(build_part(resolved, "method"), settings)
+        embeddings = embeddings_of(build_part(resolved, "method"), settings.embedder)
         if embeddings is not None:
             backbones[EMBEDDER] = embeddings
             simulated = simulated or embeddings.simulated
@@ -114,8 +113,8 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
     parent = Path(resolved["results"]) / resolved["name"] / "-".join(names.values()) / identity.digest[:12]
     return IdentifiedRun(
+        **vars(settings),
         config=config,
-        settings=settings,
         names=names,
         task=task,
         prompts=prompts,
@@ -152,7 +151,7 @@ def judge_template(task: Task) -> str | None:
     return task.judge_template if isinstance(task, Judged) else None
 
 
-def embeddings_of(method: Method[Any], settings: Settings) -> Backbone | None:
+def embeddings_of(method: Method[Any], embedder: str | EmbedderSettings) -> Backbone | None:
     """Return the endpoint that the method's embedders need, ``None`` if they need none."""
     if not method.embedders:
         return None
@@ -161,7 +160,7 @@ def embeddings_of(method: Method[Any], settings: Settings) -> Backbone | None:
     wanted = {embedder.settings for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)}
     if not wanted:
         return None
-    if wanted != {settings.embedder}:
+    if wanted != {embedder}:
         raise ConfigError("a run takes embeddings from one endpoint: give it as embedder={url: ..., model: ...}")
     from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
 

@@ -27,7 +27,7 @@ def run(config: RunConfig, host: Host) -> Record | None:
     Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
     """
     found = identify(config)
-    shows = found.settings.print_config or found.settings.dry_run
+    shows = found.print_config or found.dry_run
     if not shows and (metrics := _finished(found, host)):
         return metrics
     from ace_bench.runners import preflight

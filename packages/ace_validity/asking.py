@@ -65,7 +65,7 @@ class Contamination(Study):
         for task in request.words["task"].split(","):
             words = {**request.having(request.seeds[0]), "task": task}
             found = find_run(words)
-            samples = found.task.samples("test")[: found.settings.limits.get("test")]
+            samples = found.task.samples("test")[: found.limits.get("test")]
             golds = [found.task.failing_grade(sample).gold for sample in samples]
             for name, (instruction, texts, references) in _probes(task, samples, golds).items():
                 asked = _ask(words, [*zip(texts, references, strict=True)], instruction)

@@ -78,7 +78,7 @@ def test_runs_side_by_side_end_as_each_does_alone(runs, served, tmp_path):
 
 def test_a_run_that_crashes_is_one_failed_row(served, tmp_path, monkeypatch):
     def crashing(found):
-        if found.settings.seed == 7:
+        if found.seed == 7:
             raise ZeroDivisionError("of the program")
         return assemble(found)
 
