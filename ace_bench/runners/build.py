@@ -72,9 +72,9 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     _check_roles((role for role in backbones if role != EMBEDDER), templates)
     check_budget_prices(run.budget, backbones)
     _check_data(task, mode.reads(method))
-    run.prompts.require(chain.from_iterable(templates.values()))
+    run.prompt_set.require(chain.from_iterable(templates.values()))
     rehearsed = build_part(with_embedder(resolved, HASHING), "method") if EMBEDDER in backbones else method
-    agent: Agent = build_part(resolved, "agent", prompts=run.prompts, generator=method.generator)
+    agent: Agent = build_part(resolved, "agent", prompts=run.prompt_set, generator=method.generator)
     check_agent_prices(agent, backbones)
     followed, notes = _protocol(run, method)
     metadata = {
@@ -87,8 +87,8 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         "simulated": run.simulated,
         "digest": run.identity.digest,
         "prompts": {
-            "set": resolved["prompts"],
-            "digest": run.prompts.digest,
+            "set": run.prompts,
+            "digest": run.prompt_set.digest,
             **({"sources": run.imported.commits} if run.imported else {}),
         },
         "data": dict(task.checksums),
@@ -197,7 +197,7 @@ def build_experiment(
     arena = RunArena(
         task=spec.task,
         agent=spec.agent,
-        prompts=spec.prompts,
+        prompts=spec.prompt_set,
         backbones=spec.backbones,
         labels=Labels(spec.labels),
         limits=spec.limits,

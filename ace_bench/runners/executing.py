@@ -141,7 +141,7 @@ def save_questions(folder: RunFolder, spec: RunSpec) -> None:
 
     A continued run has the same templates and samples, because its digest covers them.
     """
-    contents = {f"prompts/{name}": text.encode() for name, text in spec.prompts.files.items()}
+    contents = {f"prompts/{name}": text.encode() for name, text in spec.prompt_set.files.items()}
     lost: dict[str, str | bytes] = {
         name: content for name, content in contents.items() if not folder.holds(name, content)
     }

@@ -24,7 +24,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, prompt_folders
 from ace_bench.core.secrets import refuse_secret_arguments
-from ace_bench.core.settings import Text, build, check, check_role_sampling, settings_of, with_role_sampling
+from ace_bench.core.settings import build, check_role_sampling, settings_of, with_role_sampling
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig, digest_of_configs, settled
@@ -78,7 +78,7 @@ class IdentifiedRun(Settings):
     config: RunConfig
     names: Mapping[str, str]
     task: Task
-    prompts: PromptSet
+    prompt_set: PromptSet
     imported: ImportedSet | None
     backbones: Mapping[str, Backbone]
     simulated: bool
@@ -107,7 +107,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
             simulated = simulated or embeddings.simulated
     if settings.official_commit is not None:  # a finished run builds no method of its own
         check_commit(settings.official_commit, state_followed(build_part(resolved, "method"), task))
-    roots, imported = _prompt_roots(resolved.get("prompts"))
+    roots, imported = _prompt_roots(settings.prompts)
     module = str((resolved["method"] or {}).get("_target_")).rpartition(".")[0].rpartition(".")[2]
     prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group, module=module)
     identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
@@ -117,7 +117,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
         config=config,
         names=names,
         task=task,
-        prompts=prompts,
+        prompt_set=prompts,
         imported=imported,
         backbones=backbones,
         simulated=simulated,
@@ -193,12 +193,11 @@ def _default_judge(resolved: Record, backbones: Mapping[str, Backbone]) -> dict[
     return {} if default is None or JUDGE in backbones else {JUDGE: build(default, f"default_roles.{JUDGE}")}
 
 
-def _prompt_roots(name: Any) -> tuple[list[Path], ImportedSet | None]:
+def _prompt_roots(name: str) -> tuple[list[Path], ImportedSet | None]:
     """Return the folders of a prompt set: this project's and other packages', or the folder that it names.
 
     Behind the folder of an imported set come those of the set ``default``, for what was not imported.
     """
-    check(name, Text, "prompts")
     sets: dict[str, list[Path]] = {}
     for path in (path for folder in prompt_folders() for path in folder.iterdir() if path.is_dir()):
         sets.setdefault(path.name, []).append(path)

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,8 +17,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.program import command_line
-from ace_bench.core.resources import missing, missing_extra, option_place, options
+from ace_bench.core.resources import missing, missing_extra, options
 from ace_bench.core.secrets import refuse_secret_arguments
+from ace_bench.runners.planning import Composer
 from ace_bench.runners.settings import RENAMED
 
 _FAILED = 1
@@ -28,7 +29,7 @@ _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 """Options of Hydra that take the next argument."""
 _MERGING = "Error merging override "
 _UNRESOLVED = "Error resolving interpolation '${protocol}"
-_LIMIT, _PRESETS, _OVERRIDE = "limit", ("experiment", "debug"), "override /"
+_LIMIT = "limit"
 _KEYED = ("task", "method", "mode", "agent")
 """Groups whose options decide what a protocol sets."""
 _FULL_ERROR = "HYDRA_FULL_ERROR"
@@ -148,12 +149,11 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
         group.relative_to(folder).as_posix() for folder in folders for group in folder.rglob("*") if group.is_dir()
     }
     groups = {name: options(name, folders) for name in sorted(names)}
-    top = OmegaConf.load(folders[0] / "config.yaml")
-    assert isinstance(top, DictConfig)
     given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    chosen = _preset_choices(groups, given) | {key: value for key, value in given.items() if "@" not in key}
+    places, known = [*given], [*given]
+    with suppress(HydraException, OmegaConfBaseException):  # the error is not one of names: none is suggested
+        places, known = _places_and_keys(folders, groups, given)
     deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
-    known = [*_keys(top, groups, chosen), *_keys_of_places(groups, given)]
     lines = [
         f"~{name}: there is nothing of this name to leave out; {_closest(name, known)}"
         for name in deleted
@@ -167,8 +167,9 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     for key, value in given.items():
         group, _, place = key.partition("@")
         if group in groups:
-            if place and place not in (places := _places(group, top, groups, chosen)):
-                lines.insert(0, f"{key}: no {group} goes there; there are {', '.join(places)}")
+            if place and key not in places:
+                others = (name.partition("@")[2] for name in places if name.startswith(f"{group}@"))
+                lines.insert(0, f"{key}: no {group} goes there; there are {', '.join(others)}")
             elif unknown := [option for option in _chosen(value) if option not in groups[group]]:
                 lines.insert(0, f"{key}={value}: {_closest(unknown[0], list(groups[group]))}")
             elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
@@ -178,18 +179,22 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     return [*lines, *(f"~{name}: it cannot be left out; choose with {name}=..." for name in deleted if name in known)]
 
 
-def _preset_choices(groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]) -> dict[str, str]:
-    """Return the options that the named presets choose, by group."""
-    names = [(group, name) for group in _PRESETS for name in _chosen(given.get(group, "null"))]
-    nodes = [OmegaConf.load(groups[group][name]) for group, name in names if name in groups[group]]
-    defaults = [entry for node in nodes if isinstance(node, DictConfig) for entry in node.get("defaults", [])]
-    return {
-        str(key).removeprefix(_OVERRIDE): str(value)
-        for entry in defaults
-        if isinstance(entry, DictConfig)
-        for key, value in entry.items()
-        if str(key).startswith(_OVERRIDE)
+def _places_and_keys(
+    folders: Sequence[Path], groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]
+) -> tuple[list[str], list[str]]:
+    """Return the places for second options and the keys that there are under the options that exist."""
+    named = {
+        key: [one for one in _chosen(value) if one in groups.get(key.partition("@")[0], {})]
+        for key, value in given.items()
     }
+    composer, keys = Composer(folders), dict.fromkeys(groups)
+    free = {key: found for key, found in named.items() if found and "@" not in key}
+    places = composer.places([f"{key}={found[0]}" for key, found in free.items()])
+    chosen = free | {key: found for key, found in named.items() if found and key in places}
+    for turn in range(max(map(len, chosen.values()), default=1)):  # a sweep names several options
+        config, _ = composer.compose([f"{key}={found[turn % len(found)]}" for key, found in chosen.items()])
+        keys |= dict.fromkeys(_flat(config))
+    return places, [*keys]
 
 
 def _unknown(key: str, known: Sequence[str]) -> str:
@@ -218,56 +223,6 @@ def _closest(word: str, known: Sequence[str]) -> str:
     return (
         f"there are {', '.join(known)}" if len(known) <= _FEW else f"`{command_line('run')} --help` lists the options"
     )
-
-
-def _places(
-    group: str, top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Mapping[str, str]
-) -> list[str]:
-    """Return the places for a second option of a group: the roles, also those that a chosen option adds."""
-    files = [groups[name][option] for name, option in chosen.items() if option in groups.get(name, {})]
-    nodes = [top, *(node for node in map(OmegaConf.load, files) if isinstance(node, DictConfig))]
-    pairs = (key.lstrip("/").partition("@") for node in nodes for key in _defaults(node))
-    return [place for name, _, place in pairs if place and name == group]
-
-
-def _defaults(node: DictConfig) -> dict[str, object]:
-    """Return the defaults by group, without those that follow from other groups (``optional``)."""
-    entries = (entry for entry in node.get("defaults", []) if isinstance(entry, DictConfig))
-    pairs = ((str(key), value) for entry in entries for key, value in entry.items_ex(resolve=False))
-    return {key: value for key, value in pairs if not key.startswith("optional ")}
-
-
-def _keys(top: DictConfig, groups: Mapping[str, Mapping[str, Path]], chosen: Mapping[str, str]) -> list[str]:
-    keys = [*groups, *_flat(top)]
-    defaults = _defaults(top)
-    for group in groups:
-        for option in _chosen(str(chosen.get(group, defaults.get(group)))):
-            keys += _option_keys(groups[group], option, group)
-    return keys
-
-
-def _keys_of_places(groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]) -> list[str]:
-    """Return the keys of options at places of their own, such as ``roles.reflector.model``."""
-    placed = ((*key.lstrip("+").partition("@")[::2], value) for key, value in given.items() if "@" in key)
-    return [
-        name
-        for group, place, value in placed
-        for option in _chosen(value)
-        for name in _option_keys(groups.get(group, {}), option, group, place)
-    ]
-
-
-def _option_keys(files: Mapping[str, Path], option: str, group: str, place: str = "") -> list[str]:
-    """Return the keys that an option sets at a place, with those of the options of its group that it inherits from."""
-    if option not in files:
-        return []
-    node = OmegaConf.load(files[option])
-    assert isinstance(node, DictConfig)
-    defaults = [entry for entry in node.pop("defaults", []) if isinstance(entry, str) and entry != "_self_"]
-    parents = [entry.partition("@")[0] for entry in defaults]
-    own = place or option_place(files[option].read_text(encoding="utf-8"), group)
-    inherited = (key for parent in parents for key in _option_keys(files, parent, group, place))
-    return [*_flat(node, f"{own}." if own else ""), *inherited]
 
 
 def _flat(node: object, prefix: str = "") -> list[str]:

@@ -69,9 +69,11 @@ class Composer:
         """Return the configuration of a run; raises ``ConfigError`` for an override that does not fit."""
         return self._compose(tuple(overrides))
 
-    def choices(self, overrides: Sequence[str]) -> Mapping[str, str]:
-        """Return the option chosen in each group; raises ``ConfigError`` for an override that does not fit."""
-        return self.run(overrides).choices
+    def places(self, choices: Sequence[str]) -> list[str]:
+        """Return the places for a second option of a group, as ``group@place``; raises what Hydra raises."""
+        parsed = [self._parse(choice) for choice in choices]
+        found = create_defaults_list(self._loader.repository, "config", parsed, prepend_hydra=False, skip_missing=False)
+        return [name for name in reversed(found.overrides.known_choices) if "@" in name]
 
     def sweep(self, words: Sequence[str], *, searches: bool) -> list[tuple[str, ...]]:
         """Return the overrides of each run of a sweep; of a search one run, with the first of each list of values.

@@ -66,7 +66,7 @@ def check_beginning(spec: RunSpec) -> RunSpec:
         if isinstance(spec.task, Judged):
             fields |= spec.task.prompt_fields(inputs, shown)
         for template, names in fields.items():
-            spec.prompts.check(template, names)
+            spec.prompt_set.check(template, names)
     return spec if advice is None else replace(spec, notes=(*spec.notes, advice))
 
 

@@ -49,6 +49,7 @@ class Settings:
     concurrency: Parallel
     max_calls_in_flight: Parallel | None
     resume: bool
+    prompts: Text
     official_commit: Text | None = None
     embedder: Text | EmbedderSettings
     response_cache: Text | None
@@ -87,7 +88,7 @@ class Settings:
 
 def read_settings(resolved: Mapping[str, Any]) -> Settings:
     """Read the top-level settings of a configuration; raises ``ConfigError`` with the setting's name."""
-    own = {name: value for name, value in resolved.items() if name not in (*_GROUPS, "prompts")}
+    own = {name: value for name, value in resolved.items() if name not in _GROUPS}
     settings: Settings = make_part(Settings, own, "")
     return settings
 

@@ -136,7 +136,7 @@ SAID = {
     },
     "method=mam_stream_icl backbone@roles.generator_2=vllm": {
         "roles.generator_2.nothing=1": "roles.generator_2.nothing: there is no such key",
-        "backbone@roles.generator_4=vllm": "no backbone goes there; there are roles.reflector",
+        "backbone@roles.generator_4=vllm": "no backbone goes there; there are roles.generator_2",
         "roles.generator_3.model=M": "roles.generator_3 has no backbone of its own: give it one by backbone@roles.",
     },
     "method=self_stream_icl": {"labels=none": "needs verdicts, which labels=none hides: use labels=correctness"},
