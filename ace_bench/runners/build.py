@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -69,9 +69,11 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     embeddings_of(method, run.embedder)
     mode.check(method)
     templates = _templates(method, task)
-    _check_roles((role for role in backbones if role != EMBEDDER), templates)
+    if unknown := [role for role in backbones if role != EMBEDDER and role not in templates]:
+        raise ConfigError(f"this run has no role {unknown[0]}; roles are {', '.join(templates)}")
     check_budget_prices(run.budget, backbones)
-    _check_data(task, mode.reads(method))
+    for split in mode.reads(method):
+        task.samples(split)  # raises ``DataError`` where the split is missing or broken
     run.prompt_set.require(chain.from_iterable(templates.values()))
     rehearsed = build_part(with_embedder(resolved, HASHING), "method") if EMBEDDER in backbones else method
     agent: Agent = build_part(resolved, "agent", prompts=run.prompt_set, generator=method.generator)
@@ -141,18 +143,6 @@ def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]
     if (template := judge_template(task)) is not None:
         templates[JUDGE] = tuple(filter(None, (template,)))
     return templates
-
-
-def _check_roles(configured: Iterable[str], known: Iterable[str]) -> None:
-    for role in configured:
-        if role not in known:
-            raise ConfigError(f"this run has no role {role}; roles are {', '.join(known)}")
-
-
-def _check_data(task: Task, splits: Iterable[str]) -> None:
-    """Read the splits once; raises ``DataError`` where one is missing or broken."""
-    for split in splits:
-        task.samples(split)
 
 
 @dataclass(frozen=True, kw_only=True)

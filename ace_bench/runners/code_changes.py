@@ -58,16 +58,12 @@ def settle_code(folder: RunFolder, spec: RunSpec, host: Host) -> None:
 
 
 def _refusal(folder: Path, words: str, difference: str) -> str:
-    finished = _is_finished(folder)
+    finished = (folder / METRICS).exists()
     keeps = "keeps this result" if finished else "continues this one with the new code"
     return (
         f"{folder} was {'made' if finished else 'begun'} by other code: {words} changed, and {difference}. "
         f"resume=false makes a new run beside it, accept_code=true {keeps}"
     )
-
-
-def _is_finished(folder: Path) -> bool:
-    return (folder / METRICS).exists()
 
 
 def _difference(recorded: RunFolder, spec: RunSpec, changed: Sequence[str], host: Host) -> str | None:
@@ -92,7 +88,7 @@ def _difference(recorded: RunFolder, spec: RunSpec, changed: Sequence[str], host
                 problem = f"replaying it raises {type(error).__name__}: {error}"
             difference = _first_difference(recorded, folder.journal, metrics)
     # The replay of an unfinished run may fail behind its last call.
-    return problem if problem and (difference or _is_finished(recorded.path)) else difference
+    return problem if problem and (difference or (recorded.path / METRICS).exists()) else difference
 
 
 def _fault(caller: Caller) -> Exception:

@@ -88,7 +88,7 @@ class CallGateway:
     def __post_init__(self) -> None:
         self._outage = Outage(self.faults, self.stop)
         self._reservations = Reservations(
-            self.budget, ledger=self.calls.ledger, wall=self.wall, check=self.stop.check, shared=self.spending
+            budget=self.budget, ledger=self.calls.ledger, wall=self.wall, check=self.stop.check, shared=self.spending
         )
         self._lock = threading.Lock()
         self._seen: Counter[str] = Counter()

@@ -147,6 +147,7 @@ def _size(request: PreparedRequest) -> int:
 _LOOK_S = 0.5
 
 
+@dataclass(kw_only=True)
 class Reservations:
     """Admits calls to a budget.
 
@@ -156,21 +157,14 @@ class Reservations:
     spending of the runs that share the budget.
     """
 
-    def __init__(
-        self,
-        budget: Budget,
-        *,
-        ledger: Ledger,
-        wall: Callable[[], float],
-        check: Callable[[], None],
-        shared: SharedSpending | None = None,
-    ):
-        self._budget = budget
-        self._ledger = ledger
-        self._wall = wall
-        self._check = check
-        self._shared = shared
-        self._limited = budget.has_limits or shared is not None
+    budget: Budget
+    ledger: Ledger
+    wall: Callable[[], float]
+    check: Callable[[], None]
+    shared: SharedSpending | None = None
+
+    def __post_init__(self) -> None:
+        self._limited = self.budget.has_limits or self.shared is not None
         self._bounds = CallBounds()
         self._changed = threading.Condition()
         self._held: dict[object, Cost] = {}
@@ -181,7 +175,7 @@ class Reservations:
     def held(self, backbone: Backbone, request: PreparedRequest) -> Iterator[None]:
         """Reserve what a call may cost until it is over and in the ledger; raises ``BudgetExhausted``."""
         if not self._limited:
-            self._check()
+            self.check()
             yield
             return
         ticket = object()
@@ -200,36 +194,36 @@ class Reservations:
 
     def learn(self, request: PreparedRequest, usage: Usage) -> None:
         """Take note of what a call did cost, for the bounds of later ones."""
-        if self._budget.needs_bounds:
+        if self.budget.needs_bounds:
             with self._changed:
                 self._bounds.learn(request, usage)
 
     def _admit(self, ticket: object, backbone: Backbone, request: PreparedRequest) -> bool:
-        self._check()
-        limit = self._budget.seconds
-        if limit is not None and self._wall() >= limit:
+        self.check()
+        limit = self.budget.seconds
+        if limit is not None and self.wall() >= limit:
             self._exhausted = f"budget.seconds={limit:g} is used up"
         if self._exhausted is not None:
             raise BudgetExhausted(self._exhausted)
-        cost = self._bounds.of(backbone, request) if self._budget.needs_bounds else Cost(calls=1)
+        cost = self._bounds.of(backbone, request) if self.budget.needs_bounds else Cost(calls=1)
         with self._others() as others:
-            taken = others.cost + Cost.of(self._ledger.total) + self._reserved
-            refusal = self._budget.refusal(taken, cost)
+            taken = others.cost + Cost.of(self.ledger.total) + self._reserved
+            refusal = self.budget.refusal(taken, cost)
             if refusal is None:
                 self._held[ticket] = cost
                 self._reserved += cost
                 self._book()
         if refusal is not None and not self._held and not others.in_flight:
-            self._exhausted = refusal if self._shared is None else f"{refusal} (it is that of {self._shared})"
+            self._exhausted = refusal if self.shared is None else f"{refusal} (it is that of {self.shared})"
             raise BudgetExhausted(self._exhausted)
         return refusal is None
 
     def _others(self) -> AbstractContextManager[OtherRuns]:
-        return nullcontext(OtherRuns()) if self._shared is None else self._shared.locked()
+        return nullcontext(OtherRuns()) if self.shared is None else self.shared.locked()
 
     def _book(self) -> None:
-        if self._shared is not None:
-            self._shared.book(Cost.of(self._ledger.total), self._reserved)
+        if self.shared is not None:
+            self.shared.book(Cost.of(self.ledger.total), self._reserved)
 
 
 class WorkLimit:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from pickle import dumps, loads
@@ -94,10 +93,10 @@ class Composer:
         parsed = [self._parse(override) for override in with_commit_apart(overrides)]
         self._loader.validate_sweep_overrides_legal(parsed, RunMode.RUN, from_shell=False)
         settings = [override for override in parsed if not self._is_choice(override)]
-        chosen = self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one)))
-        config: DictConfig = loads(chosen.config)
+        pickled, choices = self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one)))
+        config: DictConfig = loads(pickled)
         self._loader._apply_overrides_to_config(settings, config)
-        return config, chosen.choices
+        return config, choices
 
     def _composed(self, overrides: tuple[str, ...]) -> RunConfig:
         try:
@@ -108,8 +107,8 @@ class Composer:
     def _is_choice(self, override: Override) -> bool:
         return self._is_group(override.key_or_group) and not isinstance(override.value(), dict)
 
-    def _chosen(self, choices: tuple[str, ...]) -> _Chosen:
-        """Return the configuration of some options of groups, not resolved.
+    def _chosen(self, choices: tuple[str, ...]) -> tuple[bytes, Mapping[str, str]]:
+        """Return the configuration of some options of groups, not resolved, pickled (which copies twice as fast).
 
         It is cached on disk, in a folder that is named by the content of all configuration files. The cache holds
         plain values and a checksum: others may be able to write to it.
@@ -123,7 +122,7 @@ class Composer:
         plain, chosen = msgspec.msgpack.decode(content)
         config = OmegaConf.create(plain)
         OmegaConf.set_struct(config, True)
-        return _Chosen(config=dumps(config), choices=chosen)
+        return dumps(config), chosen
 
     def _merged(self, choices: tuple[str, ...]) -> tuple[Any, Mapping[str, str]]:
         """Return the configuration as plain values, and the option of each group."""
@@ -133,14 +132,6 @@ class Composer:
         config.pop(_HYDRA, None)
         named = {group: option for group, option in found.overrides.known_choices.items() if option is not None}
         return OmegaConf.to_container(config), named
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Chosen:
-    """A configuration before its settings are applied, pickled, which copies twice as fast; and the options in it."""
-
-    config: bytes
-    choices: Mapping[str, str]
 
 
 class _Loader(ConfigLoaderImpl):
@@ -167,10 +158,9 @@ class _Parsed(ConfigRepository):
     def load_config(self, config_path: str) -> ConfigResult | None:
         found = self._load(config_path)
         if found is not None and found.defaults_list is not None:
-            kept = (one for one in found.defaults_list if not isinstance(one, GroupDefault) or not _is_hydras(one))
-            found.defaults_list = list(kept)
+            found.defaults_list = [
+                one
+                for one in found.defaults_list
+                if not (isinstance(one, GroupDefault) and str(one.group).lstrip("/").startswith(f"{_HYDRA}/"))
+            ]
         return found
-
-
-def _is_hydras(choice: GroupDefault) -> bool:
-    return str(choice.group).lstrip("/").startswith(f"{_HYDRA}/")

@@ -102,24 +102,16 @@ def recorded_settings(folder: Path) -> RunConfig:
     They come from the run's files, or from its command if these are damaged.
     """
     try:
-        settings = read_settings(folder)
+        settings, text = read_settings(folder), (folder / SETTINGS).read_text(encoding="utf-8")
         with suppress(FolderDamaged):
-            return RunConfig(settings=settings, choices=read_about(folder), text=_text(folder))
-        return RunConfig(settings=settings, choices=read_metrics(folder) or read_about(folder), text=_text(folder))
+            return RunConfig(settings=settings, choices=read_about(folder), text=text)
+        return RunConfig(settings=settings, choices=read_metrics(folder) or read_about(folder), text=text)
     except FolderDamaged:
         commands = [shlex.split(process.command or "") for process in read_processes(folder)]
         words = next((words for words in reversed(commands) if tuple(words[:2]) == _COMMAND), None)
         if words is None:
             raise
         return compose_run(words[2:])
-
-
-def _missing(caller: Caller) -> Exception:
-    return BudgetExhausted(f"a call of {caller.session} is not recorded")
-
-
-def _text(folder: Path) -> str:
-    return (folder / SETTINGS).read_text(encoding="utf-8")
 
 
 def _copy(folder: Path, copy: Path, *, journal: bool) -> None:
@@ -135,17 +127,21 @@ def _copy(folder: Path, copy: Path, *, journal: bool) -> None:
 
 def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
     """Replay the run in a copy and compare it with what is intact in its folder; raises ``CannotRepair``."""
-    folder = spec.folder
-    damaged = damaged_files(folder)
+
+    def missing(caller: Caller) -> Exception:
+        return BudgetExhausted(f"a call of {caller.session} is not recorded")
+
+    folder, damaged = spec.folder, damaged_files(spec.folder)
     for name in damaged:  # those that are intact are not written again
         with suppress(OSError):
             (copy / name).unlink()
-    kept = {name: (folder / name).read_text() for name in (METRICS, SUMMARY) if _is_intact(folder, name, damaged)}
+    intact = [name for name in (METRICS, SUMMARY) if name not in damaged and (folder / name).is_file()]
+    kept = {name: (folder / name).read_text() for name in intact}
     with suppress(FileNotFoundError):
         (copy / METRICS).unlink()
     try:
         with closing(RunFolder(copy)) as opened:
-            metrics = replay(opened, with_leakage(replace(spec, folder=copy, unrecorded=_missing)), host)
+            metrics = replay(opened, with_leakage(replace(spec, folder=copy, unrecorded=missing)), host)
     except BudgetExhausted:
         if damage.finished:
             raise CannotRepair("a call that the run needs is not recorded") from None
@@ -163,10 +159,6 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
     if damage.metrics:
         with closing(RunFolder(copy)) as opened:
             opened.write(kept)  # their times are those of the run, not of the repair
-
-
-def _is_intact(folder: Path, name: str, damaged: tuple[str, ...]) -> bool:
-    return name not in damaged and (folder / name).is_file()
 
 
 def _parsed(path: Path) -> Record:
