@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.finer import Finer
 
@@ -20,20 +20,14 @@ def finer(data_dir=None, source="auto", sample_allowed=False):
     return make_task("finer", data_dir=given, source=source, sample_allowed=sample_allowed)
 
 
-@pytest.mark.parametrize("source", ["auto", "real"])
-def test_no_data_names_the_download_command(source):
-    with pytest.raises(DataError, match=r"ace-bench data finer"):
-        finer(source=source)
-
-
-def test_real_never_falls_back_on_samples():
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize("source", ["auto", "real", "sample"])
+def test_without_data_the_sample_set_is_used_where_it_is_allowed(source, allowed):
+    if source == "sample" or (source == "auto" and allowed):
+        assert finer(source=source, sample_allowed=allowed).source == "sample"
+        return
     with pytest.raises(DataError, match="ace-bench data finer"):
-        finer(source="real", sample_allowed=True)
-
-
-@pytest.mark.parametrize(("source", "allowed"), [("sample", False), ("auto", True)])
-def test_sample_set_where_it_is_allowed(source, allowed):
-    assert finer(source=source, sample_allowed=allowed).source == "sample"
+        finer(source=source, sample_allowed=allowed)
 
 
 def test_location_order(data_folder, monkeypatch, tmp_path):
@@ -82,18 +76,12 @@ def test_a_task_without_a_sample_set_never_uses_one(source, error):
         Finer(data_dir=None, source=source, sample_data=None, sample_allowed=True)
 
 
-def test_equal_rows_are_kept(data_folder):
-    assert [s.id for s in finer(data_folder([ROW, "", ROW])).samples("test")] == ["finer-test-0001", "finer-test-0003"]
-
-
-def test_empty_lines_count_in_the_number_of_a_bad_one(data_folder):
+def test_a_row_is_named_by_its_id_or_its_line_and_equal_rows_are_kept(data_folder):
+    task = finer(data_folder([ROW, "", ROW, {**ROW, "id": 7}, {**ROW, "id": "b"}]))
+    names = ["finer-test-0001", "finer-test-0003", "finer-test-7", "finer-test-b"]
+    assert [sample.id for sample in task.samples("test")] == names
     with pytest.raises(DataError, match=r"test\.jsonl, line 3: field target is missing"):
         finer(data_folder([ROW, "", {"context": CONTEXT}])).samples("test")
-
-
-def test_ids_of_the_file_are_used(data_folder):
-    task = finer(data_folder([{**ROW, "id": 7}, {**ROW, "id": "b"}]))
-    assert [sample.id for sample in task.samples("val")] == ["finer-val-7", "finer-val-b"]
 
 
 def test_splits_are_read_when_asked_for(data_folder):
@@ -114,16 +102,18 @@ def test_unknown_split_and_foreign_sample(data_folder):
         task.open(foreign)
 
 
+def test_a_session_without_an_environment_takes_no_actions(data_folder):
+    task = finer(data_folder([ROW]))
+    with task.open(task.samples("val")[0]) as session, pytest.raises(RolloutFault) as caught:
+        session.step("look around")
+    assert (caught.value.fault.owner, caught.value.fault.kind) == ("model", "no_actions")
+
+
 def test_threads_share_one_reading(data_folder):
     task = finer(data_folder([ROW] * 50))
-    seen: list[int] = []
-    threads = [threading.Thread(target=lambda: seen.append(id(task.samples("test")[0]))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 8
-    assert len(set(seen)) == 1
+    with ThreadPoolExecutor(8) as pool:
+        first = list(pool.map(lambda _: task.samples("test")[0], range(8)))
+    assert all(sample is first[0] for sample in first)
 
 
 def test_checksums_are_of_the_files(data_folder):
@@ -134,3 +124,15 @@ def test_checksums_are_of_the_files(data_folder):
     after = finer(folder).checksums
     assert before["train.jsonl"] == after["train.jsonl"]
     assert before["val.jsonl"] != after["val.jsonl"]
+
+
+@pytest.mark.parametrize("name", ["finer", "formula"])
+def test_golds_of_real_data_are_right(name, real_data):
+    task = make_task(name, data_dir=real_data(name), sample_allowed=True)
+    assert task.source == "real"
+    for split in task.splits:
+        grades = []
+        for sample in task.samples(split):
+            with task.open(sample) as session:
+                grades.append(session.grade(session.grade(None).gold))
+        assert set(task.score(grades).values()) == {100.0}

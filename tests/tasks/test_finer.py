@@ -9,81 +9,45 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.core.errors import RolloutFault
+from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.finer import Finer, grade_labels, split_context
 
-GOLD = "LineOfCredit,Goodwill,Depreciation,InterestExpense"
+LINE, GOOD, DEP, INT = GOLDS = ("LineOfCredit", "Goodwill", "Depreciation", "InterestExpense")
+GOLD = ",".join(GOLDS)
+REST = f"{GOOD},{DEP},{INT}"
+REPLIES = {
+    (4, 4): [GOLD, "lineofcredit, GOODWILL ,\tdepreciation\n,interestexpense ", f"{GOLD},{GOOD},more"],
+    (3, 3): [f"{LINE},{GOOD},{DEP}", f"{LINE},,{DEP},{INT}", f"Answer: {GOLD}", f"Line Of Credit,{REST}"],
+    (2, 2): [f"{GOOD},{LINE},{DEP},{INT}"],
+    (1, 1): [LINE],
+    (0, 0): [f",{GOLD}", None, "", " , , , ", "I do not know"],
+    # What the official grader does not forgive.
+    (0, 4): ["\n".join(GOLDS), "; ".join(GOLDS), f"1. {LINE}, 2. {GOOD}, 3. {DEP}, 4. {INT}", str(list(GOLDS))],
+    (1, 4): [f"us-gaap:{LINE},us-gaap:{GOOD},{DEP},`{INT}`", f"1) {LINE},\n\n2) {GOOD},\n3) {DEP},\n{INT}"],
+    (3, 4): [f"{GOLD}."],
+}
+HOSTILE = [
+    *[(f"{first},{REST}", 3) for first in ("__import__('os').abort()", "ＬineOfCredit", "LineOfCreditX")],
+    (f"\x00,\ud800,{DEP},{'9' * 10_000}", 1),
+    ("(" * 5_000 + f",{GOOD}", 1),
+]
 
 
-@pytest.fixture
-def task() -> Finer:
-    return make_task("finer", source="sample", sample_allowed=True)
+def test_table_of_answers():
+    """Replies by hits of the official rule and of the lenient one; hostile ones are never run and never raise."""
+    cases = [(reply, *hits) for hits, replies in REPLIES.items() for reply in replies]
+    for reply, hits, lenient in [*cases, *((reply, hits, hits) for reply, hits in HOSTILE)]:
+        grade = grade_labels(GOLD, reply)
+        assert grade.detail == {"hits": hits, "labels": 4, "hits_corrected": lenient}, reply
+        assert (grade.score, grade.correct, grade.gold, grade.observed) == (hits / 4, hits == 4, GOLD, "")
 
 
-@pytest.mark.parametrize(
-    ("answer", "hits", "corrected"),
-    [
-        (GOLD, 4, 4),
-        ("lineofcredit, GOODWILL ,\tdepreciation\n,interestexpense ", 4, 4),
-        ("LineOfCredit,Goodwill,Depreciation,InterestExpense,Goodwill,more", 4, 4),
-        ("LineOfCredit,Goodwill,Depreciation", 3, 3),
-        ("LineOfCredit", 1, 1),
-        ("Goodwill,LineOfCredit,Depreciation,InterestExpense", 2, 2),
-        ("LineOfCredit,,Depreciation,InterestExpense", 3, 3),
-        (",LineOfCredit,Goodwill,Depreciation,InterestExpense", 0, 0),
-        (None, 0, 0),
-        ("", 0, 0),
-        (" , , , ", 0, 0),
-        ("I do not know", 0, 0),
-        # What the official grader does not forgive.
-        ("LineOfCredit\nGoodwill\nDepreciation\nInterestExpense", 0, 4),
-        ("LineOfCredit; Goodwill; Depreciation; InterestExpense", 0, 4),
-        ("1. LineOfCredit, 2. Goodwill, 3. Depreciation, 4. InterestExpense", 0, 4),
-        ("1) LineOfCredit\n\n2) Goodwill\n3) Depreciation\n4) InterestExpense\n", 0, 4),
-        ("['LineOfCredit', 'Goodwill', 'Depreciation', 'InterestExpense']", 0, 4),
-        ("us-gaap:LineOfCredit,us-gaap:Goodwill,Depreciation,`InterestExpense`", 1, 4),
-        ("LineOfCredit,Goodwill,Depreciation,InterestExpense.", 3, 4),
-        ("Answer: LineOfCredit,Goodwill,Depreciation,InterestExpense", 3, 3),
-        ("Line Of Credit,Goodwill,Depreciation,InterestExpense", 3, 3),
-        ("LineOfCreditX,Goodwill,Depreciation,InterestExpense", 3, 3),
-        # Hostile or odd: graded, never run, never raised.
-        ("__import__('os').abort(),Goodwill,Depreciation,InterestExpense", 3, 3),
-        ("ＬineOfCredit,Goodwill,Depreciation,InterestExpense", 3, 3),
-        ("\x00,\ud800,Depreciation," + "9" * 10_000, 1, 1),
-        ("(" * 5_000 + ",Goodwill", 1, 1),
-    ],
-)
-def test_table_of_answers(answer, hits, corrected):
-    grade = grade_labels(GOLD, answer)
-    assert grade.detail == {"hits": hits, "labels": 4, "hits_corrected": corrected}
-    assert grade.score == hits / 4
-    assert grade.correct == (hits == 4)
-    assert grade.gold == GOLD
-    assert grade.observed == ""
-
-
-@pytest.mark.parametrize(
-    ("target", "answer", "right"),
-    [
-        ("5", "5.0", True),
-        ("5", "$5", True),
-        ("5", "$ 5", True),
-        ("-0.50", "-.5", True),
-        ("1e3", "1000", True),
-        ("5", "2+3", False),
-        ("5", "abs(-5)", False),
-        ("5", "five", False),
-        ("5", "５", False),
-        ("5", "nan", False),
-        ("1e400", "1e401", False),
-        ("1e400", "1e400", True),
-        ("5", "0x5", False),
-        ("Goodwill", "5", False),
-    ],
-)
-def test_numeric_labels_compare_as_numbers_without_evaluation(target, answer, right):
-    assert grade_labels(target, answer).correct is right
+def test_numeric_labels_compare_as_numbers_without_evaluation():
+    right = [("5", "5.0"), ("5", "$5"), ("5", "$ 5"), ("-0.50", "-.5"), ("1e3", "1000"), ("1e400", "1e400")]
+    wrong = [("5", one) for one in ("2+3", "abs(-5)", "five", "５", "nan", "0x5")]
+    for target, answer in [*right, *wrong, ("1e400", "1e401"), ("Goodwill", "5")]:
+        assert grade_labels(target, answer).correct is ((target, answer) in right), (target, answer)
 
 
 @given(
@@ -96,11 +60,17 @@ def test_lenience_never_takes_away(answer, labels):
         assert detail["hits"] <= detail["hits_corrected"] <= detail["labels"]
 
 
-def test_split_joins_to_the_same_text():
+def test_a_context_is_split_before_its_first_question_and_its_questions_are_counted(data_folder):
     context = "Tags: A1. B,\r\n  x \n1. First?\n2. Second 1. ?\n1. again"
     background, question = split_context(context, "here")
     assert background + question == context
     assert question.startswith("1. First?")
+    folder = data_folder([{"context": context, "target": "A,B"}])
+    rows = make_task("finer", data_dir=str(folder), sample_allowed=False)
+    assert len(rows.samples("val")) == 1
+    data_folder([{"context": context, "target": "A"}])
+    with pytest.raises(DataError, match="field target answers 1 of 2 questions"):
+        rows.samples("test")
 
 
 def test_real_contexts_split_byte_for_byte(real_data):
@@ -115,28 +85,10 @@ def test_real_contexts_split_byte_for_byte(real_data):
     assert len(backgrounds) == 1, "the shared text is one object"
 
 
-def test_golds_of_real_data_are_right(real_data):
-    task = Finer(data_dir=real_data("finer"), source="auto", sample_data=None, sample_allowed=False)
-    assert task.source == "real"
-    for split in task.splits:
-        grades = []
-        for sample in task.samples(split):
-            with task.open(sample) as session:
-                grades.append(session.grade(session.grade(None).gold))
-        assert set(task.score(grades).values()) == {100.0}
-
-
-def test_score_counts_labels_and_faults(task):
-    answers = [GOLD, "LineOfCredit", None, None]
-    grades = [grade_labels(GOLD, answer) for answer in answers]
+def test_score_counts_labels_and_faults():
+    task = make_task("finer", source="sample", sample_allowed=True)
+    grades = [grade_labels(GOLD, answer) for answer in (GOLD, LINE, None, None)]
     assert task.score(grades) == {"accuracy": 31.25, "sample_accuracy": 25.0, "accuracy_corrected": 31.25}
-    assert task.headline in task.score(grades)
     uneven = [grade_labels("a,b,c,d", "a,b,c,d"), grade_labels("a", "x")]
     assert task.score(uneven)["accuracy"] == 80.0, "every label weighs the same"
     assert task.score([]) == {}
-
-
-def test_session_takes_no_actions(task):
-    with task.open(task.samples("val")[0]) as session, pytest.raises(RolloutFault) as caught:
-        session.step("look around")
-    assert (caught.value.fault.owner, caught.value.fault.kind) == ("model", "no_actions")

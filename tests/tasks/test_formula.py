@@ -10,81 +10,44 @@ from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.formula import Formula, grade_number, question_of
 
+BOTH = {
+    "5.0": ["5", " 5.00\n", "+5", "５", "٥"],
+    "1000.0": ["1,0,0,0", "1e3", "1_000"],
+    "-80000000.0": ["-80,000,000"],
+    "0.0": ["-0"],
+    "0.67": ["0.67"],
+}
+LENIENT = {
+    "5.0": ["$5.00", "5%", "The answer is 5.", "**5.0**", "5 USD", "5 meters"],
+    "5000.0": ["5k", "5 thousand"],
+    "5000000.0": ["$5 million", "5 Millions", "$5M", "5mn"],
+    "5000000000.0": ["5 bn", "5 Billion", "5b"],
+    "5000000000000.0": ["5 trillion", "5 tn"],
+    "-12.5": ["-$12.50", "$-12.50", "−12.5"],
+    "1250.5": ["€1,250.50"],
+    # The official grader wants equality.
+    "0.67": ["0.6667", "0.6749"],
+    "0.13": ["0.125"],
+    "0.12": ["0.125"],
+    "12345678901.12": ["12345678901.1234"],
+}
+WRONG = {
+    "15.0": ["0.15"],
+    "0.15": ["15%"],
+    "0.67": ["0.7", "0.676"],
+    "5.0": ["5 million", "5M", "10/2 = 5", "4 or 5", "five", "--5", "", " ", ",", None, "nan", "inf", "-Infinity"],
+}
+HOSTILE = ["1e400", "9" * 100_000, "1 " * 100_000, "__import__('os').abort()", "\ud800\x00", "²"]
 
-@pytest.fixture
-def task() -> Formula:
-    return make_task("formula", source="sample", sample_allowed=True)
 
-
-@pytest.mark.parametrize(
-    ("target", "answer", "official", "corrected"),
-    [
-        ("5.0", "5", True, True),
-        ("5.0", " 5.00\n", True, True),
-        ("5.0", "+5", True, True),
-        ("-80000000.0", "-80,000,000", True, True),
-        ("1000.0", "1,0,0,0", True, True),
-        ("1000.0", "1e3", True, True),
-        ("1000.0", "1_000", True, True),
-        ("0.0", "-0", True, True),
-        ("5.0", "５", True, True),
-        ("5.0", "٥", True, True),
-        # The official grader reads nothing but a bare number.
-        ("5.0", "$5.00", False, True),
-        ("5.0", "5%", False, True),
-        ("5.0", "The answer is 5.", False, True),
-        ("5.0", "**5.0**", False, True),
-        ("5.0", "5 USD", False, True),
-        ("5000000.0", "$5 million", False, True),
-        ("5000000.0", "5 Millions", False, True),
-        ("5000000.0", "$5M", False, True),
-        ("5000.0", "5k", False, True),
-        ("5000000000.0", "5 bn", False, True),
-        ("5000000000000.0", "5 trillion", False, True),
-        ("-12.5", "-$12.50", False, True),
-        ("-12.5", "$-12.50", False, True),
-        ("-12.5", "−12.5", False, True),
-        ("1250.5", "€1,250.50", False, True),
-        # Rounding: the official grader wants equality.
-        ("0.67", "0.6667", False, True),
-        ("0.67", "0.67", True, True),
-        ("0.67", "0.7", False, False),
-        ("0.13", "0.125", False, True),
-        ("0.12", "0.125", False, True),
-        ("0.67", "0.6749", False, True),
-        ("0.67", "0.676", False, False),
-        ("12345678901.12", "12345678901.1234", False, True),
-        # Wrong by both readings.
-        ("15.0", "0.15", False, False),
-        ("0.15", "15%", False, False),
-        ("5.0", "5 million", False, False),
-        ("5.0", "5M", False, False),
-        ("5.0", "5 meters", False, True),
-        ("5.0", "10/2 = 5", False, False),
-        ("5.0", "4 or 5", False, False),
-        ("5.0", "five", False, False),
-        ("5.0", "--5", False, False),
-        ("5.0", "", False, False),
-        ("5.0", " ", False, False),
-        ("5.0", ",", False, False),
-        ("5.0", None, False, False),
-        ("5.0", "nan", False, False),
-        ("5.0", "inf", False, False),
-        ("5.0", "-Infinity", False, False),
-        ("5.0", "1e400", False, False),
-        ("5.0", "9" * 100_000, False, False),
-        ("5.0", "1 " * 100_000, False, False),
-        ("5.0", "__import__('os').abort()", False, False),
-        ("5.0", "\ud800\x00", False, False),
-        ("5.0", "²", False, False),
-    ],
-)
-def test_table_of_answers(target, answer, official, corrected):
-    grade = grade_number(target, answer)
-    assert grade.correct is official
-    assert grade.score == float(official)
-    assert grade.detail == {"hits": float(official), "labels": 1.0, "corrected": float(corrected)}
-    assert (grade.gold, grade.observed) == (target, "")
+def test_table_of_answers():
+    """The official grader reads nothing but a bare number; the lenient one also reads it among words."""
+    tables = ((BOTH, 1.0, 1.0), (LENIENT, 0.0, 1.0), (WRONG, 0.0, 0.0), ({"5.0": HOSTILE}, 0.0, 0.0))
+    for table, official, corrected in tables:
+        for target, answer in ((target, answer) for target, answers in table.items() for answer in answers):
+            grade = grade_number(target, answer)
+            assert grade.detail == {"hits": official, "labels": 1.0, "corrected": corrected}, (target, answer)
+            assert (grade.correct, grade.score, grade.gold, grade.observed) == (official == 1, official, target, "")
 
 
 @given(st.floats(-1e12, 1e12).map(lambda x: str(round(x, 2))), st.text(max_size=30))
@@ -99,7 +62,6 @@ def test_lenience_never_takes_away(target, answer):
 @pytest.mark.parametrize(
     ("context", "question"),
     [
-        ('Use formula X. Question: "How much?". Answer:', "How much?"),
         ('Use formula X. Question:  "How much?" . Answer:', "How much?"),
         ('Question: "Two\nlines"\n. Answer:', "Two\nlines"),
         ("Question: **Firm**: How much?. Answer:", "**Firm**: How much?"),
@@ -117,32 +79,25 @@ def test_question_that_is_not_there(context):
         question_of(context, "here")
 
 
-def test_formula_is_hidden_unless_asked_for(task):
-    hinted = make_task("formula", source="sample", hint=True, sample_allowed=True)
-    for plain, with_hint in zip(task.samples("train"), hinted.samples("train"), strict=True):
-        assert plain.id == with_hint.id
-        assert "Formula:" not in plain.inputs["question"]
+def test_formula_is_hidden_unless_asked_for():
+    plain, hinted = (make_task("formula", source="sample", hint=hint, sample_allowed=True) for hint in (False, True))
+    for one, with_hint in zip(plain.samples("train"), hinted.samples("train"), strict=True):
+        assert one.id == with_hint.id
+        assert "Formula:" not in one.inputs["question"]
         assert "Formula:" in with_hint.inputs["question"]
-        assert plain.inputs["question"] in with_hint.inputs["question"]
-    assert len({sample.inputs["background"] for sample in task.samples("train")}) == 1
-    assert task.samples("train")[0].inputs["background"].endswith("\n"), "the question starts on a line of its own"
+        assert one.inputs["question"] in with_hint.inputs["question"]
+    (background,) = {sample.inputs["background"] for sample in plain.samples("train")}
+    assert background.endswith("\n"), "the question starts on a line of its own"
 
 
-def test_real_questions_hold_no_formula_and_golds_are_right(real_data):
+def test_real_questions_hold_no_formula(real_data):
     task = Formula(data_dir=real_data("formula"), source="real", sample_data=None, hint=False, sample_allowed=False)
-    for split in task.splits:
-        grades = []
-        for sample in task.samples(split):
-            question = sample.inputs["question"]
-            assert "Formula:" not in question
-            assert "Answer:" not in question
-            with task.open(sample) as session:
-                grades.append(session.grade(session.grade(None).gold))
-        assert set(task.score(grades).values()) == {100.0}
+    asked = [sample.inputs["question"] for split in task.splits for sample in task.samples(split)]
+    assert not any("Formula:" in question or "Answer:" in question for question in asked)
 
 
-def test_score(task):
+def test_score():
+    task = make_task("formula", source="sample", sample_allowed=True)
     grades = [grade_number("5.0", answer) for answer in ("5", "$5", None, "6")]
     assert task.score(grades) == {"accuracy": 25.0, "accuracy_corrected": 50.0}
-    assert task.headline in task.score(grades)
     assert task.score([]) == {}
