@@ -1,11 +1,15 @@
 """Splits of a user's data: by file, by column, by seeded shares; what is repeated is reported."""
 
 import json
-import random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.tasks.data import SPLITS
+from ace_bench.tasks.qa.columns import Question
+from ace_bench.tasks.qa.loading import Shares, by_shares
 from tests.tasks.qa.making import ids, made
 
 
@@ -18,34 +22,40 @@ def rows(count, **more):
     return [{"question": f"What is {n}?", "answer": n, "id": f"q{n}", **more} for n in range(count)]
 
 
-def test_shares_do_not_depend_on_the_order_of_rows_and_have_their_sizes(tmp_path):
-    first = ids(made(write(tmp_path / "a.jsonl", rows(100)), id="id"))
-    shuffled = rows(100)
-    random.Random(1).shuffle(shuffled)
-    second = ids(made(write(tmp_path / "b.jsonl", shuffled), id="id"))
-    assert {name: len(one) for name, one in first.items()} == {"train": 60, "val": 15, "test": 25}
-    assert {name: set(one) for name, one in first.items()} == {name: set(one) for name, one in second.items()}
-    assert second["test"] == [row["id"] for row in shuffled if row["id"] in first["test"]]
+@st.composite
+def questions(draw):
+    kinds = draw(st.lists(st.tuples(st.integers(0, 20), st.sampled_from(["", "", "a", "b"])), max_size=40))
+    shared = {"answer": 1, "choices": (), "split": ""}
+    return [Question(key=str(n), where=f"row {n}", text=str(t), group=g, **shared) for n, (t, g) in enumerate(kinds)]
+
+
+@given(questions(), st.lists(st.sampled_from([0.0, 0.25, 1.0]), min_size=3, max_size=3).filter(any), st.randoms())
+def test_shares_keep_what_belongs_together_in_one_split_whatever_the_order_of_rows(questions, shares, random):
+    """Groups and repeated questions stay together, and a split keeps the order of its rows."""
+    shuffled = random.sample(questions, len(questions))
+    drawn, again = (
+        by_shares(some, shares=Shares(**dict(zip(SPLITS, shares, strict=True))), seed=0)
+        for some in (questions, shuffled)
+    )
+    split_of = {one.key: split for split, some in drawn.items() for one in some}
+    assert sorted(split_of) == sorted(one.key for one in questions)
+    units = {(one.group or one.text, split_of[one.key]) for one in questions}
+    assert len(units) == len({unit for unit, _ in units})
+    assert {split: [one for one in shuffled if split_of[one.key] == split] for split in SPLITS} == again
+    assert not any(drawn[split] for split, share in zip(SPLITS, shares, strict=True) if not share)
+
+
+def test_shares_have_their_sizes_and_rows_that_are_added_move_few_others(tmp_path):
+    first = ids(made(write(tmp_path / "a.jsonl", rows(200)), id="id"))
+    assert {name: len(one) for name, one in first.items()} == {"train": 120, "val": 30, "test": 50}
     assert ids(made(tmp_path / "a.jsonl", id="id", split_seed=1)) != first
-
-
-def test_rows_that_are_added_leave_nearly_all_others_where_they_were(tmp_path):
-    before = ids(made(write(tmp_path / "a.jsonl", rows(200)), id="id"))
     after = ids(made(write(tmp_path / "b.jsonl", rows(210)), id="id"))
-    moved = sum(len(set(before[name]) - set(after[name])) for name in before)
-    assert moved <= 20
+    assert sum(len(set(first[name]) - set(after[name])) for name in first) <= 20
 
 
-def test_groups_and_repeated_questions_stay_together(tmp_path):
-    made_of = [{**row, "who": f"customer {place // 7}"} for place, row in enumerate(rows(140))]
-    task = made(write(tmp_path / "a.jsonl", made_of), id="id", group="who")
-    owner = {row["id"]: row["who"] for row in made_of}
-    groups = {name: {owner[one] for one in found} for name, found in ids(task).items()}
-    assert not groups["train"] & groups["test"]
-    assert not groups["train"] & groups["val"]
-    (sample,) = task.samples("test")[:1]
-    assert task.failing_grade(sample).group.startswith("customer ")
-
+def test_a_group_is_named_by_its_column_and_what_is_repeated_is_reported(tmp_path):
+    task = made(write(tmp_path / "a.jsonl", rows(9, who="customer 1")), group="who")
+    assert task.failing_grade(task.samples(task.splits[0])[0]).group == "customer 1"
     twice = made(write(tmp_path / "b.jsonl", [*rows(50), *rows(50)]))
     assert not any(" are also in " in line for line in twice.repeats)
     assert any("repeat an earlier one of train" in line for line in twice.repeats)
@@ -55,7 +65,7 @@ def test_a_column_names_the_split_in_several_words(tmp_path):
     names = ["train", "Training", "dev", "validation", "TEST"]
     path = write(tmp_path / "a.jsonl", [{**row, "part": names[row["answer"]]} for row in rows(5)])
     assert ids(made(path, id="id", split="part")) == {"train": ["q0", "q1"], "val": ["q2", "q3"], "test": ["q4"]}
-    write(path, [{**row, "part": "holdout"} for row in rows(5)])
+    write(path, rows(5, part="holdout"))
     with pytest.raises(DataError, match=r"line 1: column part \(task.split\) says 'holdout', not one of dev, eval"):
         made(path, split="part")
 
@@ -72,16 +82,19 @@ def test_a_file_for_each_split_reports_questions_in_both(tmp_path):
         task.samples("val")
 
 
-def test_settings_of_splits_that_contradict_each_other(tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"data": {"train": "FILE"}, "split": "part"}, r"task.split=part needs one file for all splits"),
+        ({"data": {"holdout": "FILE"}}, r"data has no split holdout; write \{train: FILE, test: FILE\}"),
+        ({"data": {}}, "data has no split at all"),
+        ({"split_ratio": {"train": 0, "val": 0, "test": 0}}, "all shares are 0"),
+        ({"question": None}, "task.question=null must name a column of task.data"),
+    ],
+)
+def test_settings_of_splits_and_columns_that_cannot_work(settings, said, tmp_path):
     path = str(write(tmp_path / "a.jsonl", rows(3)))
-    with pytest.raises(ConfigError, match=r"task.split=part needs one file for all splits"):
-        made({"train": path}, split="part")
-    with pytest.raises(ConfigError, match=r"data has no split holdout; write \{train: FILE, test: FILE\}"):
-        made({"holdout": path})
-    with pytest.raises(ConfigError, match="all shares are 0"):
-        made(path, split_ratio={"train": 0, "val": 0, "test": 0})
-
-
-def test_a_split_without_a_share_is_left_out(tmp_path):
-    task = made(write(tmp_path / "a.jsonl", rows(10)), split_ratio={"train": 1, "val": 0, "test": 1})
-    assert [len(one) for one in ids(task).values()] == [5, 5]
+    data = settings.get("data", path)
+    given = dict.fromkeys(data, path) if isinstance(data, dict) else data
+    with pytest.raises(ConfigError, match=said):
+        made(given, **{name: value for name, value in settings.items() if name != "data"})
