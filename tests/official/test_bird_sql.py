@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.core.types import Grade
 from ace_bench.tasks.bird_sql.questions import sql_of
-from ace_bench.tasks.bird_sql.task import BirdSql
 from tests.official.authors import checkout
 from tests.official.conftest import EQUAL
-from tests.tasks.bird_sql.conftest import SCRIPT, build, cache, make, mini_dev  # noqa: F401 - fixtures
-from tests.tasks.bird_sql.replies import draw_replies
-from tests.tasks.bird_sql.test_metrics import grades
+from tests.tasks.bird_sql.conftest import SCRIPT, build, cache, grading, make, mini_dev  # noqa: F401 - fixtures
+from tests.tasks.bird_sql.replies import GOLDS, draw_replies
 
 pytestmark = pytest.mark.official
 COUNT = 6_500
@@ -26,8 +25,7 @@ COUNT = 6_500
 def test_each_reply_is_graded_as_the_benchmark_grades_it(
     case: tuple[str, str],
     tmp_path: Path,
-    make: Callable[..., BirdSql],  # noqa: F811
-    mini_dev: Callable[..., Path],  # noqa: F811
+    grading: Callable[..., Callable[..., Grade]],  # noqa: F811
     record_property: Callable[[str, object], None],
 ) -> None:
     repository, metric = case
@@ -37,7 +35,8 @@ def test_each_reply_is_graded_as_the_benchmark_grades_it(
     command = [sys.executable, str(script), repository, str(checkout(repository)), str(databases)]
     done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    found = grades(make, mini_dev, pairs)
+    grade = grading(*GOLDS)
+    found = [grade(reply, gold) for gold, reply in pairs]
     for (gold, reply), theirs, ours in zip(pairs, json.loads(done.stdout), found, strict=True):
         assert ours.detail[metric] == theirs, (gold, reply)
     assert COUNT / 10 < sum(grade.detail[metric] for grade in found) < COUNT / 2

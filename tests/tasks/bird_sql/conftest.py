@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ace_bench.core.types import Grade
 from ace_bench.tasks.bird_sql.pool import Limits, Workers
 from ace_bench.tasks.bird_sql.task import BirdSql
 from ace_bench.tasks.catalog import make_task
@@ -25,6 +26,7 @@ INSERT INTO "odd ""name" VALUES (0.1), (0.2), (0.3), (9e999);
 
 
 CLOCK = "2025-10-06 00:00:00"
+FEW = {"train": 1, "val": 1, "seed": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -38,16 +40,13 @@ def cache(monkeypatch, tmp_path) -> Path:
 @pytest.fixture
 def make() -> Iterator[Callable[..., BirdSql]]:
     """Return a maker of tasks, by default of the sample set; their processes end with the test."""
-    made: list[BirdSql] = []
+    with ExitStack() as stack:
 
-    def task(**overrides: Any) -> BirdSql:
-        settings = {"source": None if "data_dir" in overrides else "sample", "sample_allowed": True, **overrides}
-        made.append(make_task("bird_sql", **settings))
-        return made[-1]
+        def task(**overrides: Any) -> BirdSql:
+            settings = {"source": None if "data_dir" in overrides else "sample", "sample_allowed": True, **overrides}
+            return stack.enter_context(closing(make_task("bird_sql", **settings)))
 
-    yield task
-    for each in made:
-        each.close()
+        yield task
 
 
 @pytest.fixture
@@ -56,20 +55,22 @@ def database(tmp_path) -> Path:
     return build(tmp_path / "people" / "people.sqlite", SCRIPT)
 
 
+def limits(**changed: Any) -> Limits:
+    """Return small limits of a query, changed."""
+    small = {"timeout": 0.5, "rows": 1_000, "cell_bytes": 1_000_000, "depth": 100, "memory_mb": 512}
+    return Limits(**{**small, **changed})
+
+
 @pytest.fixture
 def workers(tmp_path) -> Iterator[Callable[..., Workers]]:
     """Return a maker of worker pools with small limits that can read ``database``."""
-    made: list[Workers] = []
+    with ExitStack() as stack:
 
-    def pool(*, count: int = 1, **limits: Any) -> Workers:
-        small = {"timeout": 0.5, "rows": 1_000, "cell_bytes": 1_000_000, "depth": 100, "memory_mb": 512}
-        readable = [tmp_path / "people"]
-        made.append(Workers(count=count, limits=Limits(**{**small, **limits}), clock=CLOCK, databases=readable))
-        return made[-1]
+        def pool(*, count: int = 1, **changed: Any) -> Workers:
+            made = Workers(count=count, limits=limits(**changed), clock=CLOCK, databases=[tmp_path / "people"])
+            return stack.enter_context(closing(made))
 
-    yield pool
-    for each in made:
-        each.close()
+        yield pool
 
 
 @pytest.fixture
@@ -78,12 +79,33 @@ def mini_dev(tmp_path) -> Callable[..., Path]:
 
     def write(questions: list[dict[str, Any]]) -> Path:
         folder = tmp_path / "data"
-        build(folder / "dev_databases" / "people" / "people.sqlite", SCRIPT)
+        database = folder / "dev_databases" / "people" / "people.sqlite"
+        if not database.exists():
+            build(database, SCRIPT)
         full = [{"db_id": "people", "evidence": "", "difficulty": "simple", **question} for question in questions]
         (folder / "mini_dev_sqlite.json").write_text(json.dumps(full))
         return folder
 
     return write
+
+
+@pytest.fixture
+def grading(make, mini_dev) -> Callable[..., Callable[..., Grade]]:
+    """Return what makes a task of gold queries and returns how it grades an answer (to the first of them)."""
+
+    def prepare(*golds: str, **settings: Any) -> Callable[..., Grade]:
+        rows = [{"question": f"Question {n}?", "SQL": gold} for n, gold in enumerate(golds)]
+        rows += [{"question": f"Filler {n}?", "SQL": f"SELECT {n} + 700"} for n in range(3)]
+        task = make(data_dir=str(mini_dev(rows)), mini_dev=FEW, **settings)
+        samples = {task.failing_grade(one).gold: one for split in task.splits for one in task.samples(split)}
+
+        def grade(answer: str | None, gold: str = golds[0]) -> Grade:
+            with task.open(samples[gold]) as session:
+                return session.grade(answer)
+
+        return grade
+
+    return prepare
 
 
 def build(path: Path, script: str) -> Path:

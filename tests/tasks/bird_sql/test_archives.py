@@ -4,44 +4,35 @@ from __future__ import annotations
 
 import io
 import json
-import sys
-import types
 import zipfile
-from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.bird_sql.databases import Archive
+from ace_bench.tasks.bird_sql.task import BirdSql
 from ace_bench.tasks.data import RemoteFile
 from tests.cli.serving import FileServer
 from tests.tasks.bird_sql.conftest import SCRIPT, build
 
-
-@pytest.fixture
-def publisher(sqlite) -> Iterator[FileServer]:
-    """Run a web server that offers both archives."""
-    running = FileServer()
-    running.files = {
-        "/dev.zip": official("people", sqlite),
-        "/train.zip": official("places", sqlite, "train_databases"),
-    }
-    yield running
-    running.stop()
+ARCHIVE = Archive(file=RemoteFile(name="dev.zip", url="http://nowhere.invalid/x/dev.zip"), split="test")
+CARD = """---
+configs:
+- config_name: bird
+  data_files: [{split: train, path: train.jsonl}, {split: test, path: test.jsonl}]
+---
+"""
 
 
-@pytest.fixture
-def folder(tmp_path):
-    folder = tmp_path / "data"
+def write_questions(folder, train, test):
     folder.mkdir()
-    for split, name in (("test", "people"), ("train", "places")):
-        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row(split, n, name)) + "\n" for n in range(3)))
+    for split, count, name in (("train", train, "places"), ("test", test, "people")):
+        shared = {"SQL": "SELECT 1", "db_id": name, "evidence": "", "difficulty": "simple"}
+        rows = [{"question": f"{split} {number}?", **shared} for number in range(count)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return folder
-
-
-def row(split, number, database):
-    return {"question": f"{split} {number}?", "SQL": "SELECT 1", "db_id": database, "evidence": "", "difficulty": ""}
 
 
 @pytest.fixture
@@ -70,11 +61,9 @@ def official(name, sqlite, inner="dev_databases"):
     return zipped({"dev_20240627/dev.json": b"[]", f"dev_20240627/{inner}.zip": databases, "__MACOSX/._x": b""})
 
 
-ARCHIVE = Archive(file=RemoteFile(name="dev.zip", url="http://nowhere.invalid/x/dev.zip"), split="test")
-
-
 @pytest.mark.parametrize("nested", [True, False])
-def test_what_is_lacking_is_unpacked_and_nothing_else(nested, folder, tmp_path, sqlite):
+def test_what_is_lacking_is_unpacked_and_nothing_else(nested, tmp_path, sqlite):
+    folder = write_questions(tmp_path / "data", 3, 3)
     plain = zipped({"people/people.sqlite": sqlite, "x/../../../people/people.sqlite.exe": b"", "other.sqlite": b""})
     (tmp_path / "dev.zip").write_bytes(official("people", sqlite) if nested else plain)
     assert ARCHIVE.lacking(folder) == {"people"}
@@ -85,72 +74,42 @@ def test_what_is_lacking_is_unpacked_and_nothing_else(nested, folder, tmp_path, 
     assert (folder / "databases" / "people" / "people.sqlite").read_bytes() == sqlite
 
 
-def test_broken_and_wrong_archives(folder, tmp_path, sqlite):
-    path = tmp_path / "dev.zip"
-    whole = official("people", sqlite)
-    for content in (b"", b"no zip", whole[:-40], zipped({"dev_databases.zip": b"no zip"})):
+def test_broken_and_wrong_archives(tmp_path, sqlite):
+    folder, path = write_questions(tmp_path / "data", 3, 3), tmp_path / "dev.zip"
+    for content in (b"", b"no zip", official("people", sqlite)[:-40], zipped({"dev_databases.zip": b"no zip"})):
         path.write_bytes(content)
         with pytest.raises(DataError, match="not a complete zip archive"):
             ARCHIVE.unpack(path, folder)
     path.write_bytes(official("else", sqlite))
     with pytest.raises(DataError, match=r"lacks the databases people; is it dev.zip"):
         ARCHIVE.unpack(path, folder)
-    assert not list(folder.rglob("*.sqlite"))
-    assert not list(folder.rglob("*.inner"))
+    assert sorted(one.name for one in folder.iterdir()) == ["test.jsonl", "train.jsonl"]
 
 
-def test_the_command_brings_questions_and_databases(publisher, tmp_path, make, monkeypatch, capsys):
-    offer_data(
-        monkeypatch,
-        {
-            "train": Rows([row("train", n, "places") for n in range(30)]),
-            "test": Rows([{**row("test", n, "people"), "difficulty": "simple"} for n in range(4)]),
-        },
-    )
-    folder = tmp_path / "here"
-    command = ["bird_sql", "--dir", str(folder), "--base-url", publisher.url]
+def test_the_command_brings_questions_and_databases(sqlite, tmp_path, make, monkeypatch, capsys):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "hub-cache"))
+    datasets.disable_progress_bars()
+    hub = write_questions(tmp_path / "hub", 30, 4)
+    (hub / "README.md").write_text(CARD)
+    monkeypatch.setattr(BirdSql, "hub", replace(BirdSql.hub, path=str(hub)))
+    publisher, folder = FileServer(), tmp_path / "here"
+    publisher.files["/dev.zip"] = official("people", sqlite)
+    publisher.files["/train.zip"] = official("places", sqlite, "train_databases")
     publisher.cut["/dev.zip"] = 100
-    assert start("data", command) == 2
-    assert "the same command again continues" in capsys.readouterr().err
-    assert start("data", command) == 0
-    assert "no checksum is published" in capsys.readouterr().err
-    assert start("data", command) == 0
-    assert capsys.readouterr().err.count("all its files exist") == 2
+    command = ["bird_sql", "--dir", str(folder), "--base-url", publisher.url]
+    try:
+        assert start("data", command) == 2
+        assert "the same command again continues" in capsys.readouterr().err
+        assert start("data", command) == 0
+        assert "no checksum is published" in capsys.readouterr().err
+        assert start("data", command) == 0
+        assert capsys.readouterr().err.count("all its files exist") == 2
+    finally:
+        publisher.stop()
     assert [path for path, _ in publisher.seen] == ["/dev.zip", "/dev.zip", "/train.zip"]
     assert not list(folder.glob("*.zip*"))
     task = make(data_dir=str(folder), stream_bench={"train": 10, "val": 5, "seed": 42})
     assert [len(task.samples(split)) for split in task.splits] == [10, 5, 4]
     with task.open(task.samples("test")[0]) as session:
         assert session.grade("SELECT 1").correct
-
-
-def test_an_unreachable_hub_and_publisher_are_said(tmp_path, monkeypatch, capsys):
-    offer_data(monkeypatch, ConnectionError("no route"))
-    assert start("data", ["bird_sql", "--dir", str(tmp_path)]) == 2
-    error = capsys.readouterr().err
-    assert "cannot be loaded from the hub: no route; check the network" in error
-    assert "Traceback" not in error
-
-
-def offer_data(monkeypatch, offered):
-    """Stand in for the data set library, which asks the hub: give a data set, or raise an error."""
-
-    def load_dataset(*_, **__):
-        if isinstance(offered, Exception):
-            raise offered
-        return offered
-
-    library = types.ModuleType("datasets")
-    library.load_dataset = load_dataset
-    monkeypatch.setitem(sys.modules, "datasets", library)
-
-
-class Rows(list):
-    """What the data set library's splits offer, as far as it is used."""
-
-    @property
-    def column_names(self):
-        return list(self[0])
-
-    def select_columns(self, names):
-        return Rows([{name: row[name] for name in names} for row in self])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from tests.tasks.bird_sql.conftest import CLOCK, SCRIPT, build
-from tests.tasks.bird_sql.test_grading import graded, questions
 
 FIXED = {
     "current_timestamp": CLOCK,
@@ -50,14 +49,13 @@ def test_the_clock_in_views_and_defaults_is_fixed_too(workers, tmp_path):
     assert workers(timeout=10).run(path, "SELECT age FROM ages").preview == ("45",)
 
 
-def test_gold_and_answer_see_the_same_time_and_kept_golds_name_it(make, mini_dev, cache):
+def test_gold_and_answer_see_the_same_time_and_kept_golds_name_it(grading, cache):
     gold = "SELECT strftime('%Y', CURRENT_TIMESTAMP) - 1980"
-    folder, draw = str(mini_dev(questions(gold))), {"train": 1, "val": 1, "seed": 0}
-    now = make(data_dir=folder, mini_dev=draw, clock="2025-10-06T00:00:00")
-    assert graded(now, "SELECT strftime('%Y', date('now')) - 1980", gold).correct
-    assert graded(now, "SELECT 2025 - 1980", gold).correct
-    later = make(data_dir=folder, mini_dev=draw, clock="2027-01-01T01:00:00+02:00")
-    assert graded(later, "SELECT 2026 - 1980", gold).correct, "a time zone is understood"
-    assert not graded(later, "SELECT 2025 - 1980", gold).correct
+    now = grading(gold, clock="2025-10-06T00:00:00")
+    assert now("SELECT strftime('%Y', date('now')) - 1980").correct
+    assert now("SELECT 2025 - 1980").correct
+    later = grading(gold, clock="2027-01-01T01:00:00+02:00")
+    assert later("SELECT 2026 - 1980").correct, "a time zone is understood"
+    assert not later("SELECT 2025 - 1980").correct
     kept = [json.loads(path.read_bytes())["preview"] for path in (cache / "bird_sql" / "golds").rglob("*.json")]
     assert sorted(kept) == [["45"], ["46"]]

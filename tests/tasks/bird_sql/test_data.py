@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from ace_bench.core.errors import ConfigError, DataError, FileUnwritable
+from ace_bench.core.errors import AceBenchError, ConfigError, DataError
 from ace_bench.core.settings import make_part
 from ace_bench.tasks.bird_sql.pool import Limits
 from tests.tasks.bird_sql.conftest import SCRIPT, build
@@ -16,95 +16,79 @@ QUESTIONS = [{"question": f"Question {n}?", "SQL": f"SELECT {n}"} for n in range
 DRAW = {"train": 20, "val": 5, "seed": 42}
 
 
-def asked(task, split):
-    return [sample.inputs["question"].rpartition("User question: ")[2] for sample in task.samples(split)]
+@pytest.fixture
+def drawn(make, mini_dev):
+    """Return a maker of a task that draws from questions in the form of mini-dev."""
+
+    def task(questions=QUESTIONS, **settings):
+        return make(data_dir=str(mini_dev(questions)), **{"mini_dev": DRAW, **settings})
+
+    return task
 
 
-def test_mini_dev_is_drawn_into_disjoint_splits_that_never_change(make, mini_dev):
-    folder = str(mini_dev([*QUESTIONS, *QUESTIONS[:6]]))
-    task = make(data_dir=folder, mini_dev=DRAW)
-    splits = {split: asked(task, split) for split in task.splits}
+def asked(task):
+    return {
+        split: [sample.inputs["question"].rpartition("User question: ")[2] for sample in task.samples(split)]
+        for split in task.splits
+    }
+
+
+def test_mini_dev_is_drawn_into_disjoint_splits_that_never_change(drawn):
+    rows = [*QUESTIONS, *QUESTIONS[:6]]
+    splits = asked(drawn(rows))
     assert {split: len(set(texts)) for split, texts in splits.items()} == {"train": 20, "val": 5, "test": 15}
     assert sum(map(len, splits.values())) == 46, "a repeated question is kept, on one side"
     assert len(set().union(*splits.values())) == 40
-    assert splits["val"] == [
-        "Question 0?",
-        "Question 2?",
-        "Question 4?",
-        "Question 19?",
-        "Question 35?",
-        "Question 0?",
-        "Question 2?",
-        "Question 4?",
-    ]
-    again = make(data_dir=folder, mini_dev=DRAW)
-    assert {split: asked(again, split) for split in again.splits} == splits
-    other = make(data_dir=folder, mini_dev={**DRAW, "seed": 1})
-    assert set(asked(other, "train")) != set(splits["train"])
+    assert splits["val"] == [f"Question {n}?" for n in (0, 2, 4, 19, 35, 0, 2, 4)]
+    assert asked(drawn(rows)) == splits
+    assert set(asked(drawn(rows, mini_dev={**DRAW, "seed": 1}))["train"]) != set(splits["train"])
 
 
-def test_stream_bench_gives_train_and_val_from_its_training_questions(make, tmp_path):
-    folder = stream_bench(tmp_path)
-    task = make(data_dir=str(folder), stream_bench={"train": 10, "val": 4, "seed": 42})
-    train, val, test = (asked(task, split) for split in task.splits)
-    assert (len(train), len(val), len(test)) == (10, 4, 8)
-    assert not set(train) & set(val)
-    assert all(text.startswith("Question") for text in train + val)
-    # What datasets.Dataset.shuffle(seed=42) of the library (5.2.0) makes of eight rows.
-    assert test == [f"Test {n}?" for n in (3, 4, 2, 7, 6, 1, 5, 0)]
-
-
-def stream_bench(tmp_path):
+def test_stream_bench_gives_train_and_val_from_its_training_questions_unless_val_has_a_file(make, tmp_path):
     folder = tmp_path / "stream"
     build(folder / "databases" / "people" / "people.sqlite", SCRIPT)
     rows = [{**row, "db_id": "people", "evidence": "", "difficulty": ""} for row in QUESTIONS]
     test = [{**row, "question": f"Test {n}?", "difficulty": "simple"} for n, row in enumerate(rows[:8])]
     for name, part in (("train", rows), ("test", test)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in part))
-    return folder
-
-
-def test_three_split_files_are_used_as_they_are(make, tmp_path):
-    folder = stream_bench(tmp_path)
+    splits = asked(make(data_dir=str(folder), stream_bench={"train": 10, "val": 4, "seed": 42}))
+    assert [len(texts) for texts in splits.values()] == [10, 4, 8]
+    assert not set(splits["train"]) & set(splits["val"])
+    assert all(text.startswith("Question") for text in splits["train"] + splits["val"])
+    # What datasets.Dataset.shuffle(seed=42) of the library (5.2.0) makes of eight rows.
+    assert splits["test"] == [f"Test {n}?" for n in (3, 4, 2, 7, 6, 1, 5, 0)]
     (folder / "val.jsonl").write_bytes((folder / "test.jsonl").read_bytes())
-    task = make(data_dir=str(folder))
-    assert [len(task.samples(split)) for split in task.splits] == [40, 8, 8]
-    assert asked(task, "test") == [f"Test {n}?" for n in range(8)]
+    splits = asked(make(data_dir=str(folder)))
+    assert [len(texts) for texts in splits.values()] == [40, 8, 8]
+    assert splits["test"] == [f"Test {n}?" for n in range(8)]
 
 
-def test_what_a_sample_shows(make, mini_dev):
-    folder = str(mini_dev([{**row, "evidence": "three is 3"} for row in QUESTIONS]))
-    sample = make(data_dir=folder, mini_dev=DRAW).samples("test")[0]
+def test_what_a_sample_shows(drawn):
+    rows = [{**row, "evidence": "three is 3"} for row in QUESTIONS]
+    sample = drawn(rows).samples("test")[0]
     assert sample.inputs.keys() == {"background", "question", "schema", "asked"}
     assert "SQLite" in sample.inputs["background"]
     text = sample.inputs["question"]
-    assert text.startswith(
-        "Database schema:\nCREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, age INTEGER, note)\n"
-    )
+    table = "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, age INTEGER, note)"
+    assert text.startswith(f"Database schema:\n{table}\n")
     assert '\n\nCREATE TABLE "odd ""name" (x REAL)\n\nUser question: Question ' in text
     assert "by_age" not in text
     assert "three is 3" not in text
-    shown = make(data_dir=folder, mini_dev=DRAW, evidence=True).samples("test")[0].inputs["question"]
+    shown = drawn(rows, evidence=True).samples("test")[0].inputs["question"]
     assert "(x REAL)\n\nExternal knowledge: three is 3\n\nUser question: Question " in shown
 
 
-def test_the_run_is_identified_by_questions_and_databases(make, mini_dev):
-    folder = mini_dev(QUESTIONS)
-    before = make(data_dir=str(folder), mini_dev=DRAW).checksums
+def test_the_run_is_identified_by_questions_and_databases(drawn, tmp_path, cache):
+    before = drawn().checksums
     assert sorted(before) == ["mini_dev_sqlite.json", "people.sqlite"]
-    database = folder / "dev_databases" / "people" / "people.sqlite"
-    database.write_bytes(database.read_bytes() + b"\0" * 4096)
-    after = make(data_dir=str(folder), mini_dev=DRAW).checksums
-    assert after["people.sqlite"] != before["people.sqlite"]
-    assert after["mini_dev_sqlite.json"] == before["mini_dev_sqlite.json"]
-
-
-def test_a_checksum_that_was_noted_wrongly_is_taken_anew(make, mini_dev, cache):
-    folder = mini_dev(QUESTIONS)
-    right = make(data_dir=str(folder), mini_dev=DRAW).checksums
     (note,) = (cache / "bird_sql" / "checksums").iterdir()
     note.write_bytes(b"\xff broken")
-    assert make(data_dir=str(folder), mini_dev=DRAW).checksums == right
+    assert drawn().checksums == before, "a checksum that was noted wrongly is taken anew"
+    database = tmp_path / "data" / "dev_databases" / "people" / "people.sqlite"
+    database.write_bytes(database.read_bytes() + b"\0" * 4096)
+    after = drawn().checksums
+    assert after["people.sqlite"] != before["people.sqlite"]
+    assert after["mini_dev_sqlite.json"] == before["mini_dev_sqlite.json"]
 
 
 def test_a_sample_database_that_was_damaged_is_built_anew(make, cache):
@@ -123,60 +107,42 @@ def test_a_sample_database_that_was_damaged_is_built_anew(make, cache):
     ("change", "named"),
     [
         ({"SQL": ""}, "question 3: field SQL is empty"),
-        ({"question": None}, "question 3: field question must be a text"),
         ({"difficulty": "hard"}, "difficulty 'hard'"),
         ({"db_id": "../people"}, "not a database name"),
         ({"db_id": "nowhere"}, "lacks the database nowhere"),
         ({"evidence": 3}, "evidence must be a text"),
     ],
 )
-def test_bad_rows_are_named(change, named, make, mini_dev):
-    rows = [dict(row) for row in QUESTIONS]
-    rows[2].update(change)
+def test_bad_rows_are_named(change, named, drawn):
     with pytest.raises(DataError, match=named):
-        make(data_dir=str(mini_dev(rows)), mini_dev=DRAW)
+        drawn([*QUESTIONS[:2], {**QUESTIONS[2], **change}, *QUESTIONS[3:]])
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b"[1]", b"\xff\xfe", b"[" * 100_000])
-def test_a_broken_question_file(content, make, mini_dev):
-    folder = mini_dev(QUESTIONS)
-    (folder / "mini_dev_sqlite.json").write_bytes(content)
-    with pytest.raises(DataError, match=r"mini_dev_sqlite\.json"):
-        make(data_dir=str(folder), mini_dev=DRAW)
+def test_broken_files_are_named(drawn, make, tmp_path):
+    task, folder = drawn(), tmp_path / "data"
+    for content in (b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4096):
+        (folder / "dev_databases" / "people" / "people.sqlite").write_bytes(content)
+        with pytest.raises(DataError, match=r"people.sqlite .*fetch it again"):
+            task.samples("test")
+    for content in (b"", b"[]", b"{}", b"[1]", b"\xff\xfe", b"[" * 100_000):
+        (folder / "mini_dev_sqlite.json").write_bytes(content)
+        with pytest.raises(DataError, match=r"mini_dev_sqlite\.json"):
+            make(data_dir=str(folder))
 
 
-@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + b"\xff" * 4096])
-def test_a_broken_database(content, make, mini_dev):
-    folder = mini_dev(QUESTIONS)
-    (folder / "dev_databases" / "people" / "people.sqlite").write_bytes(content)
-    task = make(data_dir=str(folder), mini_dev=DRAW)
-    with pytest.raises(DataError, match=r"people.sqlite .*fetch it again"):
-        task.samples("test")
-
-
-def test_an_empty_folder_says_what_it_should_hold(make, tmp_path):
-    with pytest.raises(DataError, match=r"lacks train.jsonl; run .* or mini_dev_sqlite.json"):
+def test_what_cannot_be_used_says_what_to_do(drawn, make, tmp_path, cache):
+    with pytest.raises(AceBenchError, match=r"lacks train.jsonl; run .* or mini_dev_sqlite.json"):
         make(data_dir=str(tmp_path))
-
-
-def test_a_draw_that_leaves_nothing(make, mini_dev):
-    with pytest.raises(ConfigError, match=r"task.mini_dev draws 40 of 40 questions"):
-        make(data_dir=str(mini_dev(QUESTIONS)), mini_dev={"train": 35, "val": 5, "seed": 0})
-
-
-def test_a_cache_that_is_a_file(make, cache):
+    with pytest.raises(AceBenchError, match=r"task.mini_dev draws 40 of 40 questions"):
+        drawn(mini_dev={"train": 35, "val": 5, "seed": 0})
     cache.write_text("")
-    with pytest.raises(FileUnwritable, match="ACE_BENCH_CACHE"):
+    with pytest.raises(AceBenchError, match="ACE_BENCH_CACHE"):
         make()
 
 
 def test_the_sample_set_has_three_levels_and_no_query_twice(make):
     task = make()
-    golds = []
-    for split in task.splits:
-        for sample in task.samples(split):
-            with task.open(sample) as session:
-                golds.append(session.grade(None))
+    golds = [task.failing_grade(sample) for split in task.splits for sample in task.samples(split)]
     assert len(golds) == len({grade.gold for grade in golds}) == 140
     for level in ("simple", "moderate", "challenging"):
         assert sum(level in grade.detail for grade in golds) >= 20

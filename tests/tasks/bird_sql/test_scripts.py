@@ -11,8 +11,7 @@ import pytest
 
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.bird_sql.databases import DatabaseFinder
-from ace_bench.tasks.bird_sql.pool import Limits
-from tests.tasks.bird_sql.conftest import CLOCK
+from tests.tasks.bird_sql.conftest import CLOCK, limits
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
 TABLE = "CREATE TABLE a (b);"
@@ -53,11 +52,6 @@ REFUSED = {
     "": "it makes no tables",
     "SELECT 1;": "it makes no tables",
 }
-
-
-def limits(**changed: float) -> Limits:
-    small = {"timeout": 0.5, "rows": 1_000, "cell_bytes": 1_000_000, "depth": 100, "memory_mb": 512}
-    return Limits(**{**small, **changed})  # type: ignore[arg-type]
 
 
 def built(folder: Path, script: str | bytes, **changed: float) -> Path:
