@@ -1,7 +1,6 @@
 """Whole runs on a user's data: what identifies them, the judge's calls, and where gold answers go."""
 
 import csv
-from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -14,6 +13,7 @@ from ace_bench.runners.identifying import identify
 from ace_bench.tasks.qa import Qa
 from tests.doubles import Crash, Recording, crash_after
 from tests.launching import composed, launch
+from tests.tasks.judging import RIGHT, JudgeSaying
 from tests.tasks.qa.making import made
 
 TEAMS = ("billing", "delivery", "returns")
@@ -111,21 +111,9 @@ def test_a_task_of_ones_own_inherits_the_settings_and_adds_its_metric(tmp_path, 
     assert set(ran.metrics["splits"]["test"]["after"]) >= {"accuracy", "by_topic"}
 
 
-class Judge(Recording):
-    """Answers as the judge with the same words every time."""
-
-    def __init__(self, inner, said):
-        super().__init__(inner)
-        self._said = said
-
-    def complete(self, messages, *, role, session, schema=None):
-        done = super().complete(messages, role=role, session=session, schema=schema)
-        return replace(done, text=self._said) if role == "judge" else done
-
-
 def test_a_judge_that_cannot_be_read_is_a_fault_and_no_wrong_answer(data, tmp_path):
     said = '{"reason": "", "verdict": "yes"}'
-    ran = launch(tmp_path, *own(data, "task.grader=judge"), backbone=lambda inner: Judge(inner, said))
+    ran = launch(tmp_path, *own(data, "task.grader=judge"), backbone=lambda inner: JudgeSaying(inner, said))
     test = ran.metrics["splits"]["test"]["after"]
     assert (test["n"], test["faults"]) == (4, 4)
     assert sum(ran.metrics["faults"]["evaluate"].values()) == 4
@@ -134,8 +122,8 @@ def test_a_judge_that_cannot_be_read_is_a_fault_and_no_wrong_answer(data, tmp_pa
 
 
 def test_the_verdict_decides(data, tmp_path):
-    right = '{"reason": "same", "verdict": "correct"}'
-    ran = launch(tmp_path, *own(data, "task.grader=judge", "method=base"), backbone=lambda inner: Judge(inner, right))
+    settings = own(data, "task.grader=judge", "method=base")
+    ran = launch(tmp_path, *settings, backbone=lambda inner: JudgeSaying(inner, RIGHT))
     assert ran.metrics["headline"]["after"] == 100.0
 
 
