@@ -1,48 +1,34 @@
 """The sample sets: big enough, made by their generators, and learnable."""
 
-from __future__ import annotations
-
 import json
 import re
 import subprocess
 import sys
+from itertools import chain
 
 import pytest
 
 from ace_bench.report.statistics import Comparison, Interval
 from ace_bench.tasks.catalog import make_task
-from ace_bench.tasks.ddxplus import INSTRUCTION, Ddxplus
-from ace_bench.tasks.finer import Finer
-from ace_bench.tasks.formula import Formula
+from ace_bench.tasks.ddxplus import INSTRUCTION
 from ace_report.tables.cells import Measured, Place
 from ace_report.tables.grids import remarks
 from ace_report.tables.table import PaperShown
 from scripts.samples.__main__ import SAMPLES
 from tests.launching import ROOT, launch
 
-GENERATORS = (sys.executable, "-m", "scripts.samples")
 
-
-@pytest.fixture
-def finer() -> Finer:
-    return make_task("finer", source="sample", sample_allowed=True)
-
-
-@pytest.fixture
-def formula() -> Formula:
-    return make_task("formula", source="sample", hint=True, sample_allowed=True)
-
-
-@pytest.fixture
-def ddxplus() -> Ddxplus:
-    return make_task("ddxplus", source="sample", sample_allowed=True)
-
-
-def golds(task, split):
-    found = []
-    for sample in task.samples(split):
-        with task.open(sample) as session:
-            found.append(session.grade(None).gold)
+def solved(name):
+    """The questions of a task's splits, each with its gold answer."""
+    task = make_task(name, source="sample", sample_allowed=True, **{"hint": True} if name == "formula" else {})
+    found = {}
+    for split in task.splits:
+        found[split] = []
+        for sample in task.samples(split):
+            with task.open(sample) as session:
+                found[split].append((sample.inputs["question"], session.grade(None).gold))
+    questions = [question for pairs in found.values() for question, _ in pairs]
+    assert len(questions) == len(set(questions)), "splits share no question"
     return found
 
 
@@ -50,61 +36,42 @@ def words(text):
     return {word.lower()[:6] for word in re.findall(r"[A-Z][a-z]{3,}|[a-z]{4,}", text)}
 
 
-def test_files_are_what_the_generators_make():
-    done = subprocess.run([*GENERATORS, "--check"], capture_output=True, text=True, check=False, cwd=ROOT)
+def test_files_are_what_the_generators_make(tmp_path):
+    command = (sys.executable, "-m", "scripts.samples", "--check")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("as written") == 16
+    assert subprocess.run([*command, "--dir", tmp_path], capture_output=True, check=False, cwd=ROOT).returncode == 1
 
 
-def test_check_fails_where_a_file_differs(tmp_path):
-    done = subprocess.run([*GENERATORS, "--check", "--dir", tmp_path], capture_output=True, check=False, cwd=ROOT)
-    assert done.returncode == 1
-
-
-def test_finer_questions_have_one_answer(finer):
-    """A number that occurs twice in its sentence could have two tags."""
+def test_finer_questions_have_one_answer_that_is_seldom_in_their_words():
+    """A number that occurs twice in its sentence could have two tags; conventions have to be learnt."""
     pattern = re.compile(r'^\d\. What is best tag for entity "(.+?)" in sentence: "(.+) \.\?"$', re.MULTILINE)
-    for split in finer.splits:
-        for sample, gold in zip(finer.samples(split), golds(finer, split), strict=True):
-            asked = pattern.findall(sample.inputs["question"])
-            assert len(asked) == 4 == len(gold.split(","))
-            assert all(sentence.split().count(entity) == 1 for entity, sentence in asked)
+    found = {
+        split: [(pattern.findall(q), gold.split(",")) for q, gold in some] for split, some in solved("finer").items()
+    }
+    for asked, tags in chain.from_iterable(found.values()):
+        assert len(asked) == 4 == len(tags)
+        assert all(sentence.split().count(entity) == 1 for entity, sentence in asked)
+    pairs = [pair for asked, tags in found["test"] for pair in zip(asked, tags, strict=True)]
+    opaque = sum(not words(tag) & words(sentence) for (_, sentence), tag in pairs)
+    assert 0.35 <= opaque / len(pairs) <= 0.85
 
 
-def test_finer_tags_are_not_in_the_words(finer):
-    """In about half of the questions the sentence shares no word with its tag: conventions have to be learnt."""
-    opaque = total = 0
-    for sample, gold in zip(finer.samples("test"), golds(finer, "test"), strict=True):
-        for line, tag in zip(sample.inputs["question"].splitlines(), gold.split(","), strict=False):
-            sentence = line.partition("in sentence:")[2]
-            opaque += not words(tag) & words(sentence)
-            total += 1
-    assert 0.35 <= opaque / total <= 0.85
+def test_formula_targets():
+    found, names = solved("formula"), {}
+    for split, pairs in found.items():
+        assert all(re.fullmatch(r"-?\d+\.\d{1,2}", gold) and gold != "-0.0" for _, gold in pairs)
+        names[split] = {question.split(" to answer")[0] for question, _ in pairs}
+    assert len(names["train"]) >= 20
+    assert set.union(*names.values()) == names["train"], "every formula of the test split occurs in training"
 
 
-def test_splits_share_no_question(finer, formula, ddxplus):
-    for task in (finer, formula, ddxplus):
-        texts = [sample.inputs["question"] for split in task.splits for sample in task.samples(split)]
-        assert len(texts) == len(set(texts))
-
-
-def test_formula_targets(formula):
-    names = set()
-    for split in formula.splits:
-        for sample, gold in zip(formula.samples(split), golds(formula, split), strict=True):
-            assert re.fullmatch(r"-?\d+\.\d{1,2}", gold)
-            assert gold not in ("-0.0", "nan")
-            names.add(sample.inputs["question"].split(" to answer")[0])
-    assert len(names) >= 20
-    train = {sample.inputs["question"].split(" to answer")[0] for sample in formula.samples("train")}
-    assert train == names, "every formula of the test split occurs in training"
-
-
-def test_ddxplus_findings_seldom_name_the_condition(ddxplus):
-    pairs = list(zip(ddxplus.samples("test"), golds(ddxplus, "test"), strict=True))
-    named = sum(bool(words(gold) & words(sample.inputs["question"])) for sample, gold in pairs)
-    assert 0.1 <= named / len(pairs) <= 0.5
-    assert all(sample.inputs["background"] is INSTRUCTION for sample, _ in pairs)
+def test_ddxplus_findings_seldom_name_the_condition():
+    pairs = solved("ddxplus")["test"]
+    assert 0.1 <= sum(bool(words(gold) & words(question)) for question, gold in pairs) / len(pairs) <= 0.5
+    sample = make_task("ddxplus", source="sample", sample_allowed=True).samples("test")[0]
+    assert sample.inputs["background"] is INSTRUCTION
 
 
 @pytest.mark.parametrize(("name", "column"), [("two_hop", "question"), ("make_24", "puzzle")])

@@ -1,11 +1,8 @@
 """Prompts as the harness renders them, and a small world of each kind of question to learn from."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import pytest
 
@@ -15,32 +12,25 @@ from ace_bench.store.prompts import PromptSet
 from ace_rehearsal.reader import EmbeddedBackbone
 
 PROMPTS = [folder / "default" for folder in prompt_folders()]
-FIELDS: dict[str, Any] = {
-    "background": "",
+TEXTS = (
+    "background question playbook counters reflection reasoning answer feedback bullets cheatsheet trajectory observed "
+    "reasons"
+)
+SECTIONS = ("formulas_and_calculations", "context_clues", "code_snippets", "others")
+FIELDS = {
+    **dict.fromkeys(TEXTS.split(), ""),
+    **dict.fromkeys(("step", "total", "size", "tokens", "code_runs", "most"), 1),
     "scaffold": "own",
     "markdown": False,
-    "question": "",
-    "playbook": "",
-    "counters": "",
-    "reflection": "",
-    "reasoning": "",
-    "answer": "",
     "gold": None,
-    "feedback": "",
-    "bullets": "",
     "labels": "gold",
     "operations": ("ADD",),
-    "sections": ("formulas_and_calculations", "context_clues", "code_snippets", "others"),
-    "step": 1,
-    "total": 1,
-    "size": 0,
-    "tokens": 0,
+    "sections": SECTIONS,
     "token_budget": 80_000,
+    "episodes": [],
+    "success": True,
 }
 WRONG = "The answer is not correct."
-
-Render = Callable[..., tuple[Message, ...]]
-Ask = Callable[..., Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,19 +42,20 @@ class World:
     question: str
     gold: str
 
-    def shuffled(self) -> World:
+    @property
+    def task(self):
+        return {"background": self.background, "question": self.question}
+
+    def shuffled(self):
         """The same questions with each other's golds."""
         golds = [gold for _, gold in self.train]
         pairs = zip(self.train, [*golds[1:], golds[0]], strict=True)
         return replace(self, train=[(question, gold) for (question, _), gold in pairs])
 
 
-def tagging_question(*items: tuple[str, str]) -> str:
+def tagging_question(*items):
     """A question in FiNER's form over (entity, sentence) pairs."""
-    lines = [
-        f'{number}. What is best tag for entity "{entity}" in sentence: "{sentence}?"'
-        for number, (entity, sentence) in enumerate(items, start=1)
-    ]
+    lines = [f'{n}. What is best tag for entity "{e}" in sentence: "{s}?"' for n, (e, s) in enumerate(items, start=1)]
     return "\n".join([*lines, "Output tags: "])
 
 
@@ -100,23 +91,19 @@ CHOICES = World(
     question="Complaint: hoarse bark in the evening\n- Steam helps\n- Runny nose",
     gold="1. Croup",
 )
-SCHEMA = (
+ASKED = (
     "Database schema:\nCREATE TABLE pets (\n    name TEXT,\n    kind TEXT,\n    state INTEGER,\n    town TEXT\n)\n\n"
+    "User question: "
 )
+SENIOR = "SELECT COUNT(*) FROM pets WHERE state = 3 AND town = "
 QUERIES = World(
     background="Write one SQLite query.\n",
     train=[
-        (
-            f"{SCHEMA}User question: Count the senior pets from Alderton.",
-            "SELECT COUNT(*) FROM pets WHERE state = 3 AND town = 'Alderton'",
-        ),
-        (
-            f"{SCHEMA}User question: Name the cats of Brimley.",
-            "SELECT name FROM pets WHERE kind = 'C' AND town = 'Brimley'",
-        ),
+        (f"{ASKED}Count the senior pets from Alderton.", f"{SENIOR}'Alderton'"),
+        (f"{ASKED}Name the cats of Brimley.", "SELECT name FROM pets WHERE kind = 'C' AND town = 'Brimley'"),
     ],
-    question=f"{SCHEMA}User question: What is the number of senior pets from Corvale?",
-    gold="SELECT COUNT(*) FROM pets WHERE state = 3 AND town = 'Corvale'",
+    question=f"{ASKED}What is the number of senior pets from Corvale?",
+    gold=f"{SENIOR}'Corvale'",
 )
 QUIZ = World(
     background="A quiz.",
@@ -131,40 +118,37 @@ WORLDS = {"tags": TAGS, "numbers": NUMBERS, "choices": CHOICES, "queries": QUERI
 
 
 @pytest.fixture(params=WORLDS)
-def world(request: pytest.FixtureRequest) -> World:
+def world(request):
     return WORLDS[request.param]
 
 
-@pytest.fixture(scope="session")
-def render() -> Render:
-    prompts = PromptSet(*PROMPTS, task="finer", prompt_group="qa")
-    return lambda role, **fields: prompts.render(role, {**FIELDS, **fields})
+def read(messages, **settings):
+    """The reader's reply."""
+    if isinstance(messages, str):
+        messages = [Message(role="user", content=messages)]
+    return EmbeddedBackbone(**settings).complete(messages, role="", session="").text
 
 
-@pytest.fixture
-def backbone() -> EmbeddedBackbone:
-    return EmbeddedBackbone()
+def render(role, *, of="finer", **fields):
+    """The messages that ask a role of a task."""
+    group = "agent" if of == "appworld" else "qa"
+    return PromptSet(*PROMPTS, task=of, prompt_group=group).render(role, {**FIELDS, **fields})
 
 
-@pytest.fixture
-def ask(backbone: EmbeddedBackbone, render: Render) -> Ask:
-    """Render a role's prompt, let the reader answer, and parse the reply."""
-
-    def call(role: str, **fields: Any) -> Any:
-        text = backbone.complete(render(role, **fields), role=role, session="s").text
-        return text if role == "base" else json.loads(text)
-
-    return call
+def ask(role, **fields):
+    """A role's reply, parsed where it is JSON."""
+    text = read(render(role, **fields))
+    return text if role in ("base", "demonstrated") else json.loads(text)
 
 
-def advice_of(reflection: dict[str, Any]) -> str:
+def advice_of(reflection):
     """The reflection as a retry and the curator read it."""
     return f"Correct approach: {reflection['correct_approach']}\nKey insight: {reflection['key_insight']}"
 
 
-def learn(ask: Ask, world: World, reflector: str = "reflector", **shown: Any) -> str:
+def learn(world, reflector="reflector", **shown):
     """Adapt a playbook over a world's training questions as ACE does, and return its lines."""
-    lines: list[str] = []
+    lines = []
     for question, gold in world.train:
         task = {"background": world.background, "question": question, "playbook": "\n".join(lines)}
         answer = ask("generator", **task)["final_answer"]
@@ -175,6 +159,6 @@ def learn(ask: Ask, world: World, reflector: str = "reflector", **shown: Any) ->
     return "\n".join(lines)
 
 
-def answer(ask: Ask, world: World, **fields: Any) -> str:
+def answer(world, role="generator", **fields):
     """The reader's answer to a world's test question."""
-    return str(ask("generator", background=world.background, question=world.question, **fields)["final_answer"])
+    return ask(role, **world.task, **fields)["final_answer"]

@@ -5,7 +5,7 @@ import json
 import openai
 import pytest
 
-from ace_bench.core.replies import ToolTurn, offer, write_turn
+from ace_bench.core.replies import ToolCall, ToolTurn, offer, write_turn
 from ace_bench.core.types import Message
 from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.reader.kinds.tools import read_calls
@@ -137,7 +137,7 @@ def test_only_calls_with_plain_arguments_are_read(text):
 
 
 def test_broken_arguments_in_a_conversation_do_no_harm():
-    turn = write_turn(ToolTurn(tool_calls=()))
+    turn = write_turn(ToolTurn(tool_calls=(ToolCall(id="1", name="add", arguments="{"),)))
     messages = [Message(role="user", content="Add 1 and 2."), Message(role="assistant", content=turn)]
     reply = EmbeddedBackbone().complete(messages, role="", session="", schema=offer(TOOLS))
     assert json.loads(reply.text)["tool_calls"][0]["name"] == "add"
