@@ -11,10 +11,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .household import BILLS, chores, files, notes, packing_list, song_list
-from .money import later_payments, payment_row, payments, requests
+from .money import later_payments, payment_values, payments, requests
 from .music import SONGS, Song, followed, library, liked, playlist
 from .people import LATER, NOW, SUPERVISORS, circle, venmo_friends
-from .tables import Table
 
 Values = Mapping[str, Any]
 """A scenario's keys in ``scenarios.toml``, with those of one task."""
@@ -59,8 +58,8 @@ def sum_payments(supervisor: int, values: Values) -> Values:
             me, other = other, me
         if me == SUPERVISORS[supervisor] and other in known and _is_inside(payment.at, values["window"], now):
             total += payment.amount
-    tables = (Table(app="venmo", model="Transaction", rows=[*map(payment_row, extra)]),) if extra else ()
-    return {"answer": round(total, 2), "now": now, "extra": tables}
+    later = [("venmo.Transaction", payment_values(payment)) for payment in extra]
+    return {"answer": round(total, 2), "now": now, "extra": later}
 
 
 def befriend(supervisor: int, values: Values) -> Values:

@@ -9,12 +9,12 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import chain, groupby, product
 from pathlib import Path
 
 from . import household, money, music
-from .people import APPS, NOW, OPENED, PEOPLE, Person
-from .tables import Row, Table, insert
+from .people import APPS, NOW, OPENED, PEOPLE
+from .tables import Row, insert
 from .tasks import SPLITS, Task, all_tasks
 
 _BASE = ":memory:base"
@@ -60,37 +60,27 @@ def _build_base(data: Path) -> None:
 
     apps = get_all_apps()
     set_local_dbs(_BASE, _BASE, apps, create=True)
-    for tables in (_accounts(), _documentation(data), money.tables(), music.tables(), household.tables()):
-        for table in tables:
-            insert(table)
+    insert([*_accounts(), *_documentation(data), *money.rows(), *music.rows(), *household.rows()])
     save_local_dbs(_BASE, str(data / "base_dbs"), format="full", app_names=list(apps), delete_if_exists=True)
     CachedDBHandler.reset()
     ModelHashHandler.reset()
 
 
-def _accounts() -> Iterator[Table]:
-    yield Table(app="admin", model="MainUser", rows=[{**person.profile, **_BORN} for person in PEOPLE])
-    for app in APPS:
-        yield Table(app=app, model="User", rows=[_account(app, person) for person in PEOPLE])
+def _accounts() -> Iterator[Row]:
+    for person in PEOPLE:
+        yield "admin.MainUser", {**person.profile, **_BORN}
+    for app, person in product(APPS, PEOPLE):
+        left_out = "email" if app == "phone" else "phone_number"
+        values: dict[str, object] = {name: value for name, value in person.profile.items() if name != left_out}
+        values |= {"password": person.password(app), "created_at": OPENED, "last_logged_in": OPENED}
+        if app not in ("gmail", "phone"):
+            values["verified"] = True  # required for logging in
+        if app == "venmo":
+            values["venmo_balance"] = 2000.0
+        yield f"{app}.User", values
 
 
-def _account(app: str, person: Person) -> Row:
-    row = {
-        "first_name": person.first,
-        "last_name": person.last,
-        "password": person.password(app),
-        "created_at": OPENED,
-        "last_logged_in": OPENED,
-    }
-    row |= {"phone_number": person.phone} if app == "phone" else {"email": person.email}
-    if app not in ("gmail", "phone"):
-        row["verified"] = True  # required for logging in
-    if app == "venmo":
-        row["venmo_balance"] = 2000.0
-    return row
-
-
-def _documentation(data: Path) -> Iterator[Table]:
+def _documentation(data: Path) -> Iterator[Row]:
     """Write the API documentation files, and yield the rows from which the ``api_docs`` app answers.
 
     The engine's own ``ApiDocCollection.save`` needs a package that it does not depend on.
@@ -104,8 +94,8 @@ def _documentation(data: Path) -> Iterator[Table]:
     for app, documents in ApiDocCollection.build(load_apps=tuple(apps)).items():
         marked = {name: {**document, "canary_string": CANARY_STRING} for name, document in documents.items()}
         _write(data / "api_docs" / "standard" / f"{app}.json", _json(marked))
-    documents = [dict(document) for app in apps for document in prepare_api_docs(app)]
-    yield Table(app="api_docs", model="ApiDoc", rows=[{**row, "app_name_": row.pop("app_name")} for row in documents])
+    for document in map(dict, chain.from_iterable(map(prepare_api_docs, apps))):
+        yield "api_docs.ApiDoc", {**document, "app_name_": document["app_name"]}
 
 
 def _build_databases(task: Task, folder: Path) -> None:
@@ -117,15 +107,13 @@ def _build_databases(task: Task, folder: Path) -> None:
     models = ModelCollection.load(
         to_db_home_path=get_db_home_path(storage_type="memory", type="task_input", task_id=task.id),
         from_db_home_path=get_db_home_path(storage_type="disk", type="base"),
-        load_apps=["admin", "supervisor", *{table.app for table in task.extra}],
+        load_apps=["admin", "supervisor", *{model.split(".")[0] for model, _ in task.extra}],
     )
     person = task.supervisor
-    insert(Table(app="supervisor", model="Supervisor", rows=[{**person.profile, **_BORN}]))
-    passwords = [{"supervisor_id": 1, "account_name": app, "password": person.password(app)} for app in APPS]
-    insert(Table(app="supervisor", model="AccountPassword", rows=passwords))
-    insert(Table(app="supervisor", model="Task", rows=[{"supervisor_id": 1, "instruction": task.instruction}]))
-    for table in task.extra:
-        insert(table)
+    insert([("supervisor.Supervisor", {**person.profile, **_BORN})])
+    accounts = [{"supervisor_id": 1, "account_name": app, "password": person.password(app)} for app in APPS]
+    insert(("supervisor.AccountPassword", values) for values in accounts)
+    insert([("supervisor.Task", {"supervisor_id": 1, "instruction": task.instruction}), *task.extra])
     models.save(db_home_path=str(folder), format="changes", delete_if_exists=True)
     models.close()
     for app in get_all_apps():

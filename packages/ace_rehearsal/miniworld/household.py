@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from .music import library
-from .people import NOW, OPENED, PEOPLE, SUPERVISORS, Person
-from .tables import Row, Table
+from .people import NOW, OPENED, PEOPLE, SUPERVISORS
+from .tables import Row
 
 PROJECTS = ("Kitchen refit", "Garden shed", "Camping", "Book club", "Choir trip", "Attic", "Bicycle", "Language course")
 """Every supervisor's to-do projects, the oldest first; the app shows the newest first, five at a time."""
@@ -58,7 +58,8 @@ def files(supervisor: int) -> Mapping[str, str]:
 
 def notes(supervisor: int) -> Mapping[str, str]:
     """Return the tags of a supervisor's notes by title; more notes share a tag than fit on one page."""
-    pairs = [(title, tag) for titles in zip(*_named(), strict=True) for title, tag in titles]
+    by_row = zip(*(titles.split(", ") for titles in _TITLES.values()), strict=True)
+    pairs = [pair for titles in by_row for pair in zip(titles, _TITLES, strict=True)]
     return {title: tag for place, (title, tag) in enumerate(pairs) if (place + 2 * supervisor) % (5 + supervisor) != 4}
 
 
@@ -93,67 +94,46 @@ def chores(supervisor: int, project: str) -> Sequence[Chore]:
     ]
 
 
-def tables() -> Iterator[Table]:
+def rows() -> Iterator[Row]:
     """Yield the rows of the file system, the notes and the to-do app."""
-    yield Table(app="file_system", model="Directory", rows=[row for person in PEOPLE for row in _directories(person)])
-    contents = [(me, path, text) for index, me in enumerate(SUPERVISORS) for path, text in files(index).items()]
-    yield Table(
-        app="file_system",
-        model="File",
-        rows=[{"path": path, "user_id": me.id, "content": text, **_stamps(0)} for me, path, text in contents],
-    )
-    yield Table(
-        app="simple_note", model="Note", rows=[row for index in range(len(SUPERVISORS)) for row in _note_rows(index)]
-    )
-    yield from _todo_tables()
-
-
-def _named() -> Iterator[list[tuple[str, str]]]:
-    for tag, titles in _TITLES.items():
-        yield [(title, tag) for title in titles.split(", ")]
+    for person in PEOPLE:
+        inside = ("photos/", "photos/archive/", "documents/", "documents/old/", "bills/")
+        for path in ("/", "/home/", *(person.home + name for name in ("", *inside * (person in SUPERVISORS)))):
+            yield "file_system.Directory", {"path": path, "user_id": person.id, **_stamps(0)}
+    for index, me in enumerate(SUPERVISORS):
+        for path, text in files(index).items():
+            yield "file_system.File", {"path": path, "user_id": me.id, "content": text, **_stamps(0)}
+        texts = {title: (f"Some thoughts: {title.lower()}.", [tag]) for title, tag in notes(index).items()}
+        texts["Songs for the road"] = ("\n".join(song_list(index)), ["lists"])
+        texts["Packing list"] = ("\n".join(f"- {item}" for item in packing_list(index)), ["lists"])
+        for day, (title, (content, tags)) in enumerate(texts.items()):
+            values = {"title": title, "content": content, "tags": tags, "pinned": False}
+            yield "simple_note.Note", {"user_id": me.id, **values, **_stamps(day)}
+    yield from _todo_rows()
 
 
 def _stamps(days: int) -> dict[str, dt.datetime]:
     return {"created_at": OPENED + dt.timedelta(days=days), "updated_at": OPENED + dt.timedelta(days=days)}
 
 
-def _directories(person: Person) -> Iterator[Row]:
-    inside = ["photos/", "photos/archive/", "documents/", "documents/old/", "bills/"] if person in SUPERVISORS else []
-    for path in ("/", "/home/", *(person.home + name for name in ["", *inside])):
-        yield {"path": path, "user_id": person.id, **_stamps(0)}
-
-
-def _note_rows(supervisor: int) -> Iterator[Row]:
-    texts = {title: (f"Some thoughts: {title.lower()}.", [tag]) for title, tag in notes(supervisor).items()}
-    texts["Songs for the road"] = ("\n".join(song_list(supervisor)), ["lists"])
-    texts["Packing list"] = ("\n".join(f"- {item}" for item in packing_list(supervisor)), ["lists"])
-    for day, (title, (content, tags)) in enumerate(texts.items()):
-        yield {
-            "user_id": SUPERVISORS[supervisor].id,
-            "title": title,
-            "content": content,
-            "tags": tags,
-            "pinned": False,
-            **_stamps(day),
-        }
-
-
-def _todo_tables() -> Iterator[Table]:
-    projects, links, sections, tasks = [], [], [], []
+def _todo_rows() -> Iterator[Row]:
+    projects = sections = 0
     for index, me in enumerate(SUPERVISORS):
         for day, name in enumerate(("Inbox", *PROJECTS)):
+            projects += 1
             stamp = {"created_at": OPENED + dt.timedelta(days=day)}
-            projects.append({"user_id": me.id, "name": name, "is_inbox": name == "Inbox", **stamp})
-            links.append({"project_id": len(projects), "user_id": me.id})
+            yield "todoist.Project", {"user_id": me.id, "name": name, "is_inbox": name == "Inbox", **stamp}
+            yield "todoist.ProjectCollaboratorLink", {"project_id": projects, "user_id": me.id}
             if name == "Inbox":
                 continue
             for order, section in enumerate(("Indoors", "Outdoors")):
-                sections.append({"project_id": len(projects), "name": section, "order_index": order, **stamp})
+                yield "todoist.Section", {"project_id": projects, "name": section, "order_index": order, **stamp}
             for step, chore in enumerate(chores(index, name)):
-                tasks.append(
+                yield (
+                    "todoist.Task",
                     {
-                        "project_id": len(projects),
-                        "section_id": len(sections) - 2 + chore.section if chore.section else None,
+                        "project_id": projects,
+                        "section_id": sections + chore.section if chore.section else None,
                         "user_id": me.id,
                         "title": chore.title,
                         "description": "",
@@ -162,9 +142,6 @@ def _todo_tables() -> Iterator[Table]:
                         "is_completed": chore.done,
                         "order_index": step % 3,
                         **stamp,
-                    }
+                    },
                 )
-    yield Table(app="todoist", model="Project", rows=projects)
-    yield Table(app="todoist", model="ProjectCollaboratorLink", rows=links)
-    yield Table(app="todoist", model="Section", rows=sections)
-    yield Table(app="todoist", model="Task", rows=tasks)
+            sections += 2

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from typing import Any
 
 from .people import OPENED, SUPERVISORS, Person, circle, contacts, venmo_friends
-from .tables import Row, Table
+from .tables import Row
 
 _NOTES = ("Rent with my roommates", "Pizza", "Coworkers' lunch", "Concert", "Siblings' present", "Groceries", "Taxi")
 """Descriptions of payments; they do not reveal the relationship of the people."""
@@ -80,8 +82,8 @@ def requests(supervisor: int) -> Sequence[Request]:
     return found
 
 
-def payment_row(payment: Payment) -> Row:
-    """Return Venmo's row of a payment or a request."""
+def payment_values(payment: Payment) -> Mapping[str, Any]:
+    """Return the values of a payment or a request in Venmo's record of it."""
     return {
         "sender_id": payment.sender.id,
         "receiver_id": payment.receiver.id,
@@ -92,37 +94,22 @@ def payment_row(payment: Payment) -> Row:
     }
 
 
-def tables() -> Iterator[Table]:
+def rows() -> Iterator[Row]:
     """Yield the rows of the phone and Venmo apps."""
-    indices = range(len(SUPERVISORS))
-    yield Table(app="phone", model="Contact", rows=[row for index in indices for row in _contact_rows(index)])
-    befriended = [(SUPERVISORS[index], friend) for index in indices for friend in venmo_friends(index)]
-    yield Table(
-        app="venmo",
-        model="Friendship",
-        rows=[{"user_id": me.id, "friend_id": friend.id, "created_at": OPENED} for me, friend in befriended],
-    )
-    paid = [payment for month in _LENGTHS for index in indices for payment in payments(index, month)]
-    paid.sort(key=lambda payment: payment.at)
-    yield Table(app="venmo", model="Transaction", rows=[*map(payment_row, paid)])
-    asked = [request for index in indices for request in requests(index)]
-    yield Table(app="venmo", model="PaymentRequest", rows=[*map(_request_row, asked)])
+    for index, me in enumerate(SUPERVISORS):
+        for person, relation in contacts(index).items():
+            own = {"user_id": me.id, "relationships": [relation], "created_at": OPENED}
+            yield "phone.Contact", {**own, **person.profile}
+        for friend in venmo_friends(index):
+            yield "venmo.Friendship", {"user_id": me.id, "friend_id": friend.id, "created_at": OPENED}
+    paid = (payments(index, month) for month in _LENGTHS for index in range(len(SUPERVISORS)))
+    for payment in sorted(chain.from_iterable(paid), key=lambda payment: payment.at):
+        yield "venmo.Transaction", payment_values(payment)
+    for request in chain.from_iterable(map(requests, range(len(SUPERVISORS)))):
+        answered = request.at + dt.timedelta(days=1) if request.approved else None
+        yield "venmo.PaymentRequest", {**payment_values(request), "approved_at": answered}
 
 
 def _payment(sender: Person, receiver: Person, amount: float, at: dt.datetime) -> Payment:
     note = _NOTES[(sender.id + receiver.id + at.day) % len(_NOTES)]
     return Payment(sender=sender, receiver=receiver, amount=amount, note=note, at=at)
-
-
-def _contact_rows(supervisor: int) -> Iterator[Row]:
-    for person, relation in contacts(supervisor).items():
-        yield {
-            "user_id": SUPERVISORS[supervisor].id,
-            **person.profile,
-            "relationships": [relation],
-            "created_at": OPENED,
-        }
-
-
-def _request_row(request: Request) -> Row:
-    return {**payment_row(request), "approved_at": request.at + dt.timedelta(days=1) if request.approved else None}

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .people import OPENED, SUPERVISORS
-from .tables import Table
+from .tables import Row
 
 _ARTISTS = """
 The Copper Herons, Salt and Cinder, Wren Abernathy, Slow Ferry, Quiet Machinery, Ottoline Frey, Harbour Static,
@@ -68,54 +68,35 @@ def followed(supervisor: int) -> Sequence[int]:
     return [(supervisor + step) % len(ARTISTS) + 1 for step in (0, 2, 3, 5, 6)]
 
 
-def tables() -> Iterator[Table]:
+def rows() -> Iterator[Row]:
     """Yield Spotify's rows."""
-    indices = range(len(SUPERVISORS))
-    yield _spotify("Artist", [{"name": name, "genre": "indie", "created_at": OPENED} for name in ARTISTS])
-    yield _spotify("Song", [_song_row(song) for song in SONGS])
-    yield _spotify(
-        "MusicPlayer", [{"user_id": me.id, "queue_song_ids": [1, 2, 3], "cursor_position": 0} for me in SUPERVISORS]
-    )
-    yield _spotify("UserLibrarySong", [row for index in indices for row in _owned(index, library(index), "created_at")])
-    yield _spotify("SongLike", [row for index in indices for row in _owned(index, liked(index), "liked_at")])
-    yield _spotify(
-        "UserArtistFollowing",
-        [
-            {"user_id": SUPERVISORS[index].id, "artist_id": artist, "created_at": OPENED}
-            for index in indices
-            for artist in followed(index)
-        ],
-    )
-    named = [(index, title) for index in indices for title in PLAYLISTS]
-    yield _spotify(
-        "Playlist",
-        [{"title": title, "user_id": SUPERVISORS[index].id, "created_at": OPENED} for index, title in named],
-    )
-    yield _spotify(
-        "PlaylistSong",
-        [
-            {"playlist_id": number, "song_id": song.id, "added_at": OPENED}
-            for number, (index, title) in enumerate(named, start=1)
-            for song in playlist(index, title)
-        ],
-    )
-
-
-def _spotify(model: str, rows: Sequence[dict[str, object]]) -> Table:
-    return Table(app="spotify", model=model, rows=rows)
-
-
-def _song_row(song: Song) -> dict[str, object]:
-    return {
-        "title": song.title,
-        "artist_ids": list(song.artists),
-        "duration": song.seconds,
-        "release_date": dt.datetime(2000 + song.id % 20, 1 + song.id % 12, 3),
-        "genre": "indie",
-        "play_count": song.plays,
-    }
-
-
-def _owned(supervisor: int, songs: Sequence[Song], moment: str) -> Iterator[dict[str, object]]:
-    for day, song in enumerate(songs):
-        yield {"user_id": SUPERVISORS[supervisor].id, "song_id": song.id, moment: OPENED + dt.timedelta(days=day)}
+    for name in ARTISTS:
+        yield "spotify.Artist", {"name": name, "genre": "indie", "created_at": OPENED}
+    for song in SONGS:
+        yield (
+            "spotify.Song",
+            {
+                "title": song.title,
+                "artist_ids": list(song.artists),
+                "duration": song.seconds,
+                "release_date": dt.datetime(2000 + song.id % 20, 1 + song.id % 12, 3),
+                "genre": "indie",
+                "play_count": song.plays,
+            },
+        )
+    playlists = 0
+    for index, me in enumerate(SUPERVISORS):
+        yield "spotify.MusicPlayer", {"user_id": me.id, "queue_song_ids": [1, 2, 3], "cursor_position": 0}
+        for day, song in enumerate(library(index)):
+            moment = OPENED + dt.timedelta(days=day)
+            yield "spotify.UserLibrarySong", {"user_id": me.id, "song_id": song.id, "created_at": moment}
+        for day, song in enumerate(liked(index)):
+            moment = OPENED + dt.timedelta(days=day)
+            yield "spotify.SongLike", {"user_id": me.id, "song_id": song.id, "liked_at": moment}
+        for artist in followed(index):
+            yield "spotify.UserArtistFollowing", {"user_id": me.id, "artist_id": artist, "created_at": OPENED}
+        for title in PLAYLISTS:
+            playlists += 1
+            yield "spotify.Playlist", {"title": title, "user_id": me.id, "created_at": OPENED}
+            for song in playlist(index, title):
+                yield "spotify.PlaylistSong", {"playlist_id": playlists, "song_id": song.id, "added_at": OPENED}

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-Row = Mapping[str, Any]
+Row = tuple[str, Mapping[str, Any]]
+"""A model, such as ``venmo.Transaction``, and the values of one of its records, without its number."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Rows of one model of one app; the engine numbers them from 1 in this order."""
+def insert(rows: Iterable[Row]) -> None:
+    """Write rows into the engine's open databases; it numbers those of a model from 1 in this order.
 
-    app: str
-    model: str
-    rows: Sequence[Row]
-
-
-def insert(table: Table) -> None:
-    """Write rows into the engine's open databases in one transaction (one per row is ten times slower)."""
+    There is one transaction for each model, because one for each row is ten times slower.
+    """
     from appworld.common.utils import import_models_module
 
-    model = getattr(import_models_module(table.app), table.model)
-    model.save_all([model.create(**row) for row in table.rows])
+    by_model: dict[str, list[Mapping[str, Any]]] = {}
+    for name, values in rows:
+        by_model.setdefault(name, []).append(values)
+    for name, records in by_model.items():
+        app, _, kind = name.partition(".")
+        model = getattr(import_models_module(app), kind)
+        model.save_all([model.create(**values) for values in records])

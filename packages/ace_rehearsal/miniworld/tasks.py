@@ -21,7 +21,7 @@ from typing import Any
 
 from . import answers
 from .people import NOW, SUPERVISORS, Person
-from .tables import Table
+from .tables import Row
 
 SPLITS = ("train", "dev", "test_normal", "test_challenge")
 
@@ -55,7 +55,7 @@ class Task:
     answer: float | str | None = None
     private: Mapping[str, object] = field(default_factory=dict)
     now: dt.datetime = NOW
-    extra: Sequence[Table] = ()
+    extra: Sequence[Row] = ()
 
     @property
     def id(self) -> str:

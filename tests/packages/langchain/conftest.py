@@ -1,11 +1,9 @@
-"""The embedded server over HTTP, agents on it, and a chat model that remembers what it was sent."""
+"""The embedded server over HTTP, and agents on it."""
 
-from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.openai_compatible.scripted import client
 from tests.backbones.serving import running
@@ -15,17 +13,11 @@ if find_spec("langchain") is None:
 
 
 @pytest.fixture
-def served() -> Iterator[OpenAICompatible]:
-    """A backbone on the embedded server."""
-    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
-        backbone = client(server.address, model="embedded", simulated=True)
-        yield backbone
-        backbone.close()
-
-
-@pytest.fixture
-def models(served: OpenAICompatible) -> Callable[[], object]:
+def models():
     """Makes counted models on the embedded server."""
     from ace_langchain import CountedModels
 
-    return lambda: CountedModels(backbone=served)
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
+        backbone = client(server.address, model="embedded", simulated=True)
+        yield lambda: CountedModels(backbone=backbone)
+        backbone.close()

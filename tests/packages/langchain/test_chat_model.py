@@ -32,9 +32,9 @@ from tests.launching import ROOT, launch
 class Heard:
     """Answers "fine" and remembers what it was sent."""
 
-    def __init__(self, usage=Usage()):  # noqa: B008 - frozen
+    def __init__(self, **usage):
         self.messages = []
-        self._usage = usage
+        self._usage = Usage(**usage)
 
     def __call__(self, messages, schema=None):
         self.messages.append(tuple(messages))
@@ -53,11 +53,11 @@ def through(tmp_path):
     """Makes a chat model on the counted gateway of one run folder, opened anew each time."""
     logs = []
 
-    def open_door(backbone, budget=Budget()):  # noqa: B008 - frozen
+    def open_door(backbone, **limits):
         for log in logs:
             log.close()
         logs.append(CallLog(tmp_path / "calls.jsonl"))
-        gateway = CallGateway(calls=logs[-1], budget=budget, stop=Stop(), wall=lambda: 0.0)
+        gateway = CallGateway(calls=logs[-1], budget=Budget(**limits), stop=Stop(), wall=lambda: 0.0)
         caller = Caller(stage=Stage.ADAPT, role="generator", session="s")
         return BackboneChatModel(lm=BoundLm(gateway=gateway, backbone=backbone, caller=caller)), logs[-1]
 
@@ -65,12 +65,17 @@ def through(tmp_path):
     logs[-1].close()
 
 
+def invoke(agent, question, *, wait=False):
+    """The messages of an agent that was asked."""
+    asked = {"messages": [("user", question)]}
+    return (asyncio.run(agent.ainvoke(asked)) if wait else agent.invoke(asked))["messages"]
+
+
 @pytest.mark.parametrize("wait", [False, True])
 def test_messages_go_in_and_text_and_usage_come_out(wait):
-    lm = Heard(Usage(prompt=7, completion=2, cached=5))
-    model = BackboneChatModel(lm=lm)
-    asked = [SystemMessage([{"type": "text", "text": "Be "}, {"type": "text", "text": "brief."}]), HumanMessage("Hi?"),
-             AIMessage("Ho."), HumanMessage("Well?")]  # fmt: skip
+    model = BackboneChatModel(lm=(lm := Heard(prompt=7, completion=2, cached=5)))
+    brief = SystemMessage([{"type": "text", "text": "Be "}, {"type": "text", "text": "brief."}])
+    asked = [brief, HumanMessage("Hi?"), AIMessage("Ho."), HumanMessage("Well?")]
     said = asyncio.run(model.ainvoke(asked)) if wait else model.invoke(asked)
     assert (said.text, said.response_metadata["model_name"]) == ("fine", "m")
     assert said.usage_metadata["total_tokens"] == 9
@@ -78,6 +83,12 @@ def test_messages_go_in_and_text_and_usage_come_out(wait):
     contents = ("system", "Be brief."), ("user", "Hi?"), ("assistant", "Ho."), ("user", "Well?")
     assert lm.messages == [tuple(Message(role=role, content=content) for role, content in contents)]
     assert BackboneChatModel(lm=Heard()).invoke("Hi").usage_metadata is None, "unknown usage stays unknown"
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
 
 
 @pytest.mark.parametrize(
@@ -91,25 +102,18 @@ def test_messages_go_in_and_text_and_usage_come_out(wait):
     ],
 )
 def test_what_a_backbone_has_not_is_refused(asked, settings, message):
-    lm = Heard()
+    model = BackboneChatModel(lm=(lm := Heard()))
     with pytest.raises((ValueError, NotImplementedError), match=message):
-        BackboneChatModel(lm=lm).invoke(asked, **settings)
+        model.invoke(asked, **settings)
     with pytest.raises(NotImplementedError, match="this backbone takes no tools: use an OpenAI-compatible one"):
-        create_agent(BackboneChatModel(lm=lm), tools=[add]).invoke({"messages": [("user", "Add.")]})
+        invoke(create_agent(model, tools=[add]), "Add.")
     assert not lm.messages
 
 
-@tool
-def add(a: int, b: int) -> int:
-    """Add two numbers."""
-    return a + b
-
-
 def test_tool_calls_are_recorded_and_replayed(through):
-    question = {"messages": [("user", "Add the two numbers 17 and 25.")]}
     for backbone in (EmbeddedBackbone(), Failing()):
         model, log = through(backbone)
-        said = create_agent(model, tools=[add]).invoke(question)["messages"]
+        said = invoke(create_agent(model, tools=[add]), "Add the two numbers 17 and 25.")
         assert said[1].tool_calls[0]["args"] == {"a": 17, "b": 25}
         assert [message.text for message in said[2:]] == ["42", "42"]
         assert log.ledger.total.calls == 2
@@ -118,81 +122,63 @@ def test_tool_calls_are_recorded_and_replayed(through):
 def test_an_openai_compatible_backbone_gets_tools_and_history_in_the_protocols_form():
     call = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1, "b": 2}'}}
     broken = {"id": "c2", "type": "function", "function": {"name": "add", "arguments": '{"a": '}}
-    with serving(answer(None, tool_calls=[call, broken]), answer("It is 3.")) as server:
+    refusal = {"error": {"message": "tool choice requires --enable-auto-tool-choice", "code": 400}}
+    with serving(
+        answer(None, tool_calls=[call, broken]), answer("It is 3."), answer("Done."), Reply(400, refusal)
+    ) as server:
         model = BackboneChatModel.from_backbone(client(server.url))
         bound = model.bind_tools([add], tool_choice="any")
         said = bound.invoke("Add 1 and 2.")
         bound.invoke([HumanMessage("Add 1 and 2."), said, ToolMessage("3", tool_call_id="c1")])
         model.bind_tools([add], tool_choice="add").invoke("Add.")
+        with pytest.raises((BackboneUnavailable, RolloutFault), match="--enable-auto-tool-choice"):
+            model.bind_tools([add]).invoke("Add.")
     assert said.tool_calls == [{"name": "add", "args": {"a": 1, "b": 2}, "id": "c1", "type": "tool_call"}]
     assert said.invalid_tool_calls[0]["error"] == "the arguments are not a JSON object"
-    first, second, third = server.asked()
+    first, second, third, _ = server.asked()
     assert (first["tools"][0]["function"]["name"], first["tool_choice"]) == ("add", "required")
     assert third["tool_choice"] == {"type": "function", "function": {"name": "add"}}
     assert second["messages"][1] == {"role": "assistant", "content": "", "tool_calls": [call, broken]}
     assert second["messages"][2] == {"role": "tool", "tool_call_id": "c1", "content": "3"}
 
 
-def test_a_server_without_tools_is_told_by_its_own_words():
-    refusal = {"error": {"message": "tool choice requires --enable-auto-tool-choice", "code": 400}}
-    with serving(Reply(400, refusal)) as server:
-        model = BackboneChatModel.from_backbone(client(server.url))
-        with pytest.raises((BackboneUnavailable, RolloutFault), match="--enable-auto-tool-choice"):
-            model.bind_tools([add]).invoke("Add.")
-
-
 def test_faults_and_stops_come_through_an_agent(through):
-    model, _ = through(Failing())
     with pytest.raises(CallLost, match="late"):
-        create_agent(model).invoke({"messages": [("user", "Hi")]})
-    model, log = through(EmbeddedBackbone(), Budget(calls=1))
-    create_agent(model).invoke({"messages": [("user", "Hi")]})
+        invoke(create_agent(through(Failing())[0]), "Hi")
+    model, log = through(EmbeddedBackbone(), calls=1)
+    invoke(create_agent(model), "Hi")
     with pytest.raises(BudgetExhausted):
-        create_agent(model).invoke({"messages": [("user", "Ho")]})
+        invoke(create_agent(model), "Ho")
     assert log.ledger.total.calls == 1
 
 
-def observed(model, samples):
-    """What the published package notes, run by its own agent: question by question, the state carried on."""
-    from agent_episodic_memory import ACEMiddleware
-
-    agent = create_agent(model, middleware=[ACEMiddleware()])
-    state = {}
-    for sample in samples:
-        question = f"{sample.inputs['background']}{sample.inputs['question']}"
-        after = agent.invoke({"messages": [("user", question)], **state})
-        state = {"ace_playbook": after["ace_playbook"]}
-    fields = ("category", "content", "outcome")
-    return [{name: entry[name] for name in fields} for entry in state["ace_playbook"]["entries"]]
-
-
 def test_the_package_run_by_its_own_agent_notes_what_our_method_notes(through, tmp_path):
-    pytest.importorskip("agent_episodic_memory")
+    package = pytest.importorskip("agent_episodic_memory")
     settings = ("task=finer", "method=heuristic", "task.source=sample", "limit={train: 12, test: 1}", "mode.epochs=1")
     ran = launch(tmp_path / "ours", *settings, "mode.shuffle=false", "mode.before=false")
-    samples = make_task("finer", source="sample", sample_allowed=True).samples("train")[:12]
     model, log = through(EmbeddedBackbone())
-    noted = observed(model, samples)
+    agent, state = create_agent(model, middleware=[package.ACEMiddleware()]), {}
+    for sample in make_task("finer", source="sample", sample_allowed=True).samples("train")[:12]:
+        question = f"{sample.inputs['background']}{sample.inputs['question']}"
+        state = {"ace_playbook": agent.invoke({"messages": [("user", question)], **state})["ace_playbook"]}
+    fields = ("category", "content", "outcome")
+    noted = [{name: entry[name] for name in fields} for entry in state["ace_playbook"]["entries"]]
     assert noted == json.loads((ran.folder / "contexts" / "final.json").read_text())["entries"]
     assert log.ledger.total.calls == ran.metrics["calls"]["adapt"]["generator"] == 12
     assert len(noted) > 3
 
 
-def system_texts(context, system=None, *, wait=False):
-    """The system messages of an agent with a saved context."""
-    lm = Heard()
-    agent = create_agent(BackboneChatModel(lm=lm), middleware=[ContextMiddleware(context)], system_prompt=system)
-    question = {"messages": [("user", "Add 2 and 2.")]}
-    reply = asyncio.run(agent.ainvoke(question)) if wait else agent.invoke(question)
-    assert reply["messages"][-1].text == "fine"
-    return [message.content for message in lm.messages[0] if message.role == "system"]
-
-
 @pytest.mark.parametrize("wait", [False, True])
 def test_a_saved_context_follows_the_agents_own_system_message(wait, tmp_path):
+    def system_texts(context, system=None):
+        model = BackboneChatModel(lm=(lm := Heard()))
+        agent = create_agent(model, middleware=[ContextMiddleware(context)], system_prompt=system)
+        assert invoke(agent, "Add 2 and 2.", wait=wait)[-1].text == "fine"
+        return [message.content for message in lm.messages[0] if message.role == "system"]
+
     path = tmp_path / "playbook.txt"
     path.write_text(write_text(playbook("carry the one")))
-    (heard,) = system_texts(path, "You add numbers.", wait=wait)
+    (heard,) = system_texts(path, "You add numbers.")
     assert heard.startswith("You add numbers.\n\nLessons from earlier work")
     assert "[others-00001] carry the one\n</playbook>" in heard
     assert system_texts(playbook("carry the one"), "You add numbers.") == [heard]
