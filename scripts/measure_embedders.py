@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
-from ace_bench.contexts.playbook.embed import Embedder, make_embedder
+from ace_bench.contexts.playbook.embed import make_embedder
+from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.errors import ConfigError

@@ -7,8 +7,7 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ace_bench.contexts.playbook.embed import Embedder
-from ace_bench.contexts.playbook.memo import EmbeddingMemo
+from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Sample
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 from ace_bench.contexts.loading import load_kind
-from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refiner
 from ace_bench.contexts.selection import Retrieval

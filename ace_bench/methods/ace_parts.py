@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from ace_bench.contexts.playbook.apply import Applied, Limits, apply
+from ace_bench.contexts.playbook.bullets import age
 from ace_bench.contexts.playbook.deltas import Operation, parse_operations, refuse_unseen
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Lm, TokenCounter
@@ -193,7 +194,7 @@ def used_bullets(playbook: Playbook, attempt: Attempt) -> Playbook:
         return playbook
     index = playbook.index
     used = [index[cited] for cited in dict.fromkeys(attempt.cited) if cited in index]
-    return playbook.with_bullets(sorted(used, key=lambda bullet: (bullet.number, bullet.id)))
+    return playbook.with_bullets(sorted(used, key=age))
 
 
 def count_tags(tags: Sequence[BulletTag], used: Sequence[str]) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.loading import load_kind
-from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.errors import RolloutFault, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly

@@ -8,7 +8,7 @@ from pathlib import Path
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.instruction import Instruction, first_instruction
 from ace_bench.contexts.loading import kind_of, load_context
-from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.selection import NearestTexts, SelectsNearest
 from ace_bench.core.context import Context, HasBullets

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet, number_of
-from ace_bench.contexts.playbook.deltas import COUNTERS
+from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, COUNTERS, Bullet, number_of
 from ace_bench.contexts.playbook.feedback import read_vote
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.encoding import converted

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingCalls, EmbeddingsBackbone
-from ace_bench.contexts.playbook.embed import Matrix
+from ace_bench.contexts.playbook.embeddings import Matrix
 from ace_bench.core.backbones import EMBEDDER, Backbone, Keyed
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.replies import takes_tools

@@ -11,7 +11,7 @@ from typing import Any, Generic, Self, TypeVar
 import msgspec
 
 from ace_bench.contexts.base import ContextValue
-from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.encoding import converted

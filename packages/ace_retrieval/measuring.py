@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.embed import Embedder, Matrix, make_embedder
-from ace_bench.contexts.playbook.memo import EmbeddingMemo
+from ace_bench.contexts.playbook.embed import make_embedder
+from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo, Matrix
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.measurement import Measurement, MeasurementRequest
 from ace_retrieval.by_model import Model

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.embed import Embedder, Matrix
-from ace_bench.contexts.playbook.index import BulletIndex
-from ace_bench.contexts.playbook.memo import EmbeddingMemo, best
+from ace_bench.contexts.playbook.bullets import Bullet, BulletIndex
+from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo, Matrix, best
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.settings import Count, Similarity, Text
 from ace_retrieval import features
@@ -101,7 +99,7 @@ class Retriever:
         self._reranker: Reranker | None = None
         if mode == "reranked":
             self._reranker = CrossEncoderReranker(cross_encoder) if isinstance(cross_encoder, str) else cross_encoder
-        self._latest = _Prepared(BulletIndex.of(()), np.zeros(0, dtype=np.intp))
+        self._latest = _Prepared(BulletIndex(), np.zeros(0, dtype=np.intp))
         self._answered: _Answered | None = None
         self._words = LexicalIndex()
         self._lock = threading.Lock()

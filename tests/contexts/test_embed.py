@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.embed import HashingEmbedder, Matrix, make_embedder
-from ace_bench.contexts.playbook.memo import EmbeddingMemo
+from ace_bench.contexts.playbook.embed import make_embedder
+from ace_bench.contexts.playbook.embeddings import EmbeddingMemo, HashingEmbedder, Matrix
 from ace_bench.core import resources
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity

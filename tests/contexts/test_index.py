@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.embed import HashingEmbedder
-from ace_bench.contexts.playbook.index import BulletIndex
+from ace_bench.contexts.playbook.bullets import BulletIndex, comparable
+from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_retrieval.bm25 import LexicalIndex
@@ -32,7 +32,7 @@ changes = st.lists(st.tuples(st.lists(bullets, max_size=4), st.sets(st.integers(
 
 def versions(steps):
     """Yield an index after each change and what it should hold, by id."""
-    index, held = BulletIndex.of(()), {}
+    index, held = BulletIndex(), {}
     for put, places in steps:
         gone = [bullet_id for place, bullet_id in enumerate(held) if place in places]
         index = index.changed(put=put, gone=gone)
@@ -48,18 +48,17 @@ def book_of(index):
 @examples(100)
 @given(changes)
 def test_an_index_holds_what_was_put_into_it_in_order_of_creation(steps):
-    before, known = BulletIndex.of(()), {}
+    before, known = BulletIndex(), {}
     for index, held in versions(steps):
         assert list(index.items()) == list(held.items())
         assert index.bullets == tuple(held.values())
         assert len(index) == len(held)
         assert "others-99999" not in index
         assert "nothing" not in index
-        for place, one in enumerate(index.bullets):
-            same = [other.id for other in index.bullets if other.comparable == one.comparable]
-            assert index.find_by_content(one.comparable) == same[0]
-            assert index.find_by_content(one.comparable, besides=same) is None
-            assert index.places([one.id, "others-99999"]) == [place]
+        for one in index.bullets:
+            same = [other.id for other in index.bullets if comparable(other.content) == comparable(one.content)]
+            assert index.find_by_content(comparable(one.content)) == same[0]
+            assert index.find_by_content(comparable(one.content), besides=same) is None
         put, gone = index.since(before)
         assert {key: value for key, value in known.items() if key not in gone} | {one.id: one for one in put} == held
         assert all(known.get(one.id) != one for one in put)
@@ -111,7 +110,7 @@ def retriever(mode):
 
 
 def test_a_change_leaves_other_blocks_as_they_are():
-    index = BulletIndex.of([bullet(number, f"bullet {number}") for number in range(1, 1001)])
+    index = BulletIndex().changed(put=[bullet(number, f"bullet {number}") for number in range(1, 1001)])
     later = index.changed(put=[replace(index["others-00300"], helpful=1), bullet(1001, "new")])
     assert [one is other for one, other in zip(index.blocks, later.blocks, strict=True)] == [True, False, True, False]
     assert len(index) == 1000

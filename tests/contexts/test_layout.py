@@ -13,7 +13,6 @@ from ace_bench.contexts.loading import load_context
 from ace_bench.contexts.playbook.deltas import Add, Merge, Operation, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
-from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.errors import DataError
 
 from .making import SAMPLE, SECTIONS, count, deltas, examples, run
@@ -50,14 +49,14 @@ def read(text: str, *sections: str) -> Playbook:
 def changed(text: str, *operations: Operation) -> str:
     applied = run(read(text), *operations)
     assert not applied.rejected
-    return write_text(applied.playbook)
+    return applied.playbook.official_text()
 
 
 @pytest.mark.parametrize("text", [PUBLISHED, PUBLISHED.rstrip(), PLAIN, f"\n{PLAIN}\n\n"])
 def test_a_published_playbook_is_written_as_it_was_read(text: str) -> None:
     book = read(text, *SECTIONS)
-    assert write_text(book) == text
-    assert write_text(Playbook.load(json.loads(json.dumps(book.dump())))) == text
+    assert book.official_text() == text
+    assert Playbook.load(json.loads(json.dumps(book.dump()))).official_text() == text
 
 
 def test_imported_prompts_show_it_as_it_was_read() -> None:
@@ -93,7 +92,7 @@ def test_a_changed_content_is_written_anew_and_a_merge_takes_the_older_place() -
 
 def test_a_section_that_the_text_lacks_is_added_at_its_end() -> None:
     book = run(read(PLAIN, "strategies", "hard_rules"), Add(section="hard_rules", content="x")).playbook
-    assert write_text(book) == f"{PLAIN}\n\n## HARD RULES\n[hr-00003] x"
+    assert book.official_text() == f"{PLAIN}\n\n## HARD RULES\n[hr-00003] x"
 
 
 def test_bullets_read_without_counters_get_them_only_for_votes() -> None:
@@ -116,7 +115,7 @@ def test_a_saved_layout_stays_as_it_is_and_others_have_no_such_field(tmp_path: P
     path.write_text(json.dumps(later.dump()))
     loaded = load_context(path, sections=SECTIONS, count=count)
     assert isinstance(loaded, Playbook)
-    assert write_text(loaded) == write_text(later)
+    assert loaded.official_text() == later.official_text()
 
 
 LINES = [
@@ -151,14 +150,14 @@ def test_any_text_is_written_as_it_was_read_and_then_with_all_changes(text: str,
     except DataError:
         return
     if "[a] helpful" not in text:  # which gets an id with a number
-        assert write_text(book) == text
+        assert book.official_text() == text
     later = run(book, *delta).playbook
     layout = "".join(book.layout.parts[::2]) if book.layout else ""
     if not later.bullets or "```" in layout:  # a mark in prose may close a fence that a new bullet opens
         return
-    again = read(write_text(later), *SECTIONS)
+    again = read(later.official_text(), *SECTIONS)
     fields = ("id", "section", "content", "helpful", "harmful")
     assert [[getattr(one, name) for name in fields] for one in again.bullets] == [
         [getattr(one, name) for name in fields] for one in later.bullets
     ]
-    assert write_text(again) == write_text(later)
+    assert again.official_text() == later.official_text()

@@ -15,7 +15,6 @@ from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.contexts.loading import KINDS, load_context, restore
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
 from ace_bench.methods.official.playbook import TextPlaybook
@@ -33,7 +32,7 @@ def write(path: Path, text: str | bytes) -> Path:
 
 
 def test_the_official_text_is_recognised_whatever_the_file_is_called(tmp_path: Path) -> None:
-    loaded = load(write(tmp_path / "playbook", b"\xef\xbb\xbf" + write_text(playbook("one")).encode()))
+    loaded = load(write(tmp_path / "playbook", b"\xef\xbb\xbf" + playbook("one").official_text().encode()))
     assert isinstance(loaded, Playbook)
     assert ids(loaded) == ["others-00001"]
 

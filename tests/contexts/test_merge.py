@@ -7,7 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.embed import HashingEmbedder
+from ace_bench.contexts.playbook.bullets import comparable
+from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.contexts.playbook.merge import NamedPlaybook, merge_playbooks
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
@@ -24,7 +25,7 @@ def votes(book: Playbook) -> dict[str, tuple[int, int, int]]:
     found: dict[str, Counter[str]] = {}
     for one in book.bullets:
         cast = {"helpful": one.helpful, "harmful": one.harmful, "neutral": one.neutral}
-        found.setdefault(one.comparable, Counter()).update(cast)
+        found.setdefault(comparable(one.content), Counter()).update(cast)
     return {text: (cast["helpful"], cast["harmful"], cast["neutral"]) for text, cast in found.items()}
 
 

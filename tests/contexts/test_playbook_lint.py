@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from ace_bench.contexts.playbook.bullets import Bullet, measure
-from ace_bench.contexts.playbook.embed import HashingEmbedder
+from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.contexts.playbook.lint import Limits, Solved, lint
 from ace_bench.contexts.playbook.merge import playbook_diff
 from ace_bench.contexts.playbook.playbook import Playbook

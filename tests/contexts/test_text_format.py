@@ -12,7 +12,6 @@ from hypothesis import given
 from ace_bench.contexts.playbook.authors_text import Line, bullet_lines, statistics
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import Imported, read_text
-from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.errors import DataError
 
 from .making import SECTIONS, bullet, count, examples, ids, playbooks
@@ -184,7 +183,7 @@ def test_writing() -> None:
         ],
         sections=SECTIONS,
     )
-    assert write_text(book) == dedent("""\
+    assert book.official_text() == dedent("""\
         ## STRATEGIES AND INSIGHTS
 
         ## COMMON MISTAKES
@@ -195,20 +194,20 @@ def test_writing() -> None:
         \\## OTHERS
         \\[x-00009] two
         """)
-    assert write_text(book, counters=False).split("\n")[3] == "[cm-00002] three"
+    assert book.official_text(counters=False).split("\n")[3] == "[cm-00002] three"
 
 
 @given(playbooks())
 @examples(100)
 def test_writing_and_reading_lose_only_neutral_votes(book: Playbook) -> None:
-    again = read(write_text(book))
+    again = read(book.official_text())
     fields = ("id", "section", "content", "helpful", "harmful", "tokens")
     assert again.notes == ()
     assert [[getattr(one, name) for name in fields] for one in again.playbook.bullets] == [
         [getattr(one, name) for name in fields] for one in book.bullets
     ]
     assert again.playbook.sections == book.sections
-    assert write_text(again.playbook) == write_text(book)
+    assert again.playbook.official_text() == book.official_text()
     assert again.playbook.layout is None
 
 
@@ -216,7 +215,7 @@ def test_writing_and_reading_lose_only_neutral_votes(book: Playbook) -> None:
 @given(playbooks())
 @examples(100)
 def test_the_authors_code_sees_every_bullet_that_is_written(book: Playbook) -> None:
-    text = write_text(book)
+    text = book.official_text()
     by_section = sorted(book.bullets, key=lambda one: book.sections.index(one.section))
     shown = [Line(one.id, one.helpful, one.harmful, one.content.split("\n")[0].strip()) for one in by_section]
     assert bullet_lines(text, "finance") == shown

@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from ace_bench.contexts.playbook.text_writer import write_text
 from tests.contexts.making import playbook
 from tests.doubles import Recording
 from tests.launching import launch, quick
@@ -29,7 +28,7 @@ def test_a_context_does_as_well_alone_as_with_its_method(method, tmp_path):
 @pytest.mark.parametrize("mode", ["offline", "online"])
 def test_every_mode_evaluates_the_given_context_and_nothing_else(mode, tmp_path):
     text = tmp_path / "playbook.txt"
-    text.write_text(write_text(playbook("one", "two")))
+    text.write_text(playbook("one", "two").official_text())
     recorder = []
 
     def record(backbone):
@@ -62,7 +61,7 @@ def test_a_run_without_one_whole_context_is_refused_before_it_starts(settings, m
     (tmp_path / "cut.json").write_text('{"kind": "playbook", "bullets": [')
     (tmp_path / "wrong.json").write_text('{"kind": "playbook", "bullets": [{"id": 7}]}')
     for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text(write_text(playbook("one")))
+        (tmp_path / name).write_text(playbook("one").official_text())
     results = tmp_path / "results"
     ran = launch(results, *SMALL, "method=frozen", *(setting.format(tmp_path) for setting in settings))
     assert ran.status == 2
@@ -81,7 +80,7 @@ def test_before_is_the_same_prompt_without_the_context(tmp_path):
 
 def test_the_official_text_on_another_split(tmp_path):
     text = tmp_path / "playbook.txt"
-    text.write_text(write_text(playbook("one", "two")))
+    text.write_text(playbook("one", "two").official_text())
     recorder = []
 
     def record(backbone):
@@ -98,10 +97,10 @@ def test_the_official_text_on_another_split(tmp_path):
 
 def test_the_place_of_a_file_does_not_matter_but_its_content_does(tmp_path):
     first, second = tmp_path / "first.txt", tmp_path / "second.txt"
-    first.write_text(write_text(playbook("one")))
+    first.write_text(playbook("one").official_text())
     shutil.copy(first, second)
     run = (*SMALL, "method=frozen", "mode=evaluate")
     folders = [launch(tmp_path, *run, f"mode.context={path}").folder for path in (first, second)]
-    second.write_text(write_text(playbook("two")))
+    second.write_text(playbook("two").official_text())
     folders.append(launch(tmp_path, *run, f"mode.context={second}").folder)
     assert folders[0] == folders[1] != folders[2]

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from ace_appworld.task import SECTIONS as APPWORLD
 from ace_bench.contexts.playbook import authors_text
-from ace_bench.contexts.playbook.authors_text import Dialect, empty_text
+from ace_bench.contexts.playbook.authors_text import Dialect
+from ace_bench.contexts.playbook.text_writer import official_text
 from ace_bench.methods.official import editing as ours
 from ace_bench.tasks.finance import SECTIONS as FINANCE
 from tests.contexts.making import examples
@@ -113,7 +114,7 @@ def test_any_steps_lead_to_the_text_of_the_authors(dialect: Dialect, book: str, 
 
 
 def test_the_empty_playbooks_have_the_headings_of_the_authors() -> None:
-    assert f'"""{empty_text(FINANCE, "finance")}"""' in (checkout("ace") / "ace/ace.py").read_text()
+    assert f'"""{official_text(FINANCE, (), None, "finance")}"""' in (checkout("ace") / "ace/ace.py").read_text()
     initial = checkout("ace-appworld") / "experiments/playbooks/appworld_initial_playbook.txt"
     headings = [line for line in initial.read_text().split("\n") if line.startswith("##")]
-    assert empty_text(APPWORLD, "appworld").split("\n\n") == headings
+    assert official_text(APPWORLD, (), None, "appworld").split("\n\n") == headings

@@ -39,7 +39,7 @@ PATIENTS = 1_010
 """Training patients in real data: DDXPlus draws 1,000 of them, as the paper does."""
 KEYS = ("OPENAI_API_KEY", "SAMBANOVA_API_KEY")
 SENTENCE_MODEL = """
-from ace_bench.contexts.playbook.embed import HashingEmbedder
+from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 
 
 class SentenceTransformer:

@@ -18,7 +18,7 @@ from ace_bench.backbones.openai_compatible.http_backbone import CallResult, Http
 from ace_bench.backbones.openai_compatible.outcomes import accept, explain, price_usage
 from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, shorten_retries
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, check_url
-from ace_bench.contexts.playbook.embed import Matrix
+from ace_bench.contexts.playbook.embeddings import Matrix
 from ace_bench.core.backbones import Lm
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.encoding import digest_of

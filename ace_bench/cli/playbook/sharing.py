@@ -18,7 +18,6 @@ from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.merge import NamedPlaybook, merge_playbooks
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
-from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.prompts import estimate_tokens
@@ -88,7 +87,7 @@ def write_card(arguments: Sequence[str]) -> int:
         "card.json": _json(card),
         "README.md": card_markdown(card).encode(),
         "playbook.json": _json(book.dump()),
-        "playbook.txt": write_text(book).encode(),
+        "playbook.txt": book.official_text().encode(),
     }
     write_files({options.out / name: content for name, content in files.items()})
     print_line(f"{options.out}: {', '.join(files)}")

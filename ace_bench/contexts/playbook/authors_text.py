@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
+from ace_bench.contexts.playbook.bullets import Bullet
+
 Dialect = Literal["finance", "appworld"]
 
 NO_SECTION = "general"
@@ -82,10 +84,14 @@ def read_line(line: str, dialect: Dialect) -> Line | None:
     return None
 
 
+def write_head(bullet: Line | Bullet, *, counters: bool) -> str:
+    """Write what stands before a content: the id and, in the finance dialect, two counters."""
+    return f"[{bullet.id}] helpful={bullet.helpful} harmful={bullet.harmful} ::" if counters else f"[{bullet.id}]"
+
+
 def write_line(bullet: Line, dialect: Dialect) -> str:
     """Write a bullet's first line."""
-    counters = f"helpful={bullet.helpful} harmful={bullet.harmful} :: " if dialect == "finance" else ""
-    return f"[{bullet.id}] {counters}{bullet.content}"
+    return f"{write_head(bullet, counters=dialect == 'finance')} {bullet.content}"
 
 
 def heading_of(line: str) -> str | None:
@@ -110,11 +116,6 @@ def id_prefix(key: str, dialect: Dialect) -> str:
         return known
     words = name.split("_")
     return words[0][:4] if len(words) == 1 else "".join(word[0] for word in words[:5])
-
-
-def empty_text(sections: Iterable[str], dialect: Dialect) -> str:
-    """Return a playbook of headings only, with the titles of the authors' initial playbooks."""
-    return "\n\n".join(f"## {title_of(section, dialect)}" for section in sections)
 
 
 def title_of(section: str, dialect: Dialect) -> str:

@@ -1,13 +1,16 @@
-"""One entry of a playbook (paper, section 3.1: metadata and content), and the rules for contents and section names."""
+"""Bullets (paper, section 3.1: metadata and content), the rules for contents and section names, and an index by id."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, Generic, TypeVar
+from functools import cached_property
+from itertools import chain
+from types import MappingProxyType
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 import msgspec
 
@@ -16,6 +19,10 @@ from ace_bench.core.types import Record
 
 T = TypeVar("T")
 
+BEFORE_FIRST_STEP = -1
+"""Value of ``created`` and ``changed`` for bullets that come from a file and not from a step of this run."""
+
+COUNTERS = ("helpful", "harmful", "neutral")
 OTHERS = "others"
 """The section for bullets that fit no other (official code: OTHERS)."""
 
@@ -23,6 +30,8 @@ _BREAKS = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
 _NOT_WORD = re.compile(r"[\W_]+")
 _LONGEST_WORD_SLUG = 6
+_SPAN = 256
+"""Numbers of a block."""
 
 
 def tidy(text: str) -> str:
@@ -41,10 +50,7 @@ def comparable(text: str) -> str:
 
 
 def section_name(name: str) -> str:
-    """Normalise a section's name: ``STRATEGIES & INSIGHTS:`` -> ``strategies_and_insights``.
-
-    Case, spaces, hyphens and punctuation are ignored; ``&`` becomes "and". The result may be empty.
-    """
+    """Normalise a section's name: ``STRATEGIES & INSIGHTS:`` -> ``strategies_and_insights``. It may become empty."""
     return _NOT_WORD.sub("_", name.casefold().replace("&", " and ")).strip("_")
 
 
@@ -56,15 +62,12 @@ def slug(section: str) -> str:
     return letters if letters[:1].isalpha() else f"s{letters}"
 
 
-BEFORE_FIRST_STEP = -1
-"""Value of ``created`` and ``changed`` for bullets that come from a file and not from a step of this run."""
-
 _Count = Annotated[int, msgspec.Meta(ge=0)]
 _ID = re.compile(r"[^\s\[\]]*[^\s\[\]0-9]([0-9]{1,18})")
 
 
 class _Once(Generic[T]):
-    """A property of a bullet that is computed once and kept in the slot of its name, with an underscore."""
+    """A property that a bullet computes once, into a slot: a large playbook has no room for a dict in each bullet."""
 
     def __init__(self, compute: Callable[[Any], T]):
         self._compute, self._slot = compute, f"_{compute.__name__}"
@@ -78,19 +81,17 @@ class _Once(Generic[T]):
         return known
 
 
-class _Kept:
-    """Slots for what is computed once: a large playbook has no room for a dict in each bullet."""
-
+class _Slots:
     __slots__ = ("_content_hash", "_fingerprint", "_number")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Bullet(_Kept):
-    """One lesson. ``content`` is clean text (see ``wording.clean``) and may have several lines.
+class Bullet(_Slots):
+    """One lesson. ``content`` is clean text (see ``clean``) and may have several lines.
 
     ``created`` is the step that added the bullet and ``changed`` the last step that changed content or counters;
     ``sources`` are the samples that led to the content. ``tokens`` is the size of ``line`` with its line break, counted
-    when the content is set (``measured``).
+    when the content is set (``measure``).
     """
 
     id: str
@@ -114,42 +115,32 @@ class Bullet(_Kept):
 
     @property
     def line(self) -> str:
-        """The bullet as prompts show it: ``[id] (section) content``, without counters (they change too often).
+        """The bullet as prompts show it, without counters: ``[id] (section) content``.
 
-        Further lines of the content are indent, so that a content cannot imitate a bullet or the tag that closes the
-        playbook in a prompt.
+        Further lines are indented, so that a content cannot imitate a bullet or the tag that closes the playbook.
         """
         return f"[{self.id}] ({self.section}) {indent(self.content)}"
 
     @property
     def counter_line(self) -> str:
-        """``id: helpful 2, neutral 1``: what is not zero; empty while all counters are zero.
-
-        Votes change often and stand behind a playbook that grows, so servers read them anew: they are short.
-        """
-        votes = {"helpful": self.helpful, "harmful": self.harmful, "neutral": self.neutral}
-        cast = ", ".join(f"{tag} {number}" for tag, number in votes.items() if number)
+        """``id: helpful 2, neutral 1``: what is not zero; "" for nothing. Short, as votes change often."""
+        cast = ", ".join(f"{name} {votes}" for name in COUNTERS if (votes := getattr(self, name)))
         return f"{self.id}: {cast}" if cast else ""
 
     @property
     def counters(self) -> str:
         """The three counters in words."""
-        return f"helpful {self.helpful}, harmful {self.harmful}, neutral {self.neutral}"
+        return ", ".join(f"{name} {getattr(self, name)}" for name in COUNTERS)
 
     @property
     def utility(self) -> int:
         """Helpful minus harmful votes; pruning removes the lowest first."""
         return self.helpful - self.harmful
 
-    @property
-    def comparable(self) -> str:
-        """The content with case and white space folded."""
-        return comparable(self.content)
-
     @_Once
     def content_hash(self) -> int:
-        """A hash of ``comparable``, for this process alone: a large playbook is too large to keep the text twice."""
-        return hash(self.comparable)
+        """A hash of the comparable content, for this process alone: it takes less room than the text."""
+        return hash(comparable(self.content))
 
     @_Once
     def fingerprint(self) -> bytes:
@@ -158,18 +149,7 @@ class Bullet(_Kept):
 
     def record(self) -> Record:
         """All fields as a JSON object."""
-        return {
-            "id": self.id,
-            "section": self.section,
-            "content": self.content,
-            "helpful": self.helpful,
-            "harmful": self.harmful,
-            "neutral": self.neutral,
-            "created": self.created,
-            "changed": self.changed,
-            "sources": list(self.sources),
-            "tokens": self.tokens,
-        }
+        return {**msgspec.to_builtins(self), "sources": list(self.sources)}
 
 
 def number_of(bullet_id: str) -> int | None:
@@ -188,15 +168,138 @@ def measure(bullet: Bullet, count: TokenCounter) -> Bullet:
     return replace(bullet, tokens=count(f"{bullet.line}\n"))
 
 
+def age(bullet: Bullet) -> tuple[int, str]:
+    """Sort key for the order of creation."""
+    return bullet.number, bullet.id
+
+
 def join_bullets(bullets: Sequence[Bullet], *, step: int) -> Bullet:
     """Merge bullets, oldest first, into the oldest: its id, section and content, all counters and all sources."""
-    oldest = bullets[0]
-    sources = dict.fromkeys(source for bullet in bullets for source in bullet.sources)
-    return replace(
-        oldest,
-        helpful=sum(bullet.helpful for bullet in bullets),
-        harmful=sum(bullet.harmful for bullet in bullets),
-        neutral=sum(bullet.neutral for bullet in bullets),
-        changed=step,
-        sources=tuple(sources),
-    )
+    sources = dict.fromkeys(chain.from_iterable(bullet.sources for bullet in bullets))
+    votes: Any = {name: sum(getattr(bullet, name) for bullet in bullets) for name in COUNTERS}
+    return replace(bullets[0], changed=step, sources=tuple(sources), **votes)
+
+
+class Block:
+    """Bullets whose numbers are in one range, in order of creation. Two blocks are never equal."""
+
+    def __init__(self, by_id: Mapping[str, Bullet]):
+        self.by_id = by_id
+
+    @cached_property
+    def contents(self) -> tuple[str, ...]:
+        """The content of each bullet."""
+        return tuple([bullet.content for bullet in self.by_id.values()])
+
+    @cached_property
+    def content_hashes(self) -> frozenset[int]:
+        """The hash of each content (``Bullet.content_hash``)."""
+        return frozenset([bullet.content_hash for bullet in self.by_id.values()])
+
+    @cached_property
+    def text(self) -> str:
+        """The bullets' lines."""
+        return "\n".join([bullet.line for bullet in self.by_id.values()])
+
+    @cached_property
+    def counters(self) -> str:
+        """The bullets' lines of votes."""
+        return "\n".join(filter(None, [bullet.counter_line for bullet in self.by_id.values()]))
+
+    @cached_property
+    def fingerprints(self) -> bytes:
+        """The bullets' fingerprints, one after the other."""
+        return b"".join([bullet.fingerprint for bullet in self.by_id.values()])
+
+    @cached_property
+    def tokens(self) -> int:
+        """Sum over the bullets."""
+        return sum([bullet.tokens for bullet in self.by_id.values()])
+
+    @cached_property
+    def harm(self) -> int:
+        """The most harmful votes of a bullet that has more harmful than helpful ones; 0 without such a bullet."""
+        return max([bullet.harmful for bullet in self.by_id.values() if bullet.harmful > bullet.helpful], default=0)
+
+
+class BulletIndex(Mapping[str, Bullet]):
+    """Bullets by id, in order of creation: of their numbers, then of their ids. It is never changed.
+
+    Versions share unchanged blocks, so a new version costs only its changes.
+    """
+
+    def __init__(self, blocks: Mapping[int, Block] = MappingProxyType({})):
+        self._blocks = blocks
+
+    @property
+    def blocks(self) -> Collection[Block]:
+        """The blocks in order of creation; none is empty."""
+        return self._blocks.values()
+
+    @property
+    def tokens(self) -> int:
+        """Sum over all bullets."""
+        return sum([block.tokens for block in self.blocks])
+
+    @cached_property
+    def bullets(self) -> tuple[Bullet, ...]:
+        """All bullets in order of creation."""
+        return tuple(chain.from_iterable([block.by_id.values() for block in self.blocks]))
+
+    def __getitem__(self, bullet_id: str) -> Bullet:
+        number = number_of(bullet_id) if isinstance(bullet_id, str) else None
+        return (_NO_BLOCK if number is None else self._blocks.get(number // _SPAN, _NO_BLOCK)).by_id[bullet_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return chain.from_iterable([block.by_id for block in self.blocks])
+
+    def __len__(self) -> int:
+        return sum([len(block.by_id) for block in self.blocks])
+
+    def find_by_content(self, content: str, besides: Collection[str] = ()) -> str | None:
+        """Return the id of a bullet with a ``comparable`` content that is not among ``besides``."""
+        wanted = hash(content)
+        near = chain.from_iterable([block.by_id.values() for block in self.blocks if wanted in block.content_hashes])
+        same = (bullet.id for bullet in near if bullet.content_hash == wanted and comparable(bullet.content) == content)
+        return next((bullet_id for bullet_id in same if bullet_id not in besides), None)
+
+    def changed(self, *, put: Iterable[Bullet] = (), gone: Iterable[str] = ()) -> Self:
+        """Return a version without some ids, and with bullets added or in the place of those with the same id.
+
+        Raises ``KeyError`` for an id that is to go and is not there.
+        """
+        groups: dict[int, dict[str, Bullet]] = {}
+        longer: set[int] = set()
+
+        def group(key: int) -> dict[str, Bullet]:
+            if key not in groups:
+                groups[key] = dict(self._blocks.get(key, _NO_BLOCK).by_id)
+            return groups[key]
+
+        for bullet_id in gone:
+            del group(self[bullet_id].number // _SPAN)[bullet_id]
+        for bullet in put:
+            key = bullet.number // _SPAN
+            if bullet.id not in group(key):
+                longer.add(key)
+            group(key)[bullet.id] = bullet
+        for key in longer:
+            groups[key] = {bullet.id: bullet for bullet in sorted(groups[key].values(), key=age)}
+        blocks = {**self._blocks, **{key: Block(found) for key, found in groups.items()}}
+        keys = sorted(blocks) if longer else blocks
+        return type(self)({key: blocks[key] for key in keys if blocks[key].by_id})
+
+    def since(self, earlier: BulletIndex) -> tuple[Sequence[Bullet], Sequence[str]]:
+        """Return the bullets that are new or other than in another version, and the ids of those that are gone."""
+        put: list[Bullet] = []
+        gone: list[str] = []
+        for key in sorted(self._blocks.keys() | earlier._blocks.keys()):
+            before, now = earlier._blocks.get(key, _NO_BLOCK), self._blocks.get(key, _NO_BLOCK)
+            if before is not now:
+                old, new = before.by_id, now.by_id
+                put += [one for one in new.values() if (same := old.get(one.id)) is not one and same != one]
+                gone += [bullet_id for bullet_id in old if bullet_id not in new]
+        return put, gone
+
+
+_NO_BLOCK = Block({})

@@ -10,7 +10,7 @@ from types import MappingProxyType
 import numpy as np
 
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")

@@ -67,7 +67,7 @@ def _renumber(bullets: Sequence[Bullet], count: TokenCounter) -> list[Bullet]:
 def _join_equal(bullets: Sequence[Bullet]) -> list[Bullet]:
     alike: dict[str, list[Bullet]] = {}
     for bullet in bullets:
-        alike.setdefault(bullet.comparable, []).append(bullet)
+        alike.setdefault(comparable(bullet.content), []).append(bullet)
     return [join_bullets(group, step=BEFORE_FIRST_STEP) if len(group) > 1 else group[0] for group in alike.values()]
 
 

@@ -15,8 +15,16 @@ from msgspec import UNSET, UnsetType
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.authors_text import excerpt, statistics
-from ace_bench.contexts.playbook.bullets import Bullet, clean, indent, measure, number_of, section_name
-from ace_bench.contexts.playbook.index import BulletIndex
+from ace_bench.contexts.playbook.bullets import (
+    Bullet,
+    BulletIndex,
+    age,
+    clean,
+    indent,
+    measure,
+    number_of,
+    section_name,
+)
 from ace_bench.contexts.playbook.text_writer import Layout, official_text, write_text
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.encoding import converted
@@ -91,7 +99,7 @@ class Playbook(ContextValue):
         highest = max((bullet.number for bullet in listed), default=0)
         return cls(
             sections=_names([*sections, *(bullet.section for bullet in listed)]),
-            bullets=tuple(sorted(listed, key=lambda bullet: (bullet.number, bullet.id))),
+            bullets=tuple(sorted(listed, key=age)),
             next_number=max(next_number, highest + 1),
         )
 
@@ -120,7 +128,7 @@ class Playbook(ContextValue):
     @cached_property
     def index(self) -> BulletIndex:
         """Bullets by id, in order of creation."""
-        return BulletIndex.of(self.bullets)
+        return BulletIndex().changed(put=self.bullets)
 
     @cached_property
     def digest(self) -> str:
@@ -183,15 +191,14 @@ class Playbook(ContextValue):
         lines = [f"[{b.id}] ({b.section}; {b.counters}) {indent(b.content)}" for b in known]
         return "\n".join(lines) or NO_COUNTERS
 
-    def official_text(self) -> str:
-        """Return the playbook in the text format of the authors' code, with counters."""
-        return write_text(self)
+    def official_text(self, *, counters: bool = True) -> str:
+        """Return the playbook in the text format of the authors' code."""
+        return write_text(self.sections, self.bullets, self.layout, counters=counters)
 
     def prompt_text(self) -> str:
         """Return the bullets by section, without counters and empty sections."""
         used = {bullet.section for bullet in self.bullets}
-        sections = tuple(name for name in self.sections if name in used)
-        return write_text(replace(self, sections=sections, layout=None), counters=False)
+        return write_text(filter(used.__contains__, self.sections), self.bullets, None, counters=False)
 
     def bullet_changes(
         self, later: Sequence[Playbook], samples: Sequence[Sequence[str]]
@@ -213,8 +220,7 @@ class Playbook(ContextValue):
     def only(self, ids: Collection[str]) -> Playbook:
         """Return the part of the playbook with the bullets of some ids, for a prompt."""
         found = [self.index[bullet_id] for bullet_id in frozenset(ids) if bullet_id in self.index]
-        ordered = sorted(found, key=lambda bullet: (bullet.number, bullet.id))
-        return replace(self, bullets=tuple(ordered), partial=True)
+        return replace(self, bullets=tuple(sorted(found, key=age)), partial=True)
 
     def with_index(self, index: BulletIndex) -> Playbook:
         """Return a version with the bullets of an index."""

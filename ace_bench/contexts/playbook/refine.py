@@ -13,10 +13,8 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
-from ace_bench.contexts.playbook.bullets import Bullet, clean, comparable, join_bullets, measure
-from ace_bench.contexts.playbook.embed import Embedder
-from ace_bench.contexts.playbook.index import BulletIndex
-from ace_bench.contexts.playbook.memo import EmbeddingMemo
+from ace_bench.contexts.playbook.bullets import Bullet, BulletIndex, age, clean, comparable, join_bullets, measure
+from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import SettingError
@@ -124,7 +122,7 @@ class Refiner:
             bullet
             for block in bullets.blocks
             if block.harm >= least
-            for bullet in block.bullets
+            for bullet in block.by_id.values()
             if bullet.harmful >= least and bullet.harmful > bullet.helpful
         ]
         events = [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in gone]
@@ -133,7 +131,7 @@ class Refiner:
     def _to_compare(self, bullets: BulletIndex, touched: Collection[str]) -> Sequence[int]:
         """Return the places of the bullets to compare with all others, the oldest first."""
         if self._when == "delta":
-            return bullets.places(touched)
+            return _find_places(bullets, frozenset(touched))
         if self._when == "budget" and self._exceeds(bullets.tokens):
             return range(len(bullets))
         return ()
@@ -183,6 +181,16 @@ class Refiner:
         return index.changed(gone=gone), events
 
 
+def _find_places(bullets: BulletIndex, ids: Collection[str]) -> list[int]:
+    found: list[int] = []
+    start = 0
+    for block in bullets.blocks:
+        if not block.by_id.keys().isdisjoint(ids):
+            found += [place for place, bullet_id in enumerate(block.by_id, start) if bullet_id in ids]
+        start += len(block.by_id)
+    return found
+
+
 def _group(
     bullets: Sequence[Bullet], near: Similar, *, threshold: float
 ) -> tuple[Sequence[Sequence[Bullet]], Sequence[Record]]:
@@ -205,7 +213,7 @@ def _group(
             groups[older] += groups.pop(younger)
             reason = f"similarity {-lost:.3f} is at least {threshold:g}"
             events.append(_event("merged", bullets[older].id, merged=[bullets[younger].id], reason=reason))
-    return [sorted(group, key=_age) for group in groups.values() if len(group) > 1], events
+    return [sorted(group, key=age) for group in groups.values() if len(group) > 1], events
 
 
 def _merge_groups(
@@ -235,10 +243,6 @@ def _rewrite(bullet: Bullet, content: str, bullets: BulletIndex, *, count: Token
         return bullet, _event("not_worded", bullet.id, reason=f"the joint content {problem}; the older one stays")
     event = _event("worded", bullet.id, reason="one content for the merged bullets")
     return measure(replace(bullet, content=content), count), event
-
-
-def _age(bullet: Bullet) -> tuple[int, str]:
-    return bullet.number, bullet.id
 
 
 def _event(event: str, bullet: str, *, reason: str, merged: Sequence[str] = ()) -> Record:

@@ -33,7 +33,6 @@ from ace_bench.contexts.playbook.text_writer import (
     heading,
     read_content,
     starts_bullet,
-    write_text,
 )
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import DataError
@@ -65,7 +64,7 @@ def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imp
         raise DataError("line 1: no playbook: neither a '## SECTION' heading nor a '[id] ...' bullet")
     bullets, notes = _bullets(reader.entries, count)
     book = Playbook.of([bullet for bullet, _ in bullets], sections=[*sections, *reader.headings])
-    if write_text(book) != reader.text:
+    if book.official_text() != reader.text:
         book = replace(book, layout=_layout(reader.text, bullets))
     ordered = sorted([*reader.notes, *notes])
     return Imported(playbook=book, notes=tuple(f"line {line}: {note}" for line, note in ordered))

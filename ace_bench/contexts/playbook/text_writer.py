@@ -1,4 +1,4 @@
-"""Writes a playbook of bullets in the authors' text format; the rules and the reader are in ``text_format``."""
+"""Writes bullets in the authors' text format; the rules and the reader are in ``text_format``."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
-from ace_bench.contexts.playbook.authors_text import Dialect, read_line, title_of
+from ace_bench.contexts.playbook.authors_text import Dialect, read_line, title_of, write_head
 from ace_bench.contexts.playbook.bullets import Bullet, clean, section_name
-
-if TYPE_CHECKING:
-    from ace_bench.contexts.playbook.playbook import Playbook
 
 _HEADING = re.compile(r"##(?!#)[ \t]*(.*)")
 PLAIN_HEAD = re.compile(r"[ \t]*\[([A-Za-z][^\s\[\]]*-[0-9]{4,9})\](?!\()(.*)")
@@ -58,11 +54,6 @@ def read_content(written: str) -> str:
     """Return the content that a text writes as ``written``."""
     first, *rest = written.split("\n")
     return clean("\n".join([first, *map(unescape, rest)]))
-
-
-def bullet_head(bullet: Bullet, *, counters: bool) -> str:
-    """Write what stands before a content: the id and, in the finance dialect, two counters. Theirs has no third one."""
-    return f"[{bullet.id}] helpful={bullet.helpful} harmful={bullet.harmful} ::" if counters else f"[{bullet.id}]"
 
 
 def heading_line(section: str) -> str:
@@ -162,40 +153,39 @@ def _drop_line_start(pieces: list[str]) -> None:
             return
 
 
-def write_text(playbook: Playbook, *, counters: bool = True) -> str:
-    """Write a playbook section by section, with counters inline (finance) or without (AppWorld).
+def write_text(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layout | None, *, counters: bool) -> str:
+    """Write bullets section by section, with counters inline (finance) or without (AppWorld), for exports.
 
     Neutral votes are left out, since the authors' code cannot read them; a saved playbook (JSON) has them. Bullets of a
     playbook that was imported without counters get them only when there are votes.
     """
-    layout = playbook.layout
 
     def text_of(bullet: Bullet) -> str:
         shown = counters and (layout is None or layout.counted or bool(bullet.helpful or bullet.harmful))
         written = (layout and layout.imported(bullet)) or f" {escape(bullet.content)}"
-        return bullet_head(bullet, counters=shown) + written
+        return write_head(bullet, counters=shown) + written
 
-    if layout is not None:
-        return layout.fill(playbook.bullets, text_of=text_of, heading_of=heading_line)
-    lines = {section: [heading_line(section)] for section in playbook.sections}
-    for bullet in playbook.bullets:
-        lines[bullet.section].append(text_of(bullet))
-    return "\n\n".join(map("\n".join, lines.values())) + "\n"
+    text = _write(sections, bullets, layout, text_of, heading_line)
+    return text if layout else f"{text}\n"
 
 
 def official_text(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layout | None, dialect: Dialect) -> str:
-    """Return the bullets by section, under the authors' headings or those of the imported text.
-
-    Neutral votes, which their format lacks, are not shown.
-    """
+    """Write bullets section by section under the authors' headings or those of the imported text, for prompts."""
 
     def text_of(bullet: Bullet) -> str:
         written = (layout and layout.imported(bullet)) or f" {bullet.content}"
-        return bullet_head(bullet, counters=dialect == "finance") + written
+        return write_head(bullet, counters=dialect == "finance") + written
 
-    def heading_of(section: str) -> str:
-        return f"## {title_of(section, dialect)}"
+    return _write(sections, bullets, layout, text_of, lambda section: f"## {title_of(section, dialect)}")
 
+
+def _write(
+    sections: Iterable[str],
+    bullets: Sequence[Bullet],
+    layout: Layout | None,
+    text_of: Callable[[Bullet], str],
+    heading_of: Callable[[str], str],
+) -> str:
     if layout is not None:
         return layout.fill(bullets, text_of=text_of, heading_of=heading_of)
     lines = {section: [heading_of(section)] for section in sections}

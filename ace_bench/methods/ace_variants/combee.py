@@ -21,7 +21,7 @@ from typing import Annotated, Any
 import msgspec
 
 from ace_bench.contexts.playbook.deltas import Operation
-from ace_bench.contexts.playbook.embed import Embedder
+from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, Learning, Span

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ace_bench.contexts.playbook.embed import Embedder
-from ace_bench.contexts.playbook.memo import EmbeddingMemo
+from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.method import Arena
 from ace_bench.core.types import Step

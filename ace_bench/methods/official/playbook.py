@@ -21,9 +21,10 @@ import msgspec
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.loading import load_context
 from ace_bench.contexts.playbook import authors_text
-from ace_bench.contexts.playbook.authors_text import Dialect, bullet_lines, empty_text, heading_of, read_line
+from ace_bench.contexts.playbook.authors_text import Dialect, bullet_lines, heading_of, read_line
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet
 from ace_bench.contexts.playbook.playbook import NO_COUNTERS
+from ace_bench.contexts.playbook.text_writer import official_text
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
@@ -55,7 +56,7 @@ class TextPlaybook(ContextValue):
     @classmethod
     def start(cls, sections: Iterable[str], *, dialect: Dialect, count: TokenCounter) -> TextPlaybook:
         """Return a playbook of headings only."""
-        text = empty_text(sections, dialect)
+        text = official_text(sections, (), None, dialect)
         return cls(text=text, dialect=dialect, text_tokens=count(text))
 
     @classmethod

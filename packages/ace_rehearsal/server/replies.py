@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ace_bench.contexts.playbook.embed import HashingEmbedder
+from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.replies import ToolCall, ToolTurn, read_turn
 from ace_bench.core.types import Completion, Record

@@ -13,7 +13,7 @@ from ace_bench.api import open_embedder
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.cli.main import main
-from ace_bench.contexts.playbook.embed import HashingEmbedder
+from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_rehearsal.server.faults import Faults

@@ -14,7 +14,6 @@ from langchain_core.messages import AIMessage, ChatMessage, HumanMessage, System
 from langchain_core.tools import tool
 
 from ace_bench.contexts.base import NoContext
-from ace_bench.contexts.playbook.text_writer import write_text
 from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
@@ -177,7 +176,7 @@ def test_a_saved_context_follows_the_agents_own_system_message(wait, tmp_path):
         return [message.content for message in lm.messages[0] if message.role == "system"]
 
     path = tmp_path / "playbook.txt"
-    path.write_text(write_text(playbook("carry the one")))
+    path.write_text(playbook("carry the one").official_text())
     (heard,) = system_texts(path, "You add numbers.")
     assert heard.startswith("You add numbers.\n\nLessons from earlier work")
     assert "[others-00001] carry the one\n</playbook>" in heard

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from ace_bench.cli.main import main
-from ace_bench.contexts.playbook.embed import HashingEmbedder
+from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Completion, Fault, Usage
 from ace_retrieval.by_model import Model

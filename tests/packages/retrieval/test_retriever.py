@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.embed import HashingEmbedder, ModelEmbedder, make_embedder
-from ace_bench.contexts.playbook.memo import EmbeddingMemo
+from ace_bench.contexts.playbook.embed import ModelEmbedder, make_embedder
+from ace_bench.contexts.playbook.embeddings import EmbeddingMemo, HashingEmbedder
 from ace_bench.core.errors import ConfigError
 from ace_retrieval.bm25 import LexicalIndex, is_conversational, stem_of, words_of
 from ace_retrieval.expansion import expanded

@@ -1,20 +1,30 @@
-"""Embeddings of the texts of playbooks, each computed once, and search among them."""
+"""Embeddings of texts as unit vectors, whose dot products are cosine similarities: hashed words, and a memo of them."""
 
 from __future__ import annotations
 
+import math
+import re
 import threading
+import zlib
 from collections.abc import Collection, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
 
 from ace_bench.contexts.base import Texts
-from ace_bench.contexts.playbook.embed import Embedder, Matrix
+from ace_bench.core.settings import Count
 
+Matrix = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.intp]
 Scores = npt.NDArray[np.float32]
+
+_TOKEN = re.compile(rb"[0-9a-z_\x80-\xff]+|[^\s]")
+_GRAM = 4
+_SCALE = 16
+_LONGEST_WORD = 12
 
 _NO_ROWS = np.zeros(0, dtype=np.intp)
 _AT_ONCE = 1024
@@ -24,6 +34,68 @@ _DECIMALS = 5
 _MARGIN = 1e-4
 """More than a similarity changes by rounding and by the order of summing."""
 _FEW = 8
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors."""
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return a unit vector per text: shape (len(texts), dimensions). Rows do not depend on the other texts."""
+        ...
+
+
+@dataclass
+class HashingEmbedder:
+    """Hashes words, pairs of words and character 4-grams, to find near-duplicates by wording without a model.
+
+    A hash that is the same on every machine gives each feature one of ``dim`` places and a sign. Longer words weigh
+    more (an approximation of rarity without a corpus); a pair weighs the mean of its words. Pairs distinguish "choose
+    A, not B" from "choose B, not A". A place counts by the square root of its sum. Everything is whole numbers up to
+    the last division, so rows are equal to the bit on all machines. Synonyms are not recognised; a sentence model does.
+    """
+
+    dim: Count = 512
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """Return the rows; below 0.1 ms for a bullet of 300 characters."""
+        rows = np.zeros((len(texts), self.dim), dtype=np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            row[:] = self._row(text)
+        return rows
+
+    def _row(self, text: str) -> npt.NDArray[np.float64]:
+        hashes, weights = _features(_TOKEN.findall(text.casefold().encode()))
+        signed = weights * (1.0 - 2.0 * (hashes & np.uint32(1)))
+        sums = np.bincount((hashes >> np.uint32(1)) % np.uint32(self.dim), weights=signed, minlength=self.dim)
+        sums = np.copysign(np.rint(_SCALE * np.sqrt(np.abs(sums))), sums)
+        square = float(sums @ sums)  # whole numbers far below 2**53: exact in any order of summing
+        if square == 0:
+            sums[0], square = 1.0, 1.0
+        row: npt.NDArray[np.float64] = sums / math.sqrt(square)
+        return row
+
+
+def _features(tokens: Sequence[bytes]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
+    """Hash all features of a text; repeated features are repeated."""
+    n = len(tokens)
+    words = np.fromiter(map(zlib.crc32, tokens), np.uint32, n)
+    word_weights = 2 * np.minimum(np.fromiter(map(len, tokens), np.float64, n), _LONGEST_WORD)
+    pairs = ((words[:-1] ^ np.uint32(0x5BD1E995)) * np.uint32(0x01000193)) ^ words[1:]
+    pair_weights = (word_weights[:-1] + word_weights[1:]) / 2
+    data = b"  %b  " % b" ".join(tokens)
+    # every four adjacent bytes read as one number
+    grams = np.ndarray((len(data) - _GRAM + 1,), "<u4", buffer=data, strides=(1,))
+    weights = np.concatenate([word_weights, pair_weights, np.ones(len(grams))])
+    return _mixed(np.concatenate([words, pairs, grams], dtype=np.uint32)), weights
+
+
+def _mixed(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+    """Mix the bits of each key (multiply and shift, twice)."""
+    keys = np.multiply(keys, np.uint32(0x9E3779B1))
+    keys ^= np.right_shift(keys, np.uint32(15))
+    keys *= np.uint32(0x85EBCA6B)
+    keys ^= np.right_shift(keys, np.uint32(13))
+    return keys
 
 
 class Nearest(NamedTuple):
