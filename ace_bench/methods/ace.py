@@ -15,10 +15,10 @@ from typing import ClassVar
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.method import Arena, ContextUpdate
-from ace_bench.core.types import GeneratorSpec, Rollout, Step
-from ace_bench.methods.ace_learner import CuratorRole, PlaybookLearner, Role, with_recent_lessons
+from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
+from ace_bench.methods.ace_learner import CuratorRole, PlaybookLearner, Role
 from ace_bench.methods.ace_parts import Delta, Insight, PlaybookEditor, ask_curator, ask_for_lesson, used_bullets
-from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, curator_fields, is_settled, reflector_fields
+from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, ask_role, curator_fields, is_settled, reflector_fields
 
 
 class Reflector(Role):
@@ -31,23 +31,19 @@ class Reflector(Role):
         call = RoleCall(
             arena=arena,
             role=REFLECTOR,
-            template=self.template(step),
+            template=self.templates[0],
             session=insight.session,
             rollout=rollout,
             playbook=used_bullets(playbook, rollout.attempt),
             reflection=insight.advice,
             fields=partial(reflector_fields, rollout),
         )
-        lesson, events = call.send(partial(ask_for_lesson, arena=arena))
+        lesson, events = ask_role(REFLECTOR, call, ask_for_lesson)
         return insight.with_lesson(rollout, lesson, events)
 
     def conclude(self, last: Rollout, insight: Insight, arena: Arena) -> Insight:
         """Return the insight with what the last attempt adds: nothing, as a lesson would cost a call."""
         return insight
-
-    def template(self, step: Step) -> str:
-        """Return the prompt template of a step."""
-        return self.templates[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,12 +69,15 @@ class Curator(CuratorRole):
         """Return the operations for one sample: none without a lesson, or if the model fails."""
         if not insight.lessons:
             return Delta()
-        return Delta.parse(*self.call(playbook, insight, step, arena).send(ask_curator))
+        return Delta.parse(*ask_role(CURATOR, self.call(playbook, insight, step, arena), ask_curator))
 
     def call(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> RoleCall[Playbook]:
         """Show the last attempt at a sample with its last lesson, and the last lessons on earlier samples."""
         lessons = insight.join_recent(playbook.recent, self.window)
-        fields = curator_fields(playbook, playbook.sections, (step.index + 1, step.total), self.token_budget, lessons)
+        place = (step.index + 1, step.total)
+        fields = curator_fields(
+            playbook, playbook.sections, place, self.token_budget, reflection=lessons, operations=self.limits.kinds
+        )
         return RoleCall(
             arena=arena,
             role=CURATOR,
@@ -87,7 +86,7 @@ class Curator(CuratorRole):
             rollout=insight.rollouts[-1],
             playbook=playbook,
             reflection=insight.advice_before,
-            fields=lambda _: {**fields, "operations": list(self.limits.kinds)},
+            fields=lambda _: fields,
         )
 
 
@@ -109,7 +108,7 @@ class Ace(PlaybookLearner):
             self.curator.curate(editor, insights, step, arena)
         else:
             editor.count_votes(*insights)
-        return self.refine(editor, insights, step, arena)
+        return self.refine(editor, insights, arena)
 
     def reflect(self, playbook: Playbook, first: Rollout, step: Step, arena: Arena) -> Insight:
         """Reflect and try again with the lesson, round by round, until the Generator is right or repeats itself.
@@ -129,21 +128,13 @@ class Ace(PlaybookLearner):
                 break
         return self.reflector.conclude(latest, insight, arena)
 
-    def refine(
-        self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena
-    ) -> ContextUpdate[Playbook]:
+    def refine(self, editor: PlaybookEditor, insights: Sequence[Insight], arena: Arena) -> ContextUpdate[Playbook]:
         """Merge similar bullets, drop harmful ones, and keep the playbook within its budget."""
-        refined = self.refiner.refine(
-            editor.playbook,
-            editor.touched,
-            step=step.index,
-            count=arena.counter("generator"),
-            rewrite_merged=self.merge_wording(insights, arena),
-        )
-        playbook = with_recent_lessons(refined.playbook, insights, self.remembered)
-        return ContextUpdate(context=playbook, events=(*editor.events, *refined.events))
+        writer = self.merge_writer
+        editor.refine(self.refiner, None if writer is None else writer.bind(arena, insights[0].session))
+        editor.remember(insights, self.remembered)
+        return ContextUpdate(context=editor.playbook, events=tuple(editor.events))
 
-    @property
-    def remembered(self) -> int:
-        """The lessons on earlier samples that the playbook keeps for the Curator."""
-        return self.curator.window - 1
+    def select(self, context: Playbook, sample: Sample) -> Playbook:
+        """Return the playbook with the bullets that matter for a sample (paper, section 3.1)."""
+        return context if self.retrieval is None else self.retrieval.select(context, sample.asked)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
+
+import msgspec
 
 from ace_bench.contexts.loading import load_kind
+from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refiner
 from ace_bench.contexts.selection import Retrieval
+from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
-from ace_bench.core.types import Sample
-from ace_bench.methods.ace_parts import Insight
+from ace_bench.core.replies import ask
 from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, BaseMethod, Rounds
 
 
@@ -41,24 +44,35 @@ class CuratorRole(Role):
 
     def prompt_fields(self, shared: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of its templates, given those of a sample and of the playbook."""
-        return dict.fromkeys(self.templates, shared | CURATOR_FIELDS | {"operations"})
+        return dict.fromkeys(self.templates, shared | CURATOR_FIELDS)
 
     def calls(self, learning: Learning) -> Mapping[str, Span]:
         """Return the calls of each role if it curates after every step."""
         return {CURATOR: exactly(learning.samples)}
 
 
-class MergeWriter(Protocol):
-    """Words merged bullets."""
+class MergerReply(msgspec.Struct, frozen=True):
+    """The wording of a merged bullet."""
 
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The prompt templates that the Curator's model is asked with."""
-        ...
+    content: str
+
+
+class MergeWriter:
+    """Asks the Curator's model for one content of similar bullets."""
+
+    templates = ("merger",)
 
     def bind(self, arena: Arena, session: str) -> MergeWording:
-        """Return the function that words a merged bullet in a step."""
-        ...
+        """Return a function that words a merged bullet; "" where the model fails."""
+
+        def word(bullets: Sequence[Bullet]) -> str:
+            messages = arena.prompts.render("merger", {"bullets": "\n".join(bullet.line for bullet in bullets)})
+            try:
+                return ask(arena.lm(CURATOR, session), messages, MergerReply).content
+            except RolloutFault:
+                return ""
+
+        return word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +80,8 @@ class PlaybookLearner(BaseMethod[Playbook]):
     """The parts of the method, and what follows from them.
 
     The playbook starts empty or from the file ``initial``. The Generator is shown what ``retrieval`` selects, all
-    bullets without it. ``merge_writer`` words merged bullets; without one the older text stays.
+    bullets without it. It keeps the last ``remembered`` lessons on samples for later prompts. ``merge_writer`` words
+    merged bullets; without one the older text stays.
     """
 
     reflector: Role
@@ -74,6 +89,7 @@ class PlaybookLearner(BaseMethod[Playbook]):
     refiner: Refiner
     rounds: Rounds
     curator_every: int
+    remembered: int
     initial: str | None = None
     retrieval: Retrieval | None = None
     merge_writer: MergeWriter | None = None
@@ -116,14 +132,6 @@ class PlaybookLearner(BaseMethod[Playbook]):
             return Playbook.start(arena.sections)
         return load_kind(Playbook, self.initial, arena=arena, required_by="ACE")
 
-    def select(self, context: Playbook, sample: Sample) -> Playbook:
-        """Return the playbook with the bullets that matter for a sample (paper, section 3.1)."""
-        return context if self.retrieval is None else self.retrieval.select(context, sample.asked)
-
-    def merge_wording(self, insights: Sequence[Insight], arena: Arena) -> MergeWording | None:
-        """Return the function that words merged bullets in a step; ``None``: the older text stays."""
-        return None if self.merge_writer is None else self.merge_writer.bind(arena, insights[0].session)
-
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds; calls that word merged bullets are not counted."""
         reflections, retries = self.rounds.limits_in(arena, learning)
@@ -138,11 +146,3 @@ class PlaybookLearner(BaseMethod[Playbook]):
             context_tokens=self.refiner.max_tokens,
             writers=(CURATOR,) if "rewriter" in self.curator.templates else (),
         )
-
-
-def with_recent_lessons(playbook: Playbook, insights: Sequence[Insight], keep: int) -> Playbook:
-    """Return the playbook with the last ``keep`` lessons on samples, for the prompts of later steps."""
-    latest = (insight.lessons[-1] for insight in insights if insight.lessons)
-    recent = (*playbook.recent, *latest)
-    recent = recent[max(0, len(recent) - keep) :]
-    return playbook if recent == playbook.recent else playbook.replace_fields(recent=recent)

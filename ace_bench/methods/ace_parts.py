@@ -6,24 +6,23 @@ models write in this order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from ace_bench.contexts.playbook.apply import Applied, Limits, apply
-from ace_bench.contexts.playbook.bullets import age
-from ace_bench.contexts.playbook.deltas import Operation, parse_operations, refuse_unseen
+from ace_bench.contexts.playbook.apply import KINDS, Applied, Limits, Operation, Tag, apply, cut, reject
+from ace_bench.contexts.playbook.bullets import COUNTERS, age
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.backbones import Lm, TokenCounter
+from ace_bench.contexts.playbook.refine import MergeWording, Refiner
+from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.encoding import converted
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.method import Arena
 from ace_bench.core.prompts import RAW_REFLECTION
 from ace_bench.core.replies import ask, describe_unreadable, parse
-from ace_bench.core.types import Attempt, Message, Record, Rollout, Sample, Step
-from ace_bench.methods.base import REFLECTOR, fault_event
+from ace_bench.core.types import Attempt, Record, Rollout, Sample, Step
+from ace_bench.methods.base import REFLECTOR, RoleCall, fault_event
 
 
 class BulletTag(msgspec.Struct, frozen=True):
@@ -66,17 +65,60 @@ _OPERATION = {
         _operation("UPDATE", id=_TEXT, content=_TEXT),
         _operation("MERGE", ids={"type": "array", "items": _TEXT}, content=_TEXT),
         _operation("REMOVE", id=_TEXT),
-        _operation("TAG", id=_TEXT, tag={"type": "string", "enum": ["helpful", "harmful", "neutral"]}),
+        _operation("TAG", id=_TEXT, tag={"type": "string", "enum": [*COUNTERS]}),
     ]
 }
 """The shape of one operation, for servers that constrain decoding; the parser of replies accepts more."""
 
 
 class CuratorReply(msgspec.Struct, frozen=True, kw_only=True):
-    """Operations as the model wrote them; the contexts package types and checks them one by one."""
+    """Operations as the model wrote them; ``parse_operations`` types and checks them one by one."""
 
     reasoning: str = ""
     operations: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _OPERATION})]
+
+
+def ask_curator(call: RoleCall[Playbook]) -> CuratorReply:
+    """Ask the Curator for operations."""
+    return ask(call.lm, call.messages, CuratorReply)
+
+
+def parse_operations(raw: Sequence[Any]) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
+    """Read a reply's operations, in order; each that cannot be read becomes an event with the reason.
+
+    The type and a tag may be in any case, ``bullet_id`` is read where there is no ``id``, and counters may be in
+    ``metadata`` (``{"helpful": 1}``). A TAG may have ``"tag": "helpful"``, which is one vote. Unknown fields are
+    ignored. Counters are always votes to be added.
+    """
+    operations: list[Operation] = []
+    rejected: list[Record] = []
+    for item in raw:
+        try:
+            operations.append(_parse_operation(item))
+        except ValueError as error:
+            rejected.append(reject(item, str(error)))
+    return tuple(operations), tuple(rejected)
+
+
+def _parse_operation(item: Any) -> Operation:
+    if not isinstance(item, Mapping):
+        raise ValueError("an operation must be a JSON object")
+    kind, metadata = item.get("type"), item.get("metadata") or {}
+    if not isinstance(kind, str) or kind.strip().upper() not in KINDS:
+        raise ValueError(f"unknown operation type {cut(kind)!r}; known are {', '.join(KINDS)}")
+    if not isinstance(metadata, Mapping):
+        raise ValueError("metadata must be an object of counters")
+    votes = {name: source[name] for source in (item, metadata) for name in COUNTERS if name in source}
+    if "tag" in item:
+        tag = item["tag"].strip().lower() if isinstance(item["tag"], str) else ""
+        if tag not in COUNTERS:
+            raise ValueError(f"unknown tag {cut(item['tag'])!r}; known are {', '.join(COUNTERS)}")
+        votes[tag] = 1
+    named = {"id": item["bullet_id"]} if "bullet_id" in item else {}
+    operation: Operation = converted({**named, **item, "type": kind.strip().upper(), "votes": votes}, Operation)
+    if isinstance(operation, Tag) and not operation.votes.record():
+        raise ValueError("a TAG must count something: helpful, harmful or neutral")
+    return operation
 
 
 class Lesson(NamedTuple):
@@ -87,21 +129,21 @@ class Lesson(NamedTuple):
     events: tuple[Record, ...] = ()
 
 
-def ask_for_lesson(lm: Lm, messages: Sequence[Message], arena: Arena) -> Lesson:
+def ask_for_lesson(call: RoleCall[Playbook]) -> Lesson:
     """Ask the Reflector; a prompt set may want the reply as the model wrote it (``RAW_REFLECTION``).
 
     A reply that cannot be read is a lesson as it is where ``unreadable_replies=wrong``, as in the authors' code.
     """
-    raw = arena.prompts.uses("generator", RAW_REFLECTION)
+    raw = call.arena.prompts.uses("generator", RAW_REFLECTION)
 
     def read(text: str) -> Lesson:
         reply = parse(text, ReflectorReply)
         return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
 
     try:
-        return ask(lm, messages, ReflectorReply, read)
+        return ask(call.lm, call.messages, ReflectorReply, read)
     except RolloutFault as error:
-        if not (error.unreadable and arena.learns_unreadable):
+        if not (error.unreadable and call.arena.learns_unreadable):
             raise
         return Lesson(describe_unreadable(error), (), (fault_event(REFLECTOR, error.fault),))
 
@@ -169,19 +211,8 @@ class Delta(NamedTuple):
     @classmethod
     def parse(cls, reply: CuratorReply | None, events: Sequence[Record]) -> Delta:
         """Read the operations of a reply; those that cannot be read are events."""
-        operations, rejections = parse_operations(() if reply is None else reply.operations)
-        return cls(operations, (*(rejection.record() for rejection in rejections), *events))
-
-    def only_on(self, shown: Playbook) -> Delta:
-        """Refuse operations on bullets that a partial playbook did not show."""
-        if not shown.partial:
-            return self
-        kept, rejections = refuse_unseen(self.operations, shown.index)
-        return Delta(kept, (*self.events, *(rejection.record() for rejection in rejections)))
-
-
-ask_curator = partial(ask, kind=CuratorReply)
-"""Asks the Curator for operations."""
+        operations, rejected = parse_operations(() if reply is None else reply.operations)
+        return cls(operations, (*rejected, *events))
 
 
 def _join(lessons: Sequence[str]) -> str:
@@ -201,12 +232,8 @@ def count_tags(tags: Sequence[BulletTag], used: Sequence[str]) -> tuple[tuple[Op
     """Return the votes of the tags on used bullets, the first on each, and events about the other tags."""
     first = {tag.id: tag for tag in reversed(tags) if tag.id in used}
     votes, malformed = parse_operations([_as_operation(tag) for tag in reversed(first.values())])
-    unused = [
-        {"event": "rejected", "operation": _as_operation(tag), "reason": "not a bullet used"}
-        for tag in tags
-        if tag.id not in used
-    ]
-    return votes, (*(rejection.record() for rejection in malformed), *unused)
+    unused = [reject(_as_operation(tag), "not a bullet used") for tag in tags if tag.id not in used]
+    return votes, (*malformed, *unused)
 
 
 def _as_operation(tag: BulletTag) -> Record:
@@ -240,16 +267,28 @@ class PlaybookEditor:
         """Remove all bullets, for a playbook that is written anew."""
         self.playbook = self.playbook.with_bullets(())
 
+    def refine(self, refiner: Refiner, rewrite_merged: MergeWording | None) -> None:
+        """Refine the playbook; ``rewrite_merged`` words merged bullets."""
+        refined = refiner.refine(
+            self.playbook, self.touched, step=self._step, count=self._count, rewrite_merged=rewrite_merged
+        )
+        self.playbook = refined.playbook
+        self.events += refined.events
+
+    def remember(self, insights: Sequence[Insight], keep: int) -> None:
+        """Keep the last ``keep`` lessons on samples, for the prompts of later steps."""
+        recent = (*self.playbook.recent, *(insight.lessons[-1] for insight in insights if insight.lessons))
+        self.playbook = self.playbook.replace_fields(recent=recent[max(0, len(recent) - keep) :])
+
     def _apply(
         self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits, events: Sequence[Record]
     ) -> None:
         """Apply operations from some samples, and note the samples' events before theirs."""
-        applied = self._applied(samples, operations, limits)
-        self.playbook = applied.playbook
-        self.touched += applied.touched
+        self.playbook, touched, happened = self._applied(samples, operations, limits)
+        self.touched += touched
         ids = [sample.id for sample in samples]
         about = {"sample": ids[0]} if len(ids) == 1 else {"samples": ids}
-        self.events += [{**about, **event} for event in (*events, *applied.events())]
+        self.events += [{**about, **event} for event in (*events, *happened)]
 
     def _applied(self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits) -> Applied:
         sources = [sample.id for sample in samples]

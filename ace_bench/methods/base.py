@@ -15,7 +15,7 @@ from ace_bench.core.backbones import GENERATOR, Lm
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.method import Adaptation, Arena, C, ContextUpdate, Learning, Workload
-from ace_bench.core.prompts import PromptParts, Sized, Transcript, send_within_limit
+from ace_bench.core.prompts import Sized, Transcript, send_within_limit, shrink
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Labels, Message, Record, Rollout, Sample, Step
 
 REFLECTOR, CURATOR = "reflector", "curator"
@@ -33,7 +33,7 @@ REFLECTOR_FIELDS = _SHARED | {
     "cited",
     "bullets",
 }
-CURATOR_FIELDS = _SHARED | {"sections", "step", "total", "size", "tokens", "token_budget", "reflection"}
+CURATOR_FIELDS = _SHARED | {"sections", "step", "total", "size", "tokens", "token_budget", "reflection", "operations"}
 """Fields of the prompts of a Reflector and of a Curator, beside the sample's and the playbook's."""
 
 
@@ -127,10 +127,11 @@ class BaseMethod(ABC, Generic[C]):
 
 @dataclass(frozen=True, kw_only=True)
 class RoleCall(Generic[P]):
-    """A role's call about a rollout; its prompt shows ``playbook``.
+    """A role's call about a rollout, to be sent by ``ask_role``; its prompt shows ``playbook``.
 
     The rollout was made under ``attempted_under``, by default the same playbook, and was shown ``reflection``.
-    ``fields`` are what the role's prompt shows beside the attempt and the playbook, which it is given.
+    ``fields`` are what the role's prompt shows beside the attempt and the playbook, which it is given. A prompt that is
+    too long shows less of the steps (``hidden`` outputs), then less of the playbook.
     """
 
     arena: Arena
@@ -142,36 +143,51 @@ class RoleCall(Generic[P]):
     reflection: str | None
     fields: Callable[[P], Record]
     attempted_under: P | None = None
+    hidden: int = 0
 
-    def send(self, read: Callable[[Lm, Sequence[Message]], R]) -> tuple[R | None, tuple[Record, ...]]:
-        """Ask, and return what ``read`` makes of the reply, with events about the call.
+    @property
+    def steps(self) -> Transcript:
+        """The steps as the prompt shows them."""
+        return Transcript(self.rollout.attempt.trajectory, self.hidden)
 
-        A prompt that is too long shows less of the steps, then less of the playbook. Where the model fails (``read``
-        raises ``RolloutFault``), there is no reply.
-        """
-        lm = self.arena.lm(self.role, self.session)
+    @property
+    def size(self) -> int:
+        """Number of outputs and of items of the playbook."""
+        return self.steps.size + self.playbook.size
 
-        def send(shown: PromptParts[Transcript, P]) -> R:
-            fields = {**self._attempt_fields(shown.first, shown.second), **self.fields(shown.second)}
-            return read(lm, self.arena.prompts.render(self.template, fields))
+    def shrink(self) -> RoleCall[P] | None:
+        """Show less of the steps or, if that is not possible, of the playbook."""
+        if (steps := self.steps.shrink()) is not None:
+            return replace(self, hidden=steps.hidden)
+        playbook = shrink(self.playbook)
+        return None if playbook is None else replace(self, playbook=playbook)
 
-        return ask_role(self.role, PromptParts(Transcript(self.rollout.attempt.trajectory), self.playbook), send)
+    @property
+    def lm(self) -> Lm:
+        """The role's backbone."""
+        return self.arena.lm(self.role, self.session)
 
-    def _attempt_fields(self, steps: Transcript, playbook: P) -> Record:
+    @property
+    def messages(self) -> Sequence[Message]:
+        """The prompt."""
+        steps, under = self.steps, self.attempted_under or self.playbook
         seen = replace(self.rollout, attempt=replace(self.rollout.attempt, trajectory=steps.shown))
-        return {
+        fields = {
             **seen.sample.inputs,
-            **playbook.render(seen.sample),
+            **self.playbook.render(seen.sample),
             "labels": self.arena.labels.value,
             "trajectory": steps.text,
-            "conversation": partial(
-                self.arena.conversation, seen, self.attempted_under or playbook, reflection=self.reflection
-            ),
+            "conversation": partial(self.arena.conversation, seen, under, reflection=self.reflection),
+            **self.fields(self.playbook),
         }
+        return self.arena.prompts.render(self.template, fields)
 
 
 def ask_role(role: str, shown: S, send: Callable[[S], R]) -> tuple[R | None, tuple[Record, ...]]:
-    """Send a role's prompt, shortened until it fits; without a reply if the model fails. Also return events."""
+    """Send a role's prompt, shortened until it fits; also return events about the call.
+
+    There is no reply where the model fails: where ``send`` raises ``RolloutFault``.
+    """
     try:
         reply, dropped = send_within_limit(shown, send)
     except RolloutFault as error:
@@ -203,8 +219,14 @@ def reflector_fields(rollout: Rollout, playbook: Quotable) -> Record:
     }
 
 
-def curator_fields(
-    playbook: Context, sections: Sequence[str], step: tuple[int, int], token_budget: int, reflection: str
+def curator_fields(  # noqa: PLR0913 - what a prompt shows
+    playbook: Context,
+    sections: Sequence[str],
+    step: tuple[int, int],
+    token_budget: int,
+    *,
+    reflection: str,
+    operations: Sequence[str],
 ) -> Record:
     """Return what a Curator is shown; ``step`` is the number of the step, from 1, and of all steps."""
     return {
@@ -215,6 +237,7 @@ def curator_fields(
         "tokens": playbook.tokens,
         "token_budget": token_budget,
         "reflection": reflection,
+        "operations": list(operations),
     }
 
 

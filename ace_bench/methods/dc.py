@@ -12,12 +12,12 @@ from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.selection import NearestTexts
-from ace_bench.core.errors import RolloutFault, SettingError
+from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
-from ace_bench.core.prompts import Sized, Transcript, send_within_limit
+from ace_bench.core.prompts import Sized, Transcript
 from ace_bench.core.settings import Count, Protocol, Text, Whole
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
-from ace_bench.methods.base import CURATOR, BaseMethod, dropped_event, fault_event
+from ace_bench.methods.base import CURATOR, BaseMethod, ask_role
 
 _PAIRS = "cheatsheet_pairs"
 """Template of the attempts that are a cheatsheet by themselves."""
@@ -43,22 +43,22 @@ def rewrite(  # noqa: PLR0913 - who asks whom for what
     ``missing`` may make a cheatsheet of what was shown where the reply holds none.
     """
 
-    def send(part: Shown) -> tuple[str, Shown]:
+    def send(part: Shown) -> tuple[str | None]:
         own = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value}
-        return arena.lm(CURATOR, session)(arena.prompts.render(template, {**own, **fields(part)})).text, part
+        reply = arena.lm(CURATOR, session)(arena.prompts.render(template, {**own, **fields(part)})).text
+        text = read(reply)
+        return (missing(part) if text is None else text,)
 
-    try:
-        (reply, part), dropped = send_within_limit(shown, send)
-    except RolloutFault as error:
-        return ContextUpdate(context=cheatsheet, events=(fault_event(CURATOR, error.fault),))
-    text = read(reply)
-    text = missing(part) if text is None else text
+    written, events = ask_role(CURATOR, shown, send)
+    if written is None:
+        return ContextUpdate(context=cheatsheet, events=events)
+    (text,) = written
     if text is None:
         event: Record = {"event": "kept", "reason": "no cheatsheet in the reply"}
     else:
         cheatsheet = cheatsheet.rewritten(text, count=arena.counter("generator"))
         event = {"event": "rewritten", "tokens": cheatsheet.tokens}
-    return ContextUpdate(context=cheatsheet, events=(*dropped_event(CURATOR, dropped), event))
+    return ContextUpdate(context=cheatsheet, events=(*events, event))
 
 
 def between_tags(reply: str) -> str | None:

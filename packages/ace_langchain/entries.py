@@ -11,9 +11,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 from langchain_core.tools import BaseTool
 from langchain_core.utils.function_calling import convert_to_openai_tool
 
-from ace_bench.contexts.playbook.apply import Limits, apply
+from ace_bench.contexts.playbook.apply import Add, Limits, Operation, Tag, Votes, apply
 from ace_bench.contexts.playbook.bullets import clean, comparable
-from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Attempt, Turn

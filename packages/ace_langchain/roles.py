@@ -9,8 +9,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
-from ace_bench.contexts.playbook.apply import Limits
-from ace_bench.contexts.playbook.deltas import Kind
+from ace_bench.contexts.playbook.apply import Kind, Limits
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Backbone, Lm, TokenCounter
 from ace_bench.core.encoding import converted

@@ -8,9 +8,8 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.apply import Applied, Limits, apply
+from ace_bench.contexts.playbook.apply import Add, Applied, Limits, Merge, Operation, Remove, Tag, Update, Votes, apply
 from ace_bench.contexts.playbook.bullets import Bullet, clean, measure, slug
-from ace_bench.contexts.playbook.deltas import Add, Merge, Operation, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Sample
@@ -40,6 +39,10 @@ def run(
     book: Playbook, *operations: Operation, step: int = 7, source: str = "s1", limits: Limits | None = None
 ) -> Applied:
     return apply(book, operations, step=step, sources=(source,), limits=limits or Limits(), count=count)
+
+
+def rejected(applied: Applied) -> list[dict[str, Any]]:
+    return [dict(event) for event in applied.events if event["event"] == "rejected"]
 
 
 def ids(book: Playbook) -> list[str]:

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.contexts.loading import load_context
-from ace_bench.contexts.playbook.deltas import Add, Merge, Operation, Remove, Tag, Update, Votes
+from ace_bench.contexts.playbook.apply import Add, Merge, Operation, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.core.errors import DataError
 
-from .making import SAMPLE, SECTIONS, count, deltas, examples, run
+from .making import SAMPLE, SECTIONS, count, deltas, examples, rejected, run
 
 PUBLISHED = """\
 My playbook, second edition
@@ -48,7 +48,7 @@ def read(text: str, *sections: str) -> Playbook:
 
 def changed(text: str, *operations: Operation) -> str:
     applied = run(read(text), *operations)
-    assert not applied.rejected
+    assert not rejected(applied)
     return applied.playbook.official_text()
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.loading import encode_context
+from ace_bench.contexts.playbook.apply import Add, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.bullets import clean, section_name, slug
-from ace_bench.contexts.playbook.deltas import Add, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.contexts.playbook.apply import Add
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.deltas import Add
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder, Matrix
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refined, Refiner

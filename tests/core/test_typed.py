@@ -4,7 +4,7 @@ import sys
 CODE = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-from ace_bench.contexts.playbook.deltas import parse_operations
+from ace_bench.methods.ace_parts import parse_operations
 from ace_bench.core.replies import parse
 from ace_bench.methods.ace_parts import ReflectorReply
 start = threading.Barrier(16)

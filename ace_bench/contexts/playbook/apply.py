@@ -1,46 +1,105 @@
-"""Applies operations to a playbook: deterministic, without a model (paper, section 3.1).
+"""Typed operations on a playbook, applied without a model (paper, section 3.1).
 
-Operations are applied in order. One that cannot be applied changes nothing and is rejected with a reason; the others
-are still applied. Every operation is reported.
+ADD, UPDATE, TAG and REMOVE come from richer descriptions of ACE, MERGE from the paper's merging of bullets (section
+3.2); the official code applies ADD only and ignores the others silently.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+import msgspec
 
 from ace_bench.contexts.playbook.bullets import (
+    COUNTERS,
     OTHERS,
     Bullet,
+    BulletIndex,
+    age,
     clean,
     comparable,
     join_bullets,
     measure,
     section_name,
     slug,
-)
-from ace_bench.contexts.playbook.deltas import (
-    KINDS,
-    Add,
-    Kind,
-    Merge,
-    Operation,
-    Rejection,
-    Remove,
-    Tag,
-    Update,
-    Votes,
-    echo,
+    tidy,
 )
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.types import Record
 
+Kind = Literal["ADD", "UPDATE", "MERGE", "REMOVE", "TAG"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+"""All operation types, in the order prompts list them."""
 UnknownSection = Literal["reject", "others", "create"]
 
+MAX_VOTES = 100
+"""Most votes that one operation may add to a counter, so that one reply cannot decide over a bullet for good."""
+_LONGEST_ECHO = 200
 _CHARS_PER_TOKEN = 64
 """More than any tokenizer packs: a text longer than this many times the limit is too long without counting."""
+
+_Count = Annotated[int, msgspec.Meta(ge=0, le=MAX_VOTES)]
+
+
+class Votes(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operation adds to a bullet's counters: never new totals."""
+
+    helpful: _Count = 0
+    harmful: _Count = 0
+    neutral: _Count = 0
+
+    def record(self) -> Record:
+        """The votes that are not zero."""
+        return {name: votes for name in COUNTERS if (votes := getattr(self, name))}
+
+
+class _Operation(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=str.upper):
+    @property
+    def kind(self) -> str:
+        """The operation's type as a reply names it."""
+        return str(self.__struct_config__.tag)
+
+
+class Add(_Operation, frozen=True, kw_only=True):
+    """Add a bullet; its id is assigned."""
+
+    section: str
+    content: str
+    votes: Votes = Votes()
+
+
+class Update(_Operation, frozen=True, kw_only=True):
+    """Replace a bullet's content, or add to its counters, or both; section and id stay."""
+
+    id: str
+    content: str | None = None
+    votes: Votes = Votes()
+
+
+class Merge(_Operation, frozen=True, kw_only=True):
+    """Join bullets into the oldest of them; without ``content`` the oldest one's is kept."""
+
+    ids: tuple[str, ...]
+    content: str | None = None
+
+
+class Remove(_Operation, frozen=True, kw_only=True):
+    """Drop a bullet."""
+
+    id: str
+
+
+class Tag(_Operation, frozen=True, kw_only=True):
+    """Add votes to a bullet's counters (paper, figure 13: the reflector's bullet tags)."""
+
+    id: str
+    votes: Votes
+
+
+Operation = Add | Update | Merge | Remove | Tag
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,43 +116,37 @@ class Limits:
     unknown_section: UnknownSection = "reject"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Accepted:
-    """An applied operation, and the bullet that it added, changed or removed."""
+class Applied(NamedTuple):
+    """The result of a delta.
 
-    operation: Operation
-    bullet: str
-    note: str = ""
-
-    def record(self) -> Record:
-        """Return an event for the journal, without contents: those are in the patch."""
-        event: dict[str, object] = {"event": "accepted", "type": self.operation.kind, "bullet": self.bullet}
-        if isinstance(self.operation, Merge):
-            event["merged"] = [other for other in dict.fromkeys(self.operation.ids) if other != self.bullet]
-        elif isinstance(self.operation, Tag):
-            event["votes"] = self.operation.votes.record()
-        if self.note:
-            event["note"] = self.note
-        return event
-
-
-@dataclass(frozen=True, kw_only=True)
-class Applied:
-    """The result of a delta: every operation is either accepted or rejected."""
+    ``touched`` are the ids of the remaining bullets with new or changed content, for refinement. ``events`` say of
+    every operation that it was accepted or rejected, the accepted ones first, without contents: those are in the patch.
+    """
 
     playbook: Playbook
-    accepted: tuple[Accepted, ...]
-    rejected: tuple[Rejection, ...]
+    touched: tuple[str, ...]
+    events: tuple[Record, ...]
 
-    @property
-    def touched(self) -> tuple[str, ...]:
-        """Ids of the remaining bullets with new or changed content, for refinement."""
-        worded = (done.bullet for done in self.accepted if isinstance(done.operation, Add | Update | Merge))
-        return tuple(bullet_id for bullet_id in dict.fromkeys(worded) if bullet_id in self.playbook.index)
 
-    def events(self) -> tuple[Record, ...]:
-        """All operations as events, the accepted ones first."""
-        return (*(done.record() for done in self.accepted), *(refused.record() for refused in self.rejected))
+def reject(operation: Any, reason: str) -> Record:
+    """Return an event about an operation that is not applied, with long texts cut."""
+    return {"event": "rejected", "operation": echo(operation), "reason": reason}
+
+
+def echo(operation: Any) -> Record:
+    """Return an operation for an event: a flat JSON object with long texts cut."""
+    fields = msgspec.to_builtins(operation) if isinstance(operation, msgspec.Struct) else operation
+    if not isinstance(fields, Mapping):
+        fields = {"type": fields}
+    return {cut(str(name)): cut(value) for name, value in fields.items()}
+
+
+def cut(value: Any) -> Any:
+    """Return a value of JSON as a plain one, long texts cut."""
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = tidy(value if isinstance(value, str) else repr(value))
+    return text if len(text) <= _LONGEST_ECHO else f"{text[:_LONGEST_ECHO]}..."
 
 
 def apply(  # noqa: PLR0913 - all but the two operands are keyword-only
@@ -105,47 +158,52 @@ def apply(  # noqa: PLR0913 - all but the two operands are keyword-only
     limits: Limits,
     count: TokenCounter,
 ) -> Applied:
-    """Apply a delta and return the new playbook, which is the old one if nothing was accepted.
+    """Apply a delta in order and return the new playbook, which is the old one if nothing was accepted.
 
-    ``step`` becomes the bullets' ``created`` or ``changed``, and ``sources`` (ids of samples) are added to theirs;
-    ``count`` counts the tokens of new contents. The same arguments always give the same result.
+    An operation that cannot be applied changes nothing and is rejected with a reason. ``step`` becomes the bullets'
+    ``created`` or ``changed``, and ``sources`` (ids of samples) are added to theirs; ``count`` counts the tokens of new
+    contents. The same arguments always give the same result.
     """
-    draft = _DeltaApplier(playbook, step=step, sources=sources, limits=limits, count=count)
-    accepted: list[Accepted] = []
-    rejected: list[Rejection] = []
+    draft = _Draft(playbook.index, playbook.sections, playbook.next_number, step, tuple(sources), limits, count)
+    accepted: list[Record] = []
+    rejected: list[Record] = []
+    worded: dict[str, None] = {}
     for operation in operations:
         try:
-            accepted.append(draft.apply_operation(operation))
+            bullet, more = draft.apply_operation(operation)
         except _Refused as refusal:
-            rejected.append(Rejection(operation=echo(operation), reason=str(refusal)))
-    result = draft.playbook() if accepted else playbook
-    return Applied(playbook=result, accepted=tuple(accepted), rejected=tuple(rejected))
+            rejected.append(reject(operation, str(refusal)))
+            continue
+        accepted.append({"event": "accepted", "type": operation.kind, "bullet": bullet, **more})
+        if isinstance(operation, Add | Update | Merge):
+            worded[bullet] = None
+    if accepted:
+        playbook = playbook.with_index(draft.bullets, sections=draft.sections, next_number=draft.next_number)
+    touched = tuple(bullet for bullet in worded if bullet in playbook.index)
+    return Applied(playbook, touched, (*accepted, *rejected))
 
 
 class _Refused(Exception):
     """An operation cannot be applied; raised before it changes anything."""
 
 
-class _DeltaApplier:
-    """The state of a playbook between operations, used only by ``apply``."""
+_Done = tuple[str, Record]
 
-    def __init__(self, playbook: Playbook, *, step: int, sources: Sequence[str], limits: Limits, count: TokenCounter):
-        self._origin = playbook
-        self._bullets = playbook.index
-        self._sections = playbook.sections
-        self._next_number = playbook.next_number
-        self._step = step
-        self._sources = sources
-        self._limits = limits
-        self._count = count
 
-    def playbook(self) -> Playbook:
-        """Return the result."""
-        made = replace(self._origin, sections=self._sections, next_number=self._next_number)
-        return made.with_index(self._bullets)
+@dataclass
+class _Draft:
+    """A playbook between operations. Each operation returns the bullet's id, and what else its event says."""
 
-    def apply_operation(self, operation: Operation) -> Accepted:
-        if operation.kind not in self._limits.kinds:
+    bullets: BulletIndex
+    sections: tuple[str, ...]
+    next_number: int
+    step: int
+    sources: tuple[str, ...]
+    limits: Limits
+    count: TokenCounter
+
+    def apply_operation(self, operation: Operation) -> _Done:
+        if operation.kind not in self.limits.kinds:
             raise _Refused(f"{operation.kind} is not enabled")
         match operation:
             case Add():
@@ -155,111 +213,93 @@ class _DeltaApplier:
             case Merge():
                 return self._merge(operation)
             case Remove():
-                return self._remove(operation)
+                self.bullets = self.bullets.changed(gone=[self._find(operation.id).id])
+                return operation.id, {}
             case Tag():
-                return self._tag(operation)
+                tagged = _count_votes(self._find(operation.id), operation.votes)
+                return self._put(tagged, votes=operation.votes.record())
 
-    def _add(self, operation: Add) -> Accepted:
-        section, note = self._section(operation.section)
+    def _add(self, operation: Add) -> _Done:
+        section, more = self._section(operation.section)
         bullet = Bullet(
-            id=f"{slug(section)}-{self._next_number:05d}",
+            id=f"{slug(section)}-{self.next_number:05d}",
             section=section,
             content=self._content(operation.content),
-            created=self._step,
-            changed=self._step,
-            sources=self._add_sources(()),
+            created=self.step,
+            changed=self.step,
+            sources=tuple(dict.fromkeys(self.sources)),
             tokens=0,
         )
-        self._put(self._measure(self._count_votes(bullet, operation.votes)))
-        self._next_number += 1
-        if section not in self._sections:
-            self._sections = (*self._sections, section)
-        return Accepted(operation=operation, bullet=bullet.id, note=note)
+        done = self._put(self._measure(_count_votes(bullet, operation.votes)), **more)
+        self.next_number += 1
+        if section not in self.sections:
+            self.sections = (*self.sections, section)
+        return done
 
-    def _update(self, operation: Update) -> Accepted:
+    def _update(self, operation: Update) -> _Done:
         bullet = self._find(operation.id)
-        changed = self._count_votes(bullet, operation.votes)
+        changed = _count_votes(bullet, operation.votes)
         if operation.content is not None:
             content = self._content(operation.content, replacing=(bullet.id,))
             if content != bullet.content:
-                changed = replace(changed, content=content, sources=self._add_sources(bullet.sources))
-                changed = self._measure(changed)
+                changed = self._measure(self._add_sources(replace(changed, content=content)))
         if changed == bullet:
             raise _Refused("the UPDATE changes nothing")
-        self._put(replace(changed, changed=self._step))
-        return Accepted(operation=operation, bullet=bullet.id)
+        return self._put(changed)
 
-    def _merge(self, operation: Merge) -> Accepted:
-        members = sorted(
-            (self._find(bullet_id) for bullet_id in dict.fromkeys(operation.ids)),
-            key=lambda bullet: (bullet.number, bullet.id),
-        )
+    def _merge(self, operation: Merge) -> _Done:
+        named = dict.fromkeys(operation.ids)
+        members = sorted(map(self._find, named), key=age)
         if len(members) < 2:
             raise _Refused("a MERGE needs at least two different bullets")
-        merged = join_bullets(members, step=self._step)
-        merged = replace(merged, sources=self._add_sources(merged.sources))
+        merged = self._add_sources(join_bullets(members, step=self.step))
         if operation.content is not None:
-            content = self._content(operation.content, replacing=[member.id for member in members])
+            content = self._content(operation.content, replacing=named)
             merged = self._measure(replace(merged, content=content))
-        self._bullets = self._bullets.changed(put=[merged], gone=[member.id for member in members[1:]])
-        return Accepted(operation=operation, bullet=merged.id)
+        self.bullets = self.bullets.changed(gone=[member.id for member in members[1:]])
+        return self._put(merged, merged=[other for other in named if other != merged.id])
 
-    def _remove(self, operation: Remove) -> Accepted:
-        self._bullets = self._bullets.changed(gone=[self._find(operation.id).id])
-        return Accepted(operation=operation, bullet=operation.id)
-
-    def _tag(self, operation: Tag) -> Accepted:
-        bullet = self._find(operation.id)
-        self._put(replace(self._count_votes(bullet, operation.votes), changed=self._step))
-        return Accepted(operation=operation, bullet=bullet.id)
+    def _put(self, bullet: Bullet, **more: object) -> _Done:
+        self.bullets = self.bullets.changed(put=[replace(bullet, changed=self.step)])
+        return bullet.id, more
 
     def _find(self, bullet_id: str) -> Bullet:
-        bullet = self._bullets.get(bullet_id)
+        bullet = self.bullets.get(bullet_id)
         if bullet is None:
             raise _Refused(f"there is no bullet {bullet_id[:80]!r}")
         return bullet
 
-    def _section(self, name: str) -> tuple[str, str]:
+    def _section(self, name: str) -> tuple[str, Record]:
         section = section_name(name)
-        if section in self._sections:
-            return section, ""
-        if section and self._limits.unknown_section == "create":
-            return section, ""
+        if section in self.sections or (section and self.limits.unknown_section == "create"):
+            return section, {}
         problem = f"there is no section {name[:80]!r}"
-        if self._limits.unknown_section == "others":
-            return OTHERS, f"{problem}; put under {OTHERS}"
-        raise _Refused(f"{problem}; there are {', '.join(self._sections)}")
+        if self.limits.unknown_section == "others":
+            return OTHERS, {"note": f"{problem}; put under {OTHERS}"}
+        raise _Refused(f"{problem}; there are {', '.join(self.sections)}")
 
     def _content(self, text: str, replacing: Collection[str] = ()) -> str:
         """Check a new content; ``replacing`` are the bullets whose contents it may repeat."""
-        if len(text) > self._limits.bullet_tokens * _CHARS_PER_TOKEN:
-            raise _Refused(f"the content is longer than {self._limits.bullet_tokens} tokens")
+        if len(text) > self.limits.bullet_tokens * _CHARS_PER_TOKEN:
+            raise _Refused(f"the content is longer than {self.limits.bullet_tokens} tokens")
         content = clean(text)
         if not content:
             raise _Refused("the content is empty")
-        twin = self._bullets.find_by_content(comparable(content), besides=replacing)
+        twin = self.bullets.find_by_content(comparable(content), besides=replacing)
         if twin is not None:
             raise _Refused(f"bullet {twin} already says exactly this")
         return content
 
     def _measure(self, bullet: Bullet) -> Bullet:
-        bullet = measure(bullet, self._count)
-        if bullet.tokens > self._limits.bullet_tokens:
-            raise _Refused(f"the bullet takes {bullet.tokens} tokens, more than {self._limits.bullet_tokens}")
+        bullet = measure(bullet, self.count)
+        if bullet.tokens > self.limits.bullet_tokens:
+            raise _Refused(f"the bullet takes {bullet.tokens} tokens, more than {self.limits.bullet_tokens}")
         return bullet
 
-    def _count_votes(self, bullet: Bullet, votes: Votes) -> Bullet:
-        if not votes:
-            return bullet
-        return replace(
-            bullet,
-            helpful=bullet.helpful + votes.helpful,
-            harmful=bullet.harmful + votes.harmful,
-            neutral=bullet.neutral + votes.neutral,
-        )
+    def _add_sources(self, bullet: Bullet) -> Bullet:
+        return replace(bullet, sources=tuple(dict.fromkeys((*bullet.sources, *self.sources))))
 
-    def _add_sources(self, sources: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*sources, *self._sources)))
 
-    def _put(self, bullet: Bullet) -> None:
-        self._bullets = self._bullets.changed(put=[bullet])
+def _count_votes(bullet: Bullet, votes: Votes) -> Bullet:
+    cast: Any = {name: getattr(bullet, name) + number for name, number in votes.record().items()}
+    return replace(bullet, **cast) if cast else bullet

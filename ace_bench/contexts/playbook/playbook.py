@@ -222,15 +222,15 @@ class Playbook(ContextValue):
         found = [self.index[bullet_id] for bullet_id in frozenset(ids) if bullet_id in self.index]
         return replace(self, bullets=tuple(sorted(found, key=age)), partial=True)
 
-    def with_index(self, index: BulletIndex) -> Playbook:
-        """Return a version with the bullets of an index."""
-        changed = self.with_bullets(index.bullets)
+    def with_index(self, index: BulletIndex, **values: Any) -> Playbook:
+        """Return a version with the bullets of an index, and other values of other fields."""
+        changed = replace(self, bullets=index.bullets, **values)
         vars(changed)["index"] = index
         return changed
 
     def replace_fields(self, **values: Any) -> Playbook:
         """Return a version with other values of fields other than ``bullets``."""
-        return replace(self, **values).with_index(self.index)
+        return self.with_index(self.index, **values)
 
     def shrink(self) -> Playbook | None:
         """Return the playbook without its least useful quarter; of equally useful bullets the oldest go first."""

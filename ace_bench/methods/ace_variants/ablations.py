@@ -8,18 +8,15 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.deltas import Add
+from ace_bench.contexts.playbook.apply import Add
 from ace_bench.contexts.playbook.playbook import RECENT_REFLECTIONS, Playbook
-from ace_bench.contexts.playbook.refine import MergeWording
-from ace_bench.core.backbones import Lm
-from ace_bench.core.errors import RolloutFault, SettingError
+from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.replies import ask
-from ace_bench.core.types import Message, Rollout, Sample, Step
+from ace_bench.core.types import Rollout, Sample, Step
 from ace_bench.methods.ace import Ace, Curator, Reflector
 from ace_bench.methods.ace_parts import Delta, Insight, Lesson, PlaybookEditor
-from ace_bench.methods.base import CURATOR
+from ace_bench.methods.base import CURATOR, RoleCall, ask_role
 
 
 class RewriterReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,12 +24,6 @@ class RewriterReply(msgspec.Struct, frozen=True, kw_only=True):
 
     reasoning: str = ""
     playbook: str
-
-
-class MergerReply(msgspec.Struct, frozen=True):
-    """The wording of a merged bullet."""
-
-    content: str
 
 
 class NoReflector(Reflector):
@@ -52,7 +43,8 @@ class NoReflector(Reflector):
         return insight.with_lesson(rollout, Lesson(text, ()))
 
 
-_HARMFUL = "reflector_harmful"
+class _Misleading(Reflector):
+    templates = ("reflector_harmful",)
 
 
 @dataclass(frozen=True)
@@ -60,11 +52,13 @@ class HarmfulReflector(Reflector):
     """A Reflector that is asked to mislead in all rounds of every ``every``-th step."""
 
     every: int
-    templates = (*Reflector.templates, _HARMFUL)
+    templates = (*Reflector.templates, *_Misleading.templates)
 
-    def template(self, step: Step) -> str:
-        """Return the prompt template of a step."""
-        return _HARMFUL if (step.index + 1) % self.every == 0 else super().template(step)
+    def reflect(self, playbook: Playbook, rollout: Rollout, insight: Insight, step: Step, arena: Arena) -> Insight:
+        """Return the insight with a lesson or, in its step, with a misleading one."""
+        if (step.index + 1) % self.every == 0:
+            return _Misleading().reflect(playbook, rollout, insight, step, arena)
+        return super().reflect(playbook, rollout, insight, step, arena)
 
 
 _ENTRY = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\((?P<section>[^)]*)\)\s*(?P<content>.*)$")
@@ -81,15 +75,15 @@ class RewritingCurator(Curator):
             editor.count_votes(insight)
             if not insight.lessons:
                 continue
-            text, events = self.call(editor.playbook, insight, step, arena).send(_ask_for_playbook)
+            text, events = ask_role(CURATOR, self.call(editor.playbook, insight, step, arena), _ask_for_playbook)
             entries = tuple(read_entries(text or ""))
             if entries:
                 editor.remove_bullets()
             editor.apply_delta([insight], Delta(entries, events), self.limits)
 
 
-def _ask_for_playbook(lm: Lm, messages: Sequence[Message]) -> str:
-    return ask(lm, messages, RewriterReply).playbook
+def _ask_for_playbook(call: RoleCall[Playbook]) -> str:
+    return ask(call.lm, call.messages, RewriterReply).playbook
 
 
 def read_entries(text: str) -> list[Add]:
@@ -109,24 +103,6 @@ def read_entries(text: str) -> list[Add]:
     return [Add(section=section, content="\n".join(lines).strip()) for section, lines in entries]
 
 
-class WordedMerges:
-    """Asks the Curator's model for one content of similar bullets."""
-
-    templates: tuple[str, ...] = ("merger",)
-
-    def bind(self, arena: Arena, session: str) -> MergeWording:
-        """Return a function that words a merged bullet; "" where the model fails."""
-
-        def word(bullets: Sequence[Bullet]) -> str:
-            messages = arena.prompts.render("merger", {"bullets": "\n".join(bullet.line for bullet in bullets)})
-            try:
-                return ask(arena.lm(CURATOR, session), messages, MergerReply).content
-            except RolloutFault:
-                return ""
-
-        return word
-
-
 @dataclass(frozen=True, kw_only=True)
 class AceWithOtherView(Ace):
     """Shows each first rollout of adaptation the last ``earlier_lessons`` on other samples; evaluation shows none.
@@ -136,11 +112,6 @@ class AceWithOtherView(Ace):
 
     earlier_lessons: int
     helpful_first: bool
-
-    @property
-    def remembered(self) -> int:
-        """The lessons that the playbook keeps."""
-        return max(super().remembered, self.earlier_lessons)
 
     def check(self, arena: Arena) -> None:
         """Reject prompts that do not show the lessons or the bullets."""
@@ -169,9 +140,7 @@ class AceWithOtherView(Ace):
             return ContextUpdate(context=context)
         return ContextUpdate(context=context.replace_fields(shown_reflections=context.recent[-self.earlier_lessons :]))
 
-    def refine(
-        self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena
-    ) -> ContextUpdate[Playbook]:
+    def refine(self, editor: PlaybookEditor, insights: Sequence[Insight], arena: Arena) -> ContextUpdate[Playbook]:
         """Refine, and show the lessons no longer."""
-        refined = super().refine(editor, insights, step, arena)
+        refined = super().refine(editor, insights, arena)
         return replace(refined, context=refined.context.replace_fields(shown_reflections=None))

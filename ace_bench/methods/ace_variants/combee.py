@@ -20,16 +20,17 @@ from typing import Annotated, Any
 
 import msgspec
 
-from ace_bench.contexts.playbook.deltas import Operation
+from ace_bench.contexts.playbook.apply import Operation
 from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, Learning, Span
+from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Step
 from ace_bench.methods.ace import Ace, Curator
-from ace_bench.methods.ace_parts import CuratorReply, Delta, Insight, PlaybookEditor, ask_curator
-from ace_bench.methods.ace_variants.nearest import NearestBullets
+from ace_bench.methods.ace_parts import CuratorReply, Delta, Insight, PlaybookEditor
+from ace_bench.methods.ace_variants.nearest import NearestBullets, only_on
 from ace_bench.methods.ace_variants.settings import AceSettings
 from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, ask_role, curator_fields
 
@@ -64,7 +65,7 @@ class CombeeCurator(Curator):
 
     def prompt_fields(self, shared: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of both templates; ``lessons`` hold their questions."""
-        fields = (shared | CURATOR_FIELDS | {"operations"}) - _NOT_SHOWN
+        fields = (shared | CURATOR_FIELDS) - _NOT_SHOWN
         return {_GROUP: fields | {"lessons"}, _MERGE: fields | {"proposals"}}
 
     def calls(self, learning: Learning) -> Mapping[str, Span]:
@@ -83,18 +84,18 @@ class CombeeCurator(Curator):
         taught = [insight for insight in insights if insight.lessons]
         if not taught:
             return
-        ask = partial(self._ask, playbook=editor.playbook, step=step, arena=arena)
+        propose = partial(self._ask, playbook=editor.playbook, step=step, arena=arena)
         groups = self.deal(taught, f"{arena.seed}/combee/{step.index}")
         parts = [self.view.show(editor.playbook, group) if self.view else editor.playbook for group in groups]
         deltas = arena.map(
-            lambda asked: ask(CURATOR, *asked, lessons=join_lessons(asked[0])), zip(groups, parts, strict=True)
+            lambda asked: propose(CURATOR, *asked, lessons=join_lessons(asked[0])), zip(groups, parts, strict=True)
         )
         proposals = [delta for delta in deltas if delta.operations]
         events = tuple(event for delta in deltas for event in delta.events)
         if len(proposals) > 1:
             seen = {bullet_id for part in parts for bullet_id in part.index}
             part = editor.playbook.only(seen) if parts[0].partial else editor.playbook
-            merged = ask(MERGER, taught, part, proposals=join_proposals(proposals))
+            merged = propose(MERGER, taught, part, proposals=join_proposals(proposals))
             proposals, events = [merged], (*events, *merged.events)
         operations = proposals[0].operations if proposals else ()
         editor.apply_delta(taught, Delta(operations, events), self.limits)
@@ -121,16 +122,18 @@ class CombeeCurator(Curator):
     ) -> Delta:
         """Ask for operations, given a part of the playbook; a prompt that is too long shows less of it."""
         sample, lm = insights[0].sample, arena.lm(role, insights[0].session)
-        fields = {**sample.inputs, "labels": arena.labels.value, "operations": list(self.limits.kinds), **texts}
+        fields = {**sample.inputs, "labels": arena.labels.value, **texts}
 
         def send(shown: Playbook) -> CuratorReply:
             of = playbook if shown.partial else shown
-            size = curator_fields(of, of.sections, (step.index + 1, step.total), self.token_budget, "")
+            place = (step.index + 1, step.total)
+            size = curator_fields(
+                of, of.sections, place, self.token_budget, reflection="", operations=self.limits.kinds
+            )
             messages = arena.prompts.render(self.roles[role][0], {**fields, **shown.render(sample), **size})
-            reply: CuratorReply = ask_curator(lm, messages)
-            return reply
+            return ask(lm, messages, CuratorReply)
 
-        return Delta.parse(*ask_role(role, part, send)).only_on(part)
+        return only_on(part, Delta.parse(*ask_role(role, part, send)))
 
 
 def join_lessons(insights: Sequence[Insight]) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from ace_bench.contexts.playbook.apply import Add, Merge, Operation, reject
 from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.method import Arena
 from ace_bench.core.types import Step
 from ace_bench.methods.ace import Curator
 from ace_bench.methods.ace_parts import Delta, Insight, ask_curator
+from ace_bench.methods.base import CURATOR, ask_role
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,4 +58,17 @@ class NearestCurator(Curator):
             return Delta()
         shown = self.view.show(playbook, [insight])
         call = replace(self.call(playbook, insight, step, arena), playbook=shown, attempted_under=playbook)
-        return Delta.parse(*call.send(ask_curator)).only_on(shown)
+        return only_on(shown, Delta.parse(*ask_role(CURATOR, call, ask_curator)))
+
+
+def only_on(shown: Playbook, delta: Delta) -> Delta:
+    """Refuse the operations on bullets that a partial playbook did not show: they were proposed blindly."""
+    kept, events = list[Operation](), list(delta.events)
+    for operation in delta.operations:
+        named = operation.ids if isinstance(operation, Merge) else () if isinstance(operation, Add) else (operation.id,)
+        unseen = [bullet_id for bullet_id in named if bullet_id not in shown.index]
+        if shown.partial and unseen:
+            events.append(reject(operation, f"the Curator was not shown bullet {unseen[0][:80]!r}"))
+        else:
+            kept.append(operation)
+    return Delta(tuple(kept), tuple(events))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from ace_bench.contexts.playbook.apply import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.bullets import comparable
-from ace_bench.contexts.playbook.deltas import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena

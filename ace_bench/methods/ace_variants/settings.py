@@ -9,20 +9,14 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ace_bench.contexts.playbook.apply import Limits, UnknownSection
-from ace_bench.contexts.playbook.deltas import KINDS, Kind
+from ace_bench.contexts.playbook.apply import KINDS, Kind, Limits, UnknownSection
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.selection import Retrieval
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.methods.ace import Ace, Curator, Reflector
-from ace_bench.methods.ace_variants.ablations import (
-    AceWithOtherView,
-    HarmfulReflector,
-    NoReflector,
-    RewritingCurator,
-    WordedMerges,
-)
+from ace_bench.methods.ace_learner import MergeWriter
+from ace_bench.methods.ace_variants.ablations import AceWithOtherView, HarmfulReflector, NoReflector, RewritingCurator
 from ace_bench.methods.ace_variants.nearest import NearestBullets, NearestCurator
 from ace_bench.methods.ace_variants.rules import RulesCurator, RulesReflector
 from ace_bench.methods.base import Rounds
@@ -134,7 +128,8 @@ class AceSettings:
             "curator_every": self.curator_every,
             "initial": self.initial,
             "retrieval": None if self.retrieval.mode == "off" else self.retrieval,
-            "merge_writer": WordedMerges() if self.merge_wording == "curator" else None,
+            "merge_writer": MergeWriter() if self.merge_wording == "curator" else None,
+            "remembered": max(self.reflection_window - 1, self.generator_reflections),
         }
         helpful_first = self.bullet_order == "helpful"
         if not (self.generator_reflections or helpful_first):

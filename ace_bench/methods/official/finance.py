@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ace_bench.contexts.playbook.deltas import echo
+from ace_bench.contexts.playbook.apply import echo
 from ace_bench.core.method import POST_UPDATE_ROLLOUT, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step

@@ -26,6 +26,7 @@ from ace_bench.methods.base import (
     BaseMethod,
     RoleCall,
     Rounds,
+    ask_role,
     curator_fields,
 )
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
@@ -193,7 +194,7 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the two templates."""
-        known = {REFLECTOR: REFLECTOR_FIELDS, CURATOR: CURATOR_FIELDS | {"operations"}}
+        known = {REFLECTOR: REFLECTOR_FIELDS, CURATOR: CURATOR_FIELDS}
         return {name: inputs | context_fields | fields for name, fields in known.items()}
 
     def start(self, arena: Arena) -> TextPlaybook:
@@ -268,7 +269,7 @@ class OfficialLesson(ABC):
             reflection=reflection,
             fields=fields,
         )
-        reply, events = call.send(read)
+        reply, events = ask_role(role, call, lambda shown: read(shown.lm, shown.messages))
         self.note(rollout, *events)
         return reply
 
@@ -279,5 +280,6 @@ class OfficialLesson(ABC):
     def curator_fields(self, step: int, total: int, reflection: str) -> Record:
         """Return what the Curator is shown in the ``step`` of all, counted from 0."""
         budget, sections = self.method.token_budget, self.arena.sections
-        shown = curator_fields(self.playbook, sections, (step + 1, total), budget, reflection)
-        return {**shown, "operations": ["ADD"]}
+        return curator_fields(
+            self.playbook, sections, (step + 1, total), budget, reflection=reflection, operations=["ADD"]
+        )
