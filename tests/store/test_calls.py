@@ -38,9 +38,14 @@ def playbook_prompt(bullets, question, helpful=0):
     return [system, Message(role="user", content="\n".join([*LINES[:bullets], counters, f"What about {question}?"]))]
 
 
-def ask(log, number, messages, role="generator"):
+def ask(log, number, messages, role="generator", fault=None):
     request = log.prepare(f"session {number}", role, messages, schema={"type": "object"}, settings={"model": "m"})
-    log.add(f"{request.name}/0", PaidReply(completion=REPLY), stage=Stage.ADAPT, request=request)
+    log.add(f"{request.name}/0", PaidReply(completion=REPLY, fault=fault), stage=Stage.ADAPT, request=request)
+    return request.name
+
+
+def sent_by(folder):
+    return {call.id.rpartition("/")[0]: list(call.request.messages) for call in read_calls(folder)}
 
 
 def test_messages_schema_and_settings_come_back_exactly(opened, tmp_path):
@@ -60,9 +65,7 @@ def test_the_usable_replies_of_a_role_are_known_to_the_next_process(opened):
     log = opened()
     for number, role in enumerate(("generator", "embedder", "generator")):
         ask(log, number, playbook_prompt(1, "it"), role=role)
-    lost = log.prepare("session 4", "embedder", [], schema=None, settings={})
-    fault = Fault(owner="backbone", kind="timeout", message="no answer")
-    log.add(f"{lost.name}/0", PaidReply(completion=REPLY, fault=fault), stage=Stage.ADAPT, request=lost)
+    ask(log, 4, [], role="embedder", fault=Fault(owner="backbone", kind="timeout", message="no answer"))
     later = opened()
     assert [len(list(one.replies(role))) for one in (log, later) for role in ("generator", "embedder")] == [2, 1, 2, 1]
     assert (later.made, later.ledger.total.calls) == (4, 3), "what nobody answered is no call"
@@ -85,11 +88,8 @@ def test_the_question_of_a_session_is_stored_once_for_all_its_roles(opened, tmp_
         for number in range(3):  # sessions take turns
             question = "".join(f"{number}, line {line}: {'words ' * 20}\n" for line in range(50))
             messages = [Message(role="user", content=f"You are the {role}.\n{question}</question>")]
-            request = log.prepare(f"session {number}", role, messages, schema=None, settings={})
-            log.add(f"{request.name}/0", PaidReply(completion=REPLY), stage=Stage.ADAPT, request=request)
-            sent[request.name] = messages
-    found = {call.id.rpartition("/")[0]: list(call.request.messages) for call in read_calls(tmp_path)}
-    assert found == sent
+            sent[ask(log, number, messages, role)] = messages
+    assert sent_by(tmp_path) == sent
     assert (tmp_path / "calls.jsonl").stat().st_size < 3 * len(question) + 9 * 600
 
 
@@ -97,9 +97,8 @@ def test_calls_of_many_threads_refer_only_to_what_stands_before_them(opened, tmp
     log = opened()
     sent = [playbook_prompt(100 + number % 50, f"question {number}") for number in range(200)]
     with ThreadPoolExecutor(16) as pool:
-        list(pool.map(lambda number: ask(log, number, sent[number]), range(len(sent))))
-    found = {call.session: list(call.request.messages) for call in read_calls(tmp_path)}
-    assert found == {f"session {number}": messages for number, messages in enumerate(sent)}
+        names = list(pool.map(lambda number: ask(log, number, sent[number]), range(len(sent))))
+    assert sent_by(tmp_path) == dict(zip(names, sent, strict=True))
     known = set()
     for line in map(json.loads, (tmp_path / "calls.jsonl").read_text().splitlines()):
         assert {line["request"]["base"], line["request"]["first"]} <= {None, *known}
@@ -155,15 +154,13 @@ def test_the_last_character_counts_whatever_the_length_and_whatever_was_asked_be
 def test_a_call_that_damage_took_is_made_again_and_the_others_are_whole(opened, tmp_path):
     path = tmp_path / "calls.jsonl"
     log = opened()
-    sent = [playbook_prompt(100, f"question {number}") for number in range(6)]
-    for number, messages in enumerate(sent):
-        ask(log, number, messages)
+    sent = {}
+    for number in range(6):
+        messages = playbook_prompt(100, f"question {number}")
+        sent[ask(log, number, messages)] = messages
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], *lines[3:]]))
     with pytest.raises(StoreError, match="a line is missing"):
         list(read_calls(tmp_path))
-    log = opened()
-    ask(log, 2, sent[2])
-    assert {call.session: list(call.request.messages) for call in read_calls(tmp_path)} == {
-        f"session {number}": messages for number, messages in enumerate(sent)
-    }
+    ask(opened(), 2, playbook_prompt(100, "question 2"))
+    assert sent_by(tmp_path) == sent

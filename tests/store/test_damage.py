@@ -83,8 +83,14 @@ def test_a_result_that_its_own_records_contradict_is_named(run, changes, contrad
 def test_an_unfinished_line_is_damage_once_the_run_has_ended(run):
     with (run / "journal.jsonl").open("ab") as file:
         file.write(b'{"half')
-    assert said(run) == ["run/journal.jsonl ends in 6 bytes that are no complete line"]
+    told = "run/journal.jsonl ends in 6 bytes that are no complete line"
+    assert said(run) == [told]
     assert not examine(run).journal_intact
+    for name in ("metrics.json", CHECKSUMS):
+        (run / name).unlink()
+    for state, ends in (("running", False), ("stopped", True)):
+        (run / "status.json").write_text(json.dumps({"state": state}))
+        assert (told in said(run), examine(run).finished) == (ends, False)
 
 
 @pytest.mark.parametrize(

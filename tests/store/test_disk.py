@@ -7,13 +7,9 @@ from pathlib import Path
 import pytest
 
 from ace_bench.core.errors import FileUnwritable, FolderDamaged
-from ace_bench.core.types import Completion, Stage, Usage
-from ace_bench.store.call_log import PaidReply
-from ace_bench.store.damage import examine
 from ace_bench.store.files import cache_folder, new_folder, read_sealed, replacing, write_files, write_sealed, writing
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.results import read_checked
-from tests.store.test_folder import RECORD
 
 
 @pytest.mark.parametrize(
@@ -75,31 +71,6 @@ def test_a_damaged_cache_is_as_good_as_none(monkeypatch, tmp_path):
     for damaged in (path.read_bytes()[:-1], b"\x00" + path.read_bytes()[1:], path.read_bytes()[:32]):
         path.write_bytes(damaged)
         assert read_sealed(path) is None
-
-
-def test_what_is_wrong_in_a_run_folder_is_named_and_an_unfinished_line_only_once_the_run_has_ended(tmp_path):
-    folder, calls = RunFolder(tmp_path), tmp_path / "calls.jsonl"
-    assert examine(tmp_path).lost_calls == 0
-    folder.journal.begin(Stage.ADAPT)
-    request = folder.calls.prepare(RECORD.key, "generator", [], schema=None, settings={})
-    reply = PaidReply(completion=Completion(text="hi", usage=Usage(), seconds=0.2))
-    folder.calls.add(f"{request.name}/0", reply, stage=Stage.ADAPT, request=request)
-    folder.journal.add_rollout(RECORD)
-    whole = calls.read_bytes()
-    calls.write_bytes(whole + b'{"half')
-    assert not [problem for problem in examine(tmp_path).problems if "calls" in problem], "it still runs"
-    calls.write_bytes(whole)
-    folder.set_status("stopped")
-    folder.close()
-    assert not [problem for problem in examine(tmp_path).problems if ".jsonl" in problem]
-    calls.write_bytes(whole + b'{"half')
-    found = examine(tmp_path)
-    assert f"{calls} ends in 6 bytes that are no complete line" in found.problems
-    assert (found.finished, found.lost_calls, found.foreign, found.journal_intact) == (False, 0, False, True)
-    calls.write_bytes(b"")
-    found = examine(tmp_path)
-    assert f"{calls} lacks 1 of 1 recorded calls" in found.problems
-    assert found.lost_calls == 1
 
 
 def test_a_file_that_is_not_as_it_was_written_is_damaged_and_an_earlier_version_is_not(tmp_path):

@@ -51,9 +51,6 @@ def test_a_template_shared_by_all_families_is_found_last_and_may_be_a_part_of_ot
     assert make(tmp_path, common___tail="or {{ who }}.").digest != digest
     own = make(tmp_path, qa__merger="{% block user %}own{% endblock %}")
     assert own.render("merger", {})[0].content == "own"
-    (tmp_path / "alone").mkdir()
-    with pytest.raises(ConfigError, match="neither a folder"):
-        PromptSet(tmp_path, task="other", prompt_group="others")
 
 
 def test_templates_of_a_module_are_found_by_all_and_count_for_its_own_methods(tmp_path):
@@ -78,11 +75,6 @@ def test_a_template_may_ask_only_for_the_fields_that_there_are(tmp_path):
     assert [field for field in "abcdefgx" if prompts.uses("generator", field)] == list("abcdef")
 
 
-def test_the_digest_follows_the_words(tmp_path):
-    before = make(tmp_path, qa__generator="{% block user %}a{% endblock %}").digest
-    assert make(tmp_path, qa__generator="{% block user %}b{% endblock %}").digest != before
-
-
 def test_default_generator_prompts_share_their_prefix_up_to_the_first_change():
     prompts = PromptSet(ROOT / "prompts" / "default", task="finer", prompt_group="qa")
     fields = {"background": "TAGS " * 500, "reflection": "(none)", "scaffold": "own", "counters": "(none)"}
@@ -99,25 +91,20 @@ def test_default_generator_prompts_share_their_prefix_up_to_the_first_change():
 
 
 def test_exact_blocks_keep_every_byte_and_their_order(tmp_path):
-    exact = "".join(
-        f"{{% block {name} %}}\n {{{{ x }}}}\n\n{{% endblock %}}"
-        for name in ("user_exact_1", "assistant_exact_2", "user_exact_3")
-    )
-    (tmp_path / "qa").mkdir()
-    (tmp_path / "qa" / "retry.j2").write_text(exact)
-    shown = PromptSet(tmp_path, task="finer", prompt_group="qa").render("retry", {"x": "USER:\n"})
+    names = ("user_exact_1", "assistant_exact_2", "user_exact_3")
+    exact = "".join(f"{{% block {name} %}}\n {{{{ x }}}}\n\n{{% endblock %}}" for name in names)
+    shown = make(tmp_path, qa__retry=exact).render("retry", {"x": "USER:\n"})
     assert [message.role for message in shown] == ["user", "assistant", "user"]
     assert {message.content for message in shown} == {"\n USER:\n\n\n"}
 
 
 def test_a_dialogue_is_split_after_it_is_filled_and_adjacent_turns_stay_apart(tmp_path):
-    (tmp_path / "qa").mkdir()
-    text = (
-        "{% block dialogue %}USER:\nOne.\n\nUSER: not a turn\n{{ x }}\n\nUSER:\nTwo.\nassistant:\nThree{% endblock %}"
+    text = "USER:\nOne.\n\nUSER: not a turn\n{{ x }}\n\nUSER:\nTwo.\nassistant:\nThree"
+    prompts = make(
+        tmp_path,
+        qa__ask=f"{{% block dialogue %}}{text}{{% endblock %}}",
+        qa__bad="{% block dialogue %}Hello\nUSER:\n{% endblock %}",
     )
-    (tmp_path / "qa" / "ask.j2").write_text(text)
-    (tmp_path / "qa" / "bad.j2").write_text("{% block dialogue %}Hello\nUSER:\n{% endblock %}")
-    prompts = PromptSet(tmp_path, task="finer", prompt_group="qa")
     assert [(message.role, message.content) for message in prompts.render("ask", {"x": "see User:\nnow"})] == [
         ("user", "One.\n\nUSER: not a turn\nsee "),
         ("user", "now\n\n"),

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -76,34 +76,11 @@ def test_damage_that_is_met_while_runs_are_under_way_is_set_aside_once(folder, c
     assert "goes on without" not in caplog.text
 
 
-def test_a_reply_with_a_flipped_bit_is_not_believed(folder, caplog):
-    with closing(Responses(folder)) as cache:
-        cache.add("k", REPLY)
-        cache.add("other", REPLY)
+def flip_a_bit(folder):
     path = folder / "responses.sqlite"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    data = path.read_bytes()
-    path.write_bytes(data.replace(b"fine", b"fin\xe5", 1))
-    with closing(Responses(folder)) as cache:
-        assert sorted(filter(None, (said(cache, "k"), said(cache, "other")))) == ["fine"]
-        for key in ("k", "other"):
-            cache.add(key, REPLY)
-            assert said(cache, key) == "fine"
-    assert "damaged reply" in caplog.text
-
-
-def test_a_reply_under_the_key_of_another_is_not_believed(folder, caplog):
-    with closing(Responses(folder)) as cache:
-        for key in "ab":
-            cache.add(key, Completion(text=f"of {key}", usage=NO_USAGE, seconds=0.0, model="m"))
-    exchange_keys(folder)
-    assert "2 of its replies are damaged" in damage_of(folder / "responses.sqlite")
-    with closing(Responses(folder)) as cache:
-        assert [said(cache, key) for key in "ab"] == [None, None]
-        cache.add("a", REPLY)
-        assert said(cache, "a") == "fine"
-    assert caplog.text.count("damaged reply") == 2
+    path.write_bytes(path.read_bytes().replace(b"of b", b"of\xe5b", 1))
 
 
 def exchange_keys(folder):
@@ -112,23 +89,39 @@ def exchange_keys(folder):
             connection.execute("UPDATE checked_replies SET key = ? WHERE key = ?", (after, before))
 
 
+@pytest.mark.parametrize(("spoil", "left"), [(flip_a_bit, ["of a"]), (exchange_keys, [])])
+def test_a_reply_that_is_not_as_it_was_stored_is_not_believed(spoil, left, folder, caplog):
+    with closing(Responses(folder)) as cache:
+        for key in "ab":
+            cache.add(key, Completion(text=f"of {key}", usage=NO_USAGE, seconds=0.0, model="m"))
+    spoil(folder)
+    assert f"{2 - len(left)} of its replies are damaged" in damage_of(folder / "responses.sqlite")
+    with closing(Responses(folder)) as cache:
+        assert [text for key in "ab" if (text := said(cache, key))] == left
+        for key in "ab":
+            cache.add(key, REPLY)
+            assert said(cache, key) in {"fine", *left}
+    assert caplog.text.count("damaged reply") == 2 - len(left)
+
+
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
 def test_a_file_that_another_program_keeps_locked_is_done_without(when, folder, caplog, monkeypatch):
     monkeypatch.setattr(responses, "_LOCKED_S", 0.2)
     fill(folder)
-    with closing(sqlite3.connect(folder / "responses.sqlite", isolation_level=None)) as holder:
+    with ExitStack() as opened:
+        if when == "meanwhile":
+            cache = opened.enter_context(closing(Responses(folder)))
+        holder = sqlite3.connect(folder / "responses.sqlite", isolation_level=None)
+        opened.enter_context(closing(holder))
         if when == "before":
             holder.execute("PRAGMA locking_mode=EXCLUSIVE")
-        else:
-            cache = Responses(folder)
         holder.execute("BEGIN EXCLUSIVE")
         if when == "before":
-            cache = Responses(folder)
-        with closing(cache):
-            cache.add("k", REPLY)
-            assert said(cache, "k") is None
-            with cache.claim("k", unstopped):
-                pass
+            cache = opened.enter_context(closing(Responses(folder)))
+        cache.add("k", REPLY)
+        assert said(cache, "k") is None
+        with cache.claim("k", unstopped):
+            pass
     assert caplog.text.count("goes on without the response cache") == 1
 
 
