@@ -11,12 +11,9 @@ from ace_bench.core.errors import ConfigError
 from tests.launching import ROOT
 
 
-def test_every_extra_exists():
+def test_a_feature_names_its_extra_before_anything_is_imported(monkeypatch):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert set(resources.EXTRAS.values()) <= set(project["optional-dependencies"])
-
-
-def test_a_feature_names_its_extra_before_anything_is_imported(monkeypatch):
     monkeypatch.setattr(resources, "find_spec", lambda name: None if name == "dspy" else find_spec(name))
     with pytest.raises(ConfigError, match=r"method=gepa needs dspy: pip install 'ace-bench\[optimisers\]'"):
         resources.require("method=gepa", "pandas", "dspy")

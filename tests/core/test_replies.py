@@ -21,41 +21,31 @@ class Scripted:
         return Completion(text=self.texts.pop(0), usage=NO_USAGE, seconds=0.0)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"answer": "a}b", "ids": []}',
-        '  \n{"answer": "a}b"}\n',
-        'Sure!\n```json\n{"answer": "a}b"}\n```\nDone.',
-        '```\n{"answer": "a}b", "extra": 1}\n```',
-        '{"answer": "a}b", "ids": ["line\nbreak\tand tab"]}',
-        'I think {"answer": "a}b", "ids": ["x"]} is right, or {"answer": "c"}',
-        'He said "{". {"answer": "a}b"}'.replace('"{". ', ""),
-    ],
-)
-def test_parse_reads_whole_fenced_and_embedded_objects(text):
+READABLE = [
+    '{"answer": "a}b", "ids": []}',
+    '  \n{"answer": "a}b"}\n',
+    'Sure!\n```json\n{"answer": "a}b"}\n```\nDone.',
+    '```\n{"answer": "a}b", "extra": 1}\n```',
+    '{"answer": "a}b", "ids": ["line\nbreak\tand tab"]}',
+    'I think {"answer": "a}b", "ids": ["x"]} is right, or {"answer": "c"}',
+    '{"answer": "a}b", "ids": ["x", "y",],}',
+    "{'answer': 'a}b', 'ids': ['x', 'y']}",
+    '{"answer": "a}b", "more": None, "ids": ["x", "y"], "sure": True}',
+    '{"more": "an area \\(x\\)", "answer": "a}b", "ids": ["x", "y"]}',
+    '{"more": "we say "net", then "gross".", "answer": "a}b", "ids": ["x", "y"],}',
+    '{"ids": ["x", "y"], "answer": "a}b"',
+    '{"ids": ["x", "y"], "answer": "a}b",',
+    'Use {x} and \\frac{1}{2}. {"answer": "a}b", "ids": ["x", "y"]}',
+    '{"other": 1} {"answer": "a}b", "ids": ["x", "y"]}',
+    '<think>{"answer": "draft"}</think>\n{"answer": "a}b", "ids": ["x", "y"]}',
+    '{"answer": "a}b", "ids": ["x", "y"]}<think>or {"answer": "draft"}</think>',
+]
+
+
+@pytest.mark.parametrize("text", READABLE)
+def test_parse_reads_whole_fenced_and_embedded_objects_repairs_slips_and_reads_no_drafts(text):
     assert parse(text, Reply).answer == "a}b"
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"answer": "a}b", "ids": ["x", "y",],}',
-        "{'answer': 'a}b', 'ids': ['x', 'y']}",
-        '{"answer": "a}b", "more": None, "ids": ["x", "y"], "sure": True}',
-        '{"more": "an area \\(x\\)", "answer": "a}b", "ids": ["x", "y"]}',
-        '{"more": "we say "net", then "gross".", "answer": "a}b", "ids": ["x", "y"],}',
-        '{"ids": ["x", "y"], "answer": "a}b"',
-        '{"ids": ["x", "y"], "answer": "a}b",',
-        'Use {x} and \\frac{1}{2}. {"answer": "a}b", "ids": ["x", "y"]}',
-        '{"other": 1} {"answer": "a}b", "ids": ["x", "y"]}',
-        '<think>{"answer": "draft"}</think>\n{"answer": "a}b", "ids": ["x", "y"]}',
-        '{"answer": "a}b", "ids": ["x", "y"]}<think>or {"answer": "draft"}</think>',
-    ],
-)
-def test_parse_repairs_slips_and_reads_no_drafts(text):
-    reply = parse(text, Reply)
-    assert (reply.answer, reply.ids) == ("a}b", ["x", "y"])
+    assert '"y"' not in text.replace("'", '"') or parse(text, Reply).ids == ["x", "y"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from omegaconf import OmegaConf
 
@@ -12,29 +14,31 @@ from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
 
 PLANTED = "planted-0123456789abcdef"
 
-HOLDING = [
-    # Names that say it.
-    {"backbone": {"api_key": PLANTED}},
-    {"backbone": {"apiKey": PLANTED}},
+BY_NAME = [
+    *({"backbone": {name: PLANTED}} for name in ("api_key", "apiKey")),
     {"backbone": {"extra_body": {"api-key": PLANTED}}},
     {"backbone": {"extra_body": {"auth": {"password": PLANTED}}}},
     {"backbone": {"extra_body": {"providers": [{"access_token": PLANTED}]}}},
-    {"backbone": {"extra_headers": {"Authorization": PLANTED}}},
-    {"backbone": {"extra_headers": {"Proxy-Authorization": PLANTED}}},
-    {"backbone": {"extra_headers": {"X-API-Key": PLANTED}}},
-    {"backbone": {"extra_headers": {"Ocp-Apim-Subscription-Key": PLANTED}}},
-    {"backbone": {"extra_headers": {"Cookie": PLANTED}}},
+    *(
+        {"backbone": {"extra_headers": {name: PLANTED}}}
+        for name in ("Authorization", "Proxy-Authorization", "X-API-Key", "Ocp-Apim-Subscription-Key", "Cookie")
+    ),
     {"backbone": {"server": {"env": {"HF_TOKEN": PLANTED}}}},
-    {"backbone": {"server": {"flags": ["--api-key", PLANTED]}}},
-    {"backbone": {"server": {"flags": [f"--api-key={PLANTED}"]}}},
+    *({"backbone": {"server": {"flags": flags}}} for flags in (["--api-key", PLANTED], [f"--api-key={PLANTED}"])),
     {"roles": {"judge": {"token": PLANTED}}},
-    # Values that look like it.
-    {"backbone": {"base_url": f"http://user:{PLANTED}@host/v1"}},
-    {"backbone": {"base_url": f"http://user:{PLANTED}/odd@host/v1"}},
-    {"backbone": {"base_url": f"https://{PLANTED}@host/v1"}},
-    {"backbone": {"base_url": f"https://host/v1?api_key={PLANTED}"}},
-    {"backbone": {"base_url": f"https://host/v1?version=1&key={PLANTED}"}},
-    {"backbone": {"url": f"https://host?sig={PLANTED}"}},
+]
+BY_VALUE = [
+    *(
+        {"backbone": {"base_url": url}}
+        for url in (
+            f"http://user:{PLANTED}@host/v1",
+            f"http://user:{PLANTED}/odd@host/v1",
+            f"https://{PLANTED}@host/v1",
+            f"https://host/v1?api_key={PLANTED}",
+            f"https://host/v1?version=1&key={PLANTED}",
+            f"https://host?sig={PLANTED}",
+        )
+    ),
     {"task": {"data_dir": f"s3://id:{PLANTED}@bucket"}},
     {"backbone": {"extra_headers": {"X-Team": f"Bearer {PLANTED}"}}},
     {"backbone": {"extra_body": {"note": "sk-proj-0123456789abcdefghij"}}},
@@ -58,27 +62,20 @@ def _planted(monkeypatch):
     monkeypatch.setenv("OTHER_API_KEY", "none")
 
 
-@pytest.mark.parametrize("settings", HOLDING, ids=str)
+@pytest.mark.parametrize("settings", [*BY_NAME, *BY_VALUE], ids=str)
 def test_a_setting_with_a_secret_is_refused_by_name(settings, monkeypatch):
     if "tracker" not in settings:
         monkeypatch.delenv("SOME_SERVICE_API_KEY")
-    with pytest.raises(
-        ConfigError, match=r"^(backbone|roles|task|tracker)\..* put it into an environment variable"
-    ) as no:
+    said = r"^(backbone|roles|task|tracker)\..* put it into an environment variable"
+    with pytest.raises(ConfigError, match=said) as no:
         refuse_secrets(settings)
-    assert PLANTED not in str(no.value)
-    assert "0123456789" not in str(no.value)
-    assert "\n" not in str(no.value)
+    assert not re.search(r"0123456789|\n", str(no.value))
 
 
-@pytest.mark.parametrize("settings", HARMLESS, ids=str)
-def test_other_settings_pass(settings):
-    refuse_secrets(settings)
-
-
-def test_every_option_that_comes_with_the_program_passes():
-    for path in (path for folder in config_folders() for path in folder.rglob("*.yaml")):
-        refuse_secrets(OmegaConf.to_container(OmegaConf.load(path)))
+def test_other_settings_pass_and_so_do_all_options_that_come_with_the_program():
+    paths = (path for folder in config_folders() for path in folder.rglob("*.yaml"))
+    for settings in (*HARMLESS, *(OmegaConf.to_container(OmegaConf.load(path)) for path in paths)):
+        refuse_secrets(settings)
 
 
 @pytest.mark.parametrize(
