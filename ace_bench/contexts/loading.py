@@ -26,7 +26,7 @@ from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.resources import CONTEXTS
 from ace_bench.core.types import Record, Sample
 from ace_bench.store.files import write_files, writing
-from ace_bench.store.results import CHECKSUMS, read_checked
+from ace_bench.store.results import CHECKSUMS, CheckedFiles
 
 _LOG = logging.getLogger(__name__)
 
@@ -147,7 +147,7 @@ def _is_json(text: str) -> bool:
 def _read(path: Path) -> str:
     whole = path.absolute()
     try:
-        data = read_checked(whole.parent.parent, f"{whole.parent.name}/{whole.name}")
+        data = CheckedFiles(whole.parent.parent).read(f"{whole.parent.name}/{whole.name}")
     except OSError as error:
         raise DataError(f"{path}: the context file cannot be read: {error.strerror}") from error
     except StoreError as error:

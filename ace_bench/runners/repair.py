@@ -31,11 +31,11 @@ from ace_bench.runners.identifying import compose_run, identify
 from ace_bench.runners.preflight import with_leakage
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
-from ace_bench.store.files import DRAFT, DiskGuard, replace_files
+from ace_bench.store.files import DRAFT, replace_files
 from ace_bench.store.folder import LOCK, RunFolder
-from ace_bench.store.lines import DAMAGED
+from ace_bench.store.lines import DAMAGED, DiskGuard
 from ace_bench.store.processes import last_code, read_processes
-from ace_bench.store.results import METRICS, SETTINGS, SUMMARY, damaged_files, read_about, read_metrics, read_settings
+from ace_bench.store.results import METRICS, SETTINGS, SUMMARY, CheckedFiles, read_about, read_metrics, read_settings
 
 _COMMAND = ("ace-bench", "run")
 
@@ -131,7 +131,7 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
     def missing(caller: Caller) -> Exception:
         return BudgetExhausted(f"a call of {caller.session} is not recorded")
 
-    folder, damaged = spec.folder, damaged_files(spec.folder)
+    folder, damaged = spec.folder, CheckedFiles(spec.folder).damaged()
     for name in damaged:  # those that are intact are not written again
         with suppress(OSError):
             (copy / name).unlink()

@@ -17,8 +17,7 @@ import msgspec
 
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message, Record, Stage, Usage, add_known
-from ace_bench.store.files import DiskGuard
-from ace_bench.store.lines import AppendLog, read_lines
+from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 from ace_bench.store.requests import PreparedRequest, RequestHistory
 
 FILE = "calls.jsonl"

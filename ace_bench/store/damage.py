@@ -22,8 +22,7 @@ from ace_bench.store.results import (
     CHECKSUMS,
     METRICS,
     SETTINGS,
-    checksummed_files,
-    damaged_files,
+    CheckedFiles,
     parse_checksum,
     read_about,
     read_identity,
@@ -77,14 +76,14 @@ def examine(folder: Path) -> Damage:
             return None
 
     metrics = read(read_metrics)
-    written = checksummed_files(folder)
+    files = CheckedFiles(folder)
     state = (read(read_status) or {}).get("state")
     read(read_about)
     read(read_identity)
-    if SETTINGS not in written:  # with a checksum they are what the run wrote, and YAML is slow to read
+    if SETTINGS not in files.versions:  # with a checksum they are what the run wrote, and YAML is slow to read
         read(read_settings)
-    problems += [f"{folder / name} is missing or damaged" for name in damaged_files(folder)]
-    finished = METRICS in written or metrics is not None or state == "finished"
+    problems += [f"{folder / name} is missing or damaged" for name in files.damaged()]
+    finished = METRICS in files.versions or metrics is not None or state == "finished"
     if finished and metrics is None and not (folder / METRICS).exists():
         problems.append(f"{folder / METRICS} is missing")
     ended = finished or state == "stopped"
@@ -100,18 +99,19 @@ def examine(folder: Path) -> Damage:
     foreign = "" if calls.lost else _foreign(journal.entries, records)
     if foreign:
         problems.append(f"{folder}: {foreign}, so {JOURNAL} and {CALLS} are of different runs")
+        lost = 0
     elif lost:
         problems.append(f"{folder / CALLS} lacks {lost} of {lost + len(records)} recorded calls")
-        return Damage(
-            problems=_distinct(problems),
-            finished=finished,
-            metrics=metrics,
-            lost_calls=lost,
-            lost=_lost_usage(metrics, records),
-        )
-    if metrics and not foreign and not journal.problems:
+    elif metrics and not journal.problems:
         problems += [f"{folder}: {one}" for one in _contradictions(metrics, journal.entries, records)]
-    return Damage(problems=_distinct(problems), finished=finished, metrics=metrics, foreign=bool(foreign))
+    return Damage(
+        problems=_distinct(problems),
+        finished=finished,
+        metrics=metrics,
+        foreign=bool(foreign),
+        lost_calls=lost,
+        lost=_lost_usage(metrics, records) if lost else _UNKNOWN,
+    )
 
 
 def _read(

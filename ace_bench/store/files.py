@@ -10,13 +10,13 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from pathlib import Path
 from typing import IO
 
-from ace_bench.core.errors import FileUnwritable, FolderUnwritable
+from ace_bench.core.errors import FileUnwritable
 
 CACHE_VARIABLE = "ACE_BENCH_CACHE"
 DRAFT = ".part"
@@ -75,39 +75,6 @@ def writing(path: Path | None = None, *, elsewhere: str = _ELSEWHERE) -> Iterato
         if (problem := disk_problem(error, path, elsewhere=elsewhere)) is None:
             raise
         raise FileUnwritable(problem) from error
-
-
-class DiskGuard:
-    """Shared by all files of a folder: after the first failed write, no other is attempted."""
-
-    def __init__(self) -> None:
-        self._reason: str | None = None
-        self.on_failure: Callable[[FolderUnwritable], None] = lambda _: None
-        """Called with the first failure, so that a run stops before it pays for replies that cannot be saved."""
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether a write has failed."""
-        return self._reason is not None
-
-    def check(self) -> None:
-        """Raise ``FolderUnwritable`` if a write has failed before."""
-        if self._reason is not None:
-            raise FolderUnwritable(self._reason)
-
-    @contextlib.contextmanager
-    def writing(self, path: Path) -> Iterator[None]:
-        """Turn an ``OSError`` inside into ``FolderUnwritable``, and block later writes."""
-        self.check()
-        try:
-            yield
-        except OSError as error:
-            problem = disk_problem(error, path, elsewhere="choose another folder with results=")
-            problem = problem or f"{path} cannot be written ({error}); {CHECK_DISK}"
-            self._reason = self._reason or problem  # if several threads fail at once, all report the first reason
-            failure = FolderUnwritable(self._reason)
-            self.on_failure(failure)
-            raise failure from error
 
 
 @contextlib.contextmanager

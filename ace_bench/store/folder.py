@@ -20,8 +20,9 @@ from ace_bench.core.errors import DataError, FolderUnwritable, StoreError
 from ace_bench.core.types import Record, Sample
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog
-from ace_bench.store.files import DRAFT, PRIVATE, DiskGuard, make_folders, replace_files, sync, sync_folders
+from ace_bench.store.files import DRAFT, PRIVATE, make_folders, replace_files, sync, sync_folders
 from ace_bench.store.journal import Journal
+from ace_bench.store.lines import DiskGuard
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
 from ace_bench.store.results import Checksums

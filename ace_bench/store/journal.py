@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,8 +15,7 @@ import msgspec
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Attempt, Fault, Grade, Record, Stage
 from ace_bench.store.call_log import CallLog
-from ace_bench.store.files import DiskGuard
-from ace_bench.store.lines import AppendLog, read_lines
+from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 
 _log = logging.getLogger(__name__)
 
@@ -83,18 +82,7 @@ class ServerRecord:
     asked_before: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClockRecord:
-    """A line with only the clock, which every line has."""
-
-
-_KINDS: Mapping[str, type] = {
-    "rollout": RolloutRecord,
-    "step": StepRecord,
-    "cache": CacheRecord,
-    "server": ServerRecord,
-    "clock": ClockRecord,
-}
+_KINDS = {"rollout": RolloutRecord, "step": StepRecord, "cache": CacheRecord, "server": ServerRecord}
 
 
 class JournalLine(msgspec.Struct):
@@ -109,13 +97,14 @@ class JournalLine(msgspec.Struct):
     wall: float
     calls_made: int
     record: Any = None
-    """One of the records above, by ``kind``."""
+    """One of the records above, by ``kind``; ``None`` for a line with only the clock."""
 
 
 def parse_journal(line: bytes) -> JournalLine:
     """Read a line of ``journal.jsonl``; raises ``ValueError``."""
     found: JournalLine = decoder_of(JournalLine).decode(line)
-    found.record = decoder_of(_KINDS[found.kind]).decode(line)
+    if (kind := _KINDS.get(found.kind)) is not None:
+        found.record = decoder_of(kind).decode(line)
     return found
 
 
@@ -142,13 +131,14 @@ class Journal:
         """Tokens that each server had looked up in its cache before this run's first call; 0 means a cold start."""
         self._walls: dict[tuple[str, Stage], float] = {}
         lines = self._log.found.entries
-        _warn_of_lost_calls(lines, calls)
+        lost = max((line.calls_made for line in lines), default=0) - calls.seen
+        if lost > 0:  # from the end of their file, which itself does not show it
+            what = "1 call that was recorded is" if lost == 1 else f"{lost} calls that were recorded are"
+            _log.warning("%s: %s gone from its end, made again and paid for again", calls.path, what)
+        gone = min(calls.lost, default=calls.made + 1)
+        with_calls = takewhile(lambda line: line.calls_made < gone, lines)
         gap = min(self._log.found.lost, default=len(lines) + 1)
-        kept = {
-            place
-            for place, line in enumerate(lines[: _first_without_calls(lines, calls)])
-            if self._load(line, follows_gap=place + 1 >= gap)
-        }
+        kept = {place for place, line in enumerate(with_calls) if self._load(line, follows_gap=place + 1 >= gap)}
         self._log.repair(kept)
         self._process = str(1 + max((int(p) for p, _ in self._walls), default=0))
         self._stage: Stage | None = None
@@ -209,9 +199,10 @@ class Journal:
         """Close the file."""
         self._log.close()
 
-    def _append(self, kind: str, record: object) -> None:
+    def _append(self, kind: str, record: object = None) -> None:
         when = {"process": self._process, "clock": self._stage, "wall": round(self._elapsed(), 4)}
-        self._log.append({"kind": kind, **vars(record), **when, "calls_made": self._calls.made})
+        fields = {} if record is None else vars(record)
+        self._log.append({"kind": kind, **fields, **when, "calls_made": self._calls.made})
 
     def _sync(self) -> None:
         self._calls.sync()  # first the calls, which the journal's lines refer to
@@ -223,7 +214,7 @@ class Journal:
     def _record_time(self) -> None:
         if self._stage is not None:
             self._walls[self._process, self._stage] = self._elapsed()
-            self._append("clock", ClockRecord())
+            self._append("clock")
 
     def _load(self, line: JournalLine, *, follows_gap: bool) -> bool:
         """Load a line; return false for a step after a gap, which must be repeated with the lines lost in the gap."""
@@ -241,17 +232,3 @@ class Journal:
         elif isinstance(record, ServerRecord):
             self.asked_before.setdefault(record.server, record.asked_before)
         return True
-
-
-def _warn_of_lost_calls(lines: Sequence[JournalLine], calls: CallLog) -> None:
-    """Say how many calls are gone from the end of their file, which itself does not show them."""
-    lost = max((line.calls_made for line in lines), default=0) - calls.seen
-    if lost > 0:
-        what = "1 call that was recorded is" if lost == 1 else f"{lost} calls that were recorded are"
-        _log.warning("%s: %s gone from its end, made again and paid for again", calls.path, what)
-
-
-def _first_without_calls(lines: Sequence[JournalLine], calls: CallLog) -> int:
-    """Return the index of the first line written after a call that is lost."""
-    gone = min(calls.lost, default=calls.made + 1)
-    return next((place for place, line in enumerate(lines) if line.calls_made >= gone), len(lines))

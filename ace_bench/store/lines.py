@@ -5,10 +5,9 @@ A line is a JSON object that ends in its number, counted from 1, and its checksu
     {"id":"...","text":"...","line":17,"crc32":"0a1b2c3d"}
 
 ``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers reveal missing, repeated and reordered
-lines.
+lines. Files of older versions have neither; they are read unchecked until a run continues them.
 
-Files of older versions have neither; they are read unchecked until a run continues them. The framing is ours: logs of
-libraries are binary, and these files are read with any JSON tool.
+The framing is ours: logs of libraries are binary, and these files are read with any JSON tool.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ import re
 import threading
 import time
 import zlib
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from io import FileIO
 from pathlib import Path
@@ -28,9 +27,9 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ace_bench.core.errors import StoreError
+from ace_bench.core.errors import FolderUnwritable, StoreError
 from ace_bench.core.types import Record
-from ace_bench.store.files import DiskGuard, replace_files, sync
+from ace_bench.store.files import CHECK_DISK, disk_problem, replace_files, sync
 
 T = TypeVar("T")
 
@@ -59,9 +58,9 @@ class Lines(Generic[T]):
     path: Path
     entries: list[T] = field(default_factory=list)
     lines: list[bytes] = field(default_factory=list)
-    problems: tuple[str, ...] = ()
-    damaged: tuple[bytes, ...] = ()
-    lost: tuple[int, ...] = ()
+    problems: Sequence[str] = ()
+    damaged: Sequence[bytes] = ()
+    lost: Sequence[int] = ()
     count: int = 0
     whole: int = 0
     sealed: bool = True
@@ -93,20 +92,9 @@ def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
     whole = data.rfind(b"\n") + 1
     lines = data[:whole].split(b"\n")[:-1]
     entries = _parse_intact(lines, parse)
-    if entries is not None:
-        return Lines(path=path, entries=entries, lines=lines, count=len(lines), whole=whole)
-    reading = _Reading(lines, parse)
-    return Lines(
-        path=path,
-        entries=[reading.found[number][0] for number in sorted(reading.found)],
-        lines=[reading.found[number][1] for number in sorted(reading.found)],
-        problems=tuple(reading.problems),
-        damaged=tuple(reading.damaged),
-        lost=reading.lost,
-        count=reading.count,
-        whole=whole,
-        sealed=reading.sealed,
-    )
+    if entries is None:
+        return _read_damaged(path, lines, parse, whole)
+    return Lines(path=path, entries=entries, lines=lines, count=len(lines), whole=whole)
 
 
 def _parse_intact(lines: list[bytes], parse: Callable[[bytes], T]) -> list[T] | None:
@@ -122,67 +110,95 @@ def _parse_intact(lines: list[bytes], parse: Callable[[bytes], T]) -> list[T] | 
     return found
 
 
-def seal_line(text: bytes, number: int) -> bytes:
-    """Return a JSON object as a line with its number and checksum."""
+def _seal_line(text: bytes, number: int) -> bytes:
     head = b'%b,"line":%d' % (text[:-1], number)
     return b"%b%b\n" % (head, _seal(head))
 
 
-def unseal(line: bytes) -> bytes:
-    """Return the JSON object of a line without number and checksum."""
-    seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
-    return line.strip() if seal is None else line[: seal.start()] + b"}"
-
-
-class _Reading(Generic[T]):
-    """Parses the lines of a file and collects the damaged ones."""
-
-    def __init__(self, lines: list[bytes], parse: Callable[[bytes], T]):
-        numbers = [_number(line) for line in lines]
-        self.sealed = not lines or any(numbers)
-        self.found: dict[int, tuple[T, bytes]] = {}
-        self.problems: list[str] = []
-        self.damaged: list[bytes] = []
-        twice, broken_before_last = 0, 0
-        seen: set[bytes] = set()
-        broken = 0
-        for place, (line, sealed_as) in enumerate(zip(lines, numbers, strict=True), start=1):
-            number = sealed_as if self.sealed else place - twice
-            if number in self.found or (not self.sealed and line in seen):
-                twice += 1
-                self._leave_out(line, f"line {place} comes twice")
-                continue
-            seen.add(line)
-            try:
-                if number is None:
-                    raise ValueError("its checksum does not fit")
-                self.found[number] = parse(line), line
-                broken_before_last = broken
-            except (ValueError, RecursionError) as error:
-                broken += 1
-                self._leave_out(line, f"line {place} is damaged ({error})")
-        self.lost = tuple(sorted(set(range(1, max(self.found, default=0))) - self.found.keys()))
-        self.count = max(self.found, default=0) + broken - broken_before_last
-        missing = len(self.lost) - broken_before_last
-        if missing > 0:
-            what = "a line is" if missing == 1 else f"{missing} lines are"
-            self.problems.append(f"{what} missing (the first gap is at number {self.lost[0]})")
-
-    def _leave_out(self, line: bytes, problem: str) -> None:
-        self.damaged.append(line)
-        self.problems.append(problem)
+def _read_damaged(path: Path, lines: list[bytes], parse: Callable[[bytes], T], whole: int) -> Lines[T]:
+    """Parse the lines that can be read, and collect the damaged ones."""
+    numbers = [_number(line) for line in lines]
+    sealed = not lines or any(numbers)
+    found: dict[int, tuple[T, bytes]] = {}
+    damaged: list[tuple[bytes, str]] = []
+    seen: set[bytes] = set()
+    twice = broken = broken_before_last = 0
+    for place, (line, sealed_as) in enumerate(zip(lines, numbers, strict=True), start=1):
+        number = sealed_as if sealed else place - twice
+        if number in found or (not sealed and line in seen):
+            twice += 1
+            damaged.append((line, f"line {place} comes twice"))
+            continue
+        seen.add(line)
+        try:
+            if number is None:
+                raise ValueError("its checksum does not fit")
+            found[number] = parse(line), line
+            broken_before_last = broken
+        except (ValueError, RecursionError) as error:
+            broken += 1
+            damaged.append((line, f"line {place} is damaged ({error})"))
+    last = max(found, default=0)
+    lost = sorted(set(range(1, last)) - found.keys())
+    problems = [problem for _, problem in damaged]
+    if (missing := len(lost) - broken_before_last) > 0:
+        what = "a line is" if missing == 1 else f"{missing} lines are"
+        problems.append(f"{what} missing (the first gap is at number {lost[0]})")
+    return Lines(
+        path=path,
+        entries=[found[number][0] for number in sorted(found)],
+        lines=[found[number][1] for number in sorted(found)],
+        problems=tuple(problems),
+        damaged=[line for line, _ in damaged],
+        lost=lost,
+        count=last + broken - broken_before_last,
+        whole=whole,
+        sealed=sealed,
+    )
 
 
 def _number(line: bytes) -> int | None:
     """Return the number of a line, ``None`` if its checksum does not match."""
     seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
-    if seal is None or int(seal[2], 16) != zlib.crc32(line[:-_CHECKSUM]):
-        return None
-    return int(seal[1])
+    return int(seal[1]) if seal is not None and int(seal[2], 16) == zlib.crc32(line[:-_CHECKSUM]) else None
+
+
+def _unsealed(line: bytes) -> bytes:
+    seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
+    return line.strip() if seal is None else line[: seal.start()] + b"}"
 
 
 def _seal(head: bytes) -> bytes:
     return b',"crc32":"%08x"}' % zlib.crc32(head)
+
+
+class DiskGuard:
+    """Shared by all files of a folder: after the first failed write, no other is attempted."""
+
+    def __init__(self) -> None:
+        self._reason: str | None = None
+        self.on_failure: Callable[[FolderUnwritable], None] = lambda _: None
+        """Called with the first failure, so that a run stops before it pays for replies that cannot be saved."""
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a write has failed."""
+        return self._reason is not None
+
+    @contextmanager
+    def writing(self, path: Path) -> Iterator[None]:
+        """Turn an ``OSError`` inside into ``FolderUnwritable``, and block later writes."""
+        if self._reason is not None:
+            raise FolderUnwritable(self._reason)
+        try:
+            yield
+        except OSError as error:
+            problem = disk_problem(error, path, elsewhere="choose another folder with results=")
+            problem = problem or f"{path} cannot be written ({error}); {CHECK_DISK}"
+            self._reason = self._reason or problem  # if several threads fail at once, all report the first reason
+            failure = FolderUnwritable(self._reason)
+            self.on_failure(failure)
+            raise failure from error
 
 
 class AppendLog(Generic[T]):
@@ -203,14 +219,10 @@ class AppendLog(Generic[T]):
         self._encoder = msgspec.json.Encoder()
         self._synced = time.monotonic()
         self._repaired = False
-        self._count = len(self.found.entries)
+        self.count = len(found.entries)
+        """Number of lines."""
         self._size = 0
         self._file: FileIO | None = None
-
-    @property
-    def count(self) -> int:
-        """Number of lines."""
-        return self._count
 
     def repair(self, keep: Collection[int] | None = None) -> None:
         """Repair the file before any ``append``: keep only valid entries, or those with an index in ``keep``.
@@ -229,7 +241,7 @@ class AppendLog(Generic[T]):
                     file.write(b"".join(line + b"\n" for line in found.damaged))
                 sync(aside)
             if found.problems or len(kept) < len(found.lines) or not found.sealed:
-                data = b"".join(seal_line(unseal(line), number) for number, line in enumerate(kept, start=1))
+                data = b"".join(_seal_line(_unsealed(line), number) for number, line in enumerate(kept, start=1))
                 replace_files({self.path: data})
                 self._size = len(data)
             else:
@@ -241,7 +253,7 @@ class AppendLog(Generic[T]):
                     "%s ended in %d bytes of a line that was never finished; they were cut off", self.path, unfinished
                 )
             self._file = self.path.open("ab", buffering=0)
-        self._count = len(kept)
+        self.count = len(kept)
         self._repaired = True
         self.found = replace(found, entries=[], lines=[], damaged=())  # they may be large
 
@@ -250,14 +262,16 @@ class AppendLog(Generic[T]):
         text = self._encoder.encode(record)
         with self._lock, self.guard.writing(self.path):
             file = self._opened()
-            line = seal_line(text, self._count + 1)
+            line = _seal_line(text, self.count + 1)
             try:
-                _write(file, line)
+                written = 0
+                while written < len(line):  # a full disk may accept part of a line before it fails
+                    written += file.write(line[written:])
             except OSError:
                 with suppress(OSError):  # an unfinished line is cut off on the next opening
                     file.truncate(self._size)
                 raise
-            self._count += 1
+            self.count += 1
             self._size += len(line)
             if time.monotonic() - self._synced > _SYNC_EVERY_S:
                 self._sync(file)
@@ -284,9 +298,3 @@ class AppendLog(Generic[T]):
     def _sync(self, file: FileIO) -> None:
         os.fsync(file.fileno())
         self._synced = time.monotonic()
-
-
-def _write(file: FileIO, line: bytes) -> None:
-    written = 0
-    while written < len(line):  # a full disk may accept part of a line before it fails
-        written += file.write(line[written:])

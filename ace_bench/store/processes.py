@@ -17,8 +17,7 @@ from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.redaction import redact_argument
 from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.store.code import changed_modules, modules_in_words
-from ace_bench.store.files import DiskGuard
-from ace_bench.store.lines import AppendLog, read_lines
+from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 
 FILE = "processes.jsonl"
 KILLED = "killed"

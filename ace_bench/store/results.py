@@ -17,8 +17,7 @@ import msgspec
 from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderDamaged, StoreError
 from ace_bench.core.types import Labels
-from ace_bench.store.files import DiskGuard
-from ace_bench.store.lines import AppendLog, read_lines
+from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 
 METRICS, IDENTITY, SUMMARY, SETTINGS = "metrics.json", "identity.json", "summary.txt", "config.yaml"
 CHECKSUMS = "checksums.jsonl"
@@ -199,8 +198,11 @@ class CheckedFiles:
             versions.setdefault(line.file, set()).add(line.sha256)
         return versions
 
-    def is_intact(self, name: str) -> bool:
-        """Whether a file is there and undamaged; raises ``StoreError`` if it cannot be read."""
+    def damaged(self) -> tuple[str, ...]:
+        """Return the files that are missing or do not match their checksums; raises ``StoreError``."""
+        return tuple(name for name in self.versions if not self._is_intact(name))
+
+    def _is_intact(self, name: str) -> bool:
         try:
             self.read(name)
         except (FileNotFoundError, FolderDamaged):
@@ -208,22 +210,6 @@ class CheckedFiles:
         except OSError as error:
             raise StoreError.unreadable(self.folder / name, error) from error
         return True
-
-
-def read_checked(folder: Path, name: str) -> bytes:
-    """Read a file of a run folder; raises ``FolderDamaged``, and ``OSError``."""
-    return CheckedFiles(folder).read(name)
-
-
-def checksummed_files(folder: Path) -> set[str]:
-    """Return the names of the files that have a checksum: all that were ever written as a whole."""
-    return set(CheckedFiles(folder).versions)
-
-
-def damaged_files(folder: Path) -> tuple[str, ...]:
-    """Return the files of a run folder that are missing or do not match their checksums."""
-    files = CheckedFiles(folder)
-    return tuple(name for name in files.versions if not files.is_intact(name))
 
 
 def parse_checksum(line: bytes) -> _ChecksumLine:

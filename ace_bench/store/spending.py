@@ -15,7 +15,8 @@ from filelock import FileLock, Timeout
 
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog, Cost
-from ace_bench.store.files import DRAFT, DiskGuard
+from ace_bench.store.files import DRAFT
+from ace_bench.store.lines import DiskGuard
 
 FILE = "budget.json"
 _POLL_S = 0.002

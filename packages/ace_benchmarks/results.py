@@ -17,9 +17,8 @@ import msgspec
 from ace_bench.core.identity import RunIdentity
 from ace_bench.core.types import Record
 from ace_bench.report.records import RunSummary, find_runs, read_run
-from ace_bench.store.files import DiskGuard
 from ace_bench.store.folder import STATUS, format_json
-from ace_bench.store.lines import SEAL, AppendLog, read_lines
+from ace_bench.store.lines import SEAL, AppendLog, DiskGuard, read_lines
 from ace_bench.store.results import CHECKSUMS, Checksums
 from ace_benchmarks.measuring import Figure, Setting, run_command
 from ace_report.page.content import RUNS, Content

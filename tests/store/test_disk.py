@@ -9,7 +9,7 @@ import pytest
 from ace_bench.core.errors import FileUnwritable, FolderDamaged
 from ace_bench.store.files import cache_folder, new_folder, read_sealed, replacing, write_files, write_sealed, writing
 from ace_bench.store.folder import RunFolder
-from ace_bench.store.results import read_checked
+from ace_bench.store.results import CheckedFiles
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_file_that_is_not_as_it_was_written_is_damaged_and_an_earlier_version_
     folder.close()
     for content in ("one", "two"):
         path.write_text(content)
-        assert read_checked(tmp_path, "a.json") == content.encode()
+        assert CheckedFiles(tmp_path).read("a.json") == content.encode()
     path.write_text("tWo")
     with pytest.raises(FolderDamaged, match="its checksum does not fit"):
-        read_checked(tmp_path, "a.json")
+        CheckedFiles(tmp_path).read("a.json")

@@ -8,7 +8,7 @@ import pytest
 
 from ace_bench.core.redaction import redact_argument
 from ace_bench.store.environment import describe_environment
-from ace_bench.store.files import DiskGuard
+from ace_bench.store.lines import DiskGuard
 from ace_bench.store.processes import FILE, ProcessLog, accepted_code, last_code, read_processes, without_checks
 from tests.launching import ROOT
 

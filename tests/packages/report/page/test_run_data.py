@@ -15,8 +15,8 @@ from ace_bench.core.errors import StoreError
 from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.report.histories import history
 from ace_bench.report.records import read_run
-from ace_bench.store.files import DiskGuard
 from ace_bench.store.folder import pack_samples, unpack_samples
+from ace_bench.store.lines import DiskGuard
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
 from ace_bench.store.results import CHECKSUMS
