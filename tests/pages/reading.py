@@ -31,6 +31,9 @@ _SPAN = re.compile(r"`([^`]+)`")
 _COMMENT = re.compile(r"(?:^|\s+)# .*$")
 _PROGRAM = re.compile(r"(\.venv/bin/[\w-]+|python|pip|make|vllm|ray|wandb|docker|appworld|export) \S")
 
+PLAYS_ENVIRONMENT = re.compile(r"python run\.py task=(inspect|verifiers|nemo_gym|harbor) ")
+"""Starts the commands that tests/packages/environments/test_page.py runs."""
+
 
 def commands(page: str) -> list[str]:
     """Return the commands of a page in their order, each once, with its lines joined."""

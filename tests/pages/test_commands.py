@@ -21,7 +21,7 @@ from hydra.errors import HydraException
 from ace_bench.runners.checking import RunChecks
 from tests.launching import PARSER, ROOT, composed
 from tests.packages.report.conftest import one_composer, reproduce  # noqa: F401 - fixtures
-from tests.pages.reading import PAGES, commands, settings, unmarked
+from tests.pages.reading import PAGES, PLAYS_ENVIRONMENT, commands, settings, unmarked
 from tests.pages.world import World
 
 QUICK = ("README.md", "docs/running.md", "docs/reproducing.md", "docs/reports.md")
@@ -44,7 +44,10 @@ NOT_RUN = {
     "pip install -e '.[data]'": PACKAGES,
     "pip install -e '.[langchain]'": PACKAGES,
     "pip install -e '.[inspect,verifiers]'": PACKAGES,
-    **dict.fromkeys(commands("docs/own-environment.md"), "tests/packages/environments/test_page.py runs it"),
+    **dict.fromkeys(
+        filter(PLAYS_ENVIRONMENT.match, commands("docs/own-data.md")),
+        "tests/packages/environments/test_page.py runs it",
+    ),
     **dict.fromkeys(commands("docs/real-model.md"), "needs make llama-cpp"),
     "pip install -e '.[tracking]'": PACKAGES,
     "pip install -e '.[vllm]'": PACKAGES,

@@ -1,4 +1,4 @@
-"""The commands of docs/own-environment.md, run as they are printed, with the files that it prints."""
+"""The commands of docs/own-data.md that run environments, run as they are printed, with the files that it prints."""
 
 import re
 import shlex
@@ -10,15 +10,15 @@ from tests.backbones.serving import running
 from tests.launching import ROOT, launch
 from tests.packages.environments.gym_server import GymServer, write_rows
 from tests.packages.environments.machine_tasks import write_tasks
-from tests.pages.reading import commands
+from tests.pages.reading import PLAYS_ENVIRONMENT, commands
 
-PAGE = "docs/own-environment.md"
+PAGE = "docs/own-data.md"
 TEXT = (ROOT / PAGE).read_text(encoding="utf-8")
 NEEDED = {"inspect": "inspect_ai", "verifiers": "verifiers", "harbor": "harbor"}
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:harbor")
-@pytest.mark.parametrize("text", [text for text in commands(PAGE) if text.startswith("python run.py task=")])
+@pytest.mark.parametrize("text", [*filter(PLAYS_ENVIRONMENT.match, commands(PAGE))])
 def test_a_command_runs_as_it_is_printed(text, tmp_path, monkeypatch):
     words = shlex.split(text)[2:]
     task = next(word.partition("=")[2] for word in words if word.startswith("task="))
