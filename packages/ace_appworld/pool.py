@@ -113,29 +113,10 @@ class Verdict(msgspec.Struct, frozen=True):
     passes: int
     report: str
 
-
-class Scorer:
-    """Evaluates outputs against the full data root ``root``; safe between threads."""
-
-    def __init__(self, servers: Servers, *, root: Path, memory: int):
-        self._servers = servers
-        self._limits = {"root": str(root), "memory": memory}
-
-    def score(self, task: str, outputs: Path) -> Verdict:
-        """Evaluate the outputs in ``outputs/tasks/<task>``.
-
-        Raises ``Unusable`` where the outputs cause an error, ``RolloutFault`` where the evaluation fails otherwise.
-        """
-        request = outputs / "request.json"
-        request.write_text(json.dumps({"task": task, "outputs": str(outputs), "seconds": EVALUATION_S, **self._limits}))
-        answer = self._servers.score(request, seconds=3 * EVALUATION_S)
-        if answer is not None and answer.get("bad_outputs"):
-            raise Unusable(answer["error"].strip().splitlines()[-1])
-        if answer is None or "error" in answer:
-            reason = "there was no answer" if answer is None else answer["error"]
-            raise task_fault("scoring", f"{task} could not be evaluated: {reason}")
-        verdict: Verdict = converted(answer, Verdict)
-        return verdict
+    @classmethod
+    def failed(cls, report: str) -> Verdict:
+        """Return the verdict on an episode of which nothing could be evaluated."""
+        return cls(success=False, tests=0, passes=0, report=report)
 
 
 def metrics(grades: Sequence[Grade]) -> Mapping[str, float]:
@@ -168,7 +149,6 @@ Say = Callable[[str], None]
 class _Running:
     folder: Path
     servers: Servers
-    scorer: Scorer
     close: Callable[[], None]
 
 
@@ -211,13 +191,27 @@ class Pool:
         return server
 
     def score(self, server: Server, task: str) -> Verdict:
-        """Evaluate the outputs of a server that has ended; raises ``Unusable`` or ``RolloutFault``."""
-        outputs = self._ensure_running().folder / "scores" / str(next(self._numbers))
+        """Evaluate the outputs of a server that has ended against the full data root.
+
+        Raises ``Unusable`` where the outputs cause an error, ``RolloutFault`` where the evaluation fails otherwise.
+        """
+        running = self._ensure_running()
+        outputs = running.folder / "scores" / str(next(self._numbers))
         try:
             collect(server.folder, task, outputs / "tasks" / task)
-            return self._ensure_running().scorer.score(task, outputs)
+            limits = {"root": str(self._root), "memory": self._settings.memory, "seconds": EVALUATION_S}
+            request = outputs / "request.json"
+            request.write_text(json.dumps({"task": task, "outputs": str(outputs), **limits}))
+            answer = running.servers.score(request, seconds=3 * EVALUATION_S)
         finally:
             clear(outputs)
+        if answer is not None and answer.get("bad_outputs"):
+            raise Unusable(answer["error"].strip().splitlines()[-1])
+        if answer is None or "error" in answer:
+            reason = "there was no answer" if answer is None else answer["error"]
+            raise task_fault("scoring", f"{task} could not be evaluated: {reason}")
+        verdict: Verdict = converted(answer, Verdict)
+        return verdict
 
     def close(self) -> None:
         """End all processes and remove their folder; safe at any time and more than once."""
@@ -249,6 +243,5 @@ class Pool:
             copy_visible(self._root, folder / "world")
             servers = Servers(self._settings, root=folder / "world", folder=folder)
             stack.callback(servers.close)
-            scorer = Scorer(servers, root=self._root, memory=self._settings.memory)
             servers.wait()
-            return _Running(folder=folder, servers=servers, scorer=scorer, close=stack.pop_all().close)
+            return _Running(folder=folder, servers=servers, close=stack.pop_all().close)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import time
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -18,32 +17,13 @@ from msgspec import Meta
 
 from ace_appworld.data import Truth
 from ace_appworld.engine_side.processes import MAX_OUTPUT, receive, send
-from ace_appworld.pool import Pool, Unusable, collect
+from ace_appworld.pool import Pool, Unusable, Verdict, collect
 from ace_appworld.servers import task_fault
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import Grade
 
 _MAX_REPLY = 1 << 20
 """Longest reply that is read, in bytes: an output with every character escaped is shorter."""
-
-
-class Failure(StrEnum):
-    """Why a piece of code has no output."""
-
-    TIMEOUT = "timeout"
-    """There was no whole reply in time."""
-    DISCONNECTED = "disconnected"
-    """The connection broke."""
-    INVALID = "invalid reply"
-    """The reply is too long or does not have the right form."""
-
-
-class CallFailed(Exception):
-    """A piece of code without an output."""
-
-    def __init__(self, failure: Failure):
-        super().__init__(failure.value)
-        self.failure = failure
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -55,23 +35,23 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 def run_code(server: socket.socket, code: str, *, seconds: float) -> Reply:
-    """Have a server run a piece of code; raises ``CallFailed``."""
+    """Have a server run a piece of code.
+
+    Raises ``TimeoutError`` where there is no whole reply in time, another ``OSError`` where the connection breaks, and
+    ``ValueError`` for a reply that is too long or does not have the right form.
+    """
     until = time.monotonic() + seconds
 
     def read(count: int) -> bytes:
         server.settimeout(max(until - time.monotonic(), 1e-3))
         return server.recv(count)
 
+    server.settimeout(seconds)
+    send(server, code.encode(errors="replace"))
     try:
-        server.settimeout(seconds)
-        send(server, code.encode(errors="replace"))
         reply: Reply = decoder_of(Reply).decode(receive(read, _MAX_REPLY))
-    except TimeoutError as error:
-        raise CallFailed(Failure.TIMEOUT) from error
-    except OSError as error:
-        raise CallFailed(Failure.DISCONNECTED) from error
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise CallFailed(Failure.INVALID) from error
+    except RecursionError as error:
+        raise ValueError("the reply is nested too deeply") from error
     return reply
 
 
@@ -88,32 +68,27 @@ class Assignment:
     task: str
     truth: Truth
 
-    @property
-    def scenario(self) -> str:
-        """Id of the scenario that the task belongs to."""
-        return self.task.split("_")[0]
-
-    def grade(self, *, correct: bool, observed: str, report: str, passes: int, interactions: int) -> Grade:
-        """Return a grade of this task."""
+    def grade(self, verdict: Verdict, *, observed: str = "", interactions: int = 0) -> Grade:
+        """Return a grade of this task; its group is the scenario."""
         return Grade(
-            score=float(correct),
-            correct=correct,
+            score=float(verdict.success),
+            correct=verdict.success,
             observed=observed,
             gold=self.truth.solution,
-            report=report,
-            group=self.scenario,
+            report=verdict.report,
+            group=self.task.split("_")[0],
             detail={
                 "difficulty": self.truth.difficulty,
                 f"level{self.truth.difficulty}": 1.0,  # reports group a split by it
                 "tests": self.truth.tests,
-                "passes": passes,
+                "passes": verdict.passes,
                 "interactions": interactions,
             },
         )
 
     def failing_grade(self) -> Grade:
         """Return the grade of a sample without an attempt."""
-        return self.grade(correct=False, observed="", report="", passes=0, interactions=0)
+        return self.grade(Verdict.failed(""))
 
 
 class WorldSession:
@@ -148,8 +123,15 @@ class WorldSession:
         self._interactions += 1
         try:
             reply = run_code(self._server.connection, action, seconds=self._timeout + GRACE_S)
-        except CallFailed as error:
-            return self._explain(error.failure)
+        except TimeoutError:
+            return self._end(
+                f"Execution failed. Traceback:\nExecution timed out after {self._timeout} seconds and could not be "
+                "interrupted: the environment was shut down."
+            )
+        except (OSError, ValueError) as error:
+            if isinstance(error, OSError) and self._server.was_killed(_SETTLE_S):
+                raise task_fault("server", f"the environment server of {self._assignment.task} was killed") from error
+            return self._end("Execution failed: the code broke the environment, which was shut down.")
         self._completed = reply.completed
         if reply.left_out:
             return f"{reply.output}\n[{reply.left_out} more characters are not shown]"
@@ -172,18 +154,10 @@ class WorldSession:
         """End the server and remove its files."""
         self._server.close()
 
-    def _explain(self, failure: Failure) -> str:
-        """Return what the agent sees of a failed call; raises ``RolloutFault`` where its code did not cause it."""
-        if failure is Failure.DISCONNECTED and self._server.was_killed(_SETTLE_S):
-            raise task_fault("server", f"the environment server of {self._assignment.task} was killed")
+    def _end(self, shown: str) -> str:
         self._over = True
         self._server.end()
-        if failure is Failure.TIMEOUT:
-            return (
-                f"Execution failed. Traceback:\nExecution timed out after {self._timeout} seconds and could not be "
-                "interrupted: the environment was shut down."
-            )
-        return "Execution failed: the code broke the environment, which was shut down."
+        return shown
 
     def _evaluate(self) -> Grade:
         self._server.end()
@@ -195,14 +169,5 @@ class WorldSession:
         try:
             verdict = self._pool.score(self._server, self._assignment.task)
         except Unusable as error:
-            report = f"What the episode saved cannot be evaluated: {error}"
-            return self._assignment.grade(
-                correct=False, observed=observed, report=report, passes=0, interactions=self._interactions
-            )
-        return self._assignment.grade(
-            correct=verdict.success,
-            observed=observed,
-            report=verdict.report,
-            passes=verdict.passes,
-            interactions=self._interactions,
-        )
+            verdict = Verdict.failed(f"What the episode saved cannot be evaluated: {error}")
+        return self._assignment.grade(verdict, observed=observed, interactions=self._interactions)

@@ -14,7 +14,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -24,9 +24,8 @@ from ace_appworld.pool import Pool, metrics
 from ace_appworld.session import Assignment, WorldSession
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
-from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
-from ace_bench.tasks.data import SPLITS, DataSettings, Source
+from ace_bench.tasks.data import SPLITS, DataSettings
 
 SECTIONS = (
     "strategies_and_hard_rules",
@@ -68,25 +67,20 @@ class AppWorld:
     splits: tuple[str, ...] = SPLITS
     sections: tuple[str, ...] = SECTIONS
 
-    def __init__(  # noqa: PLR0913 - one argument a setting
+    def __init__(
         self,
         *,
-        data_dir: Text | None,
-        source: Source,
-        sample_data: Text | None,
         test_split: Literal["test_normal", "test_challenge"],
         timeout: Annotated[int, Meta(ge=1, le=86_400)],
         memory_gib: Annotated[float, Meta(gt=0, le=1024)],
         confinement: Literal["required", "none"],
         ids: ChosenTasks,
-        sample_allowed: bool,
+        **data: Annotated[Any, DataSettings],
     ) -> None:
         self._datasets = {"train": "train", "val": "dev", "test": test_split}
         self._timeout = timeout
         engine = find_engine()
-        folder, self.source = find_data(
-            DataSettings(data_dir=data_dir, source=source, sample_data=sample_data, sample_allowed=sample_allowed)
-        )
+        folder, self.source = find_data(DataSettings(**data))
         root = sample_root(engine, folder) if self.source == "sample" else folder
         check_path(root)
         self.root = root

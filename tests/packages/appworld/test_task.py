@@ -21,7 +21,7 @@ from ace_appworld.data import (
     sample_root,
 )
 from ace_appworld.engine import FACTS, find_engine
-from ace_appworld.pool import metrics
+from ace_appworld.pool import Verdict, metrics
 from ace_appworld.session import Assignment
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.data import sample_folder
@@ -240,9 +240,8 @@ def test_a_mini_world_with_other_code_or_data_is_another_version(name, tmp_path)
 
 def graded(task, difficulty, correct, interactions=1):
     truth = Truth(difficulty=difficulty, tests=2, solution="")
-    return Assignment(task=task, truth=truth).grade(
-        correct=correct, observed="", report="", passes=1 + correct, interactions=interactions
-    )
+    verdict = Verdict(success=correct, tests=2, passes=1 + correct, report="")
+    return Assignment(task=task, truth=truth).grade(verdict, interactions=interactions)
 
 
 def test_metrics_are_the_official_ones():
