@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,10 +18,6 @@ from ace_bench.core.errors import RolloutFault
 from tests.launching import ROOT
 from tests.tasks.bird_sql.conftest import build
 from tests.tasks.bird_sql.hostile import EXCESSIVE, FOREVER, REFUSED
-
-
-def checksum(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 @pytest.mark.parametrize(
@@ -34,7 +29,7 @@ def test_whatever_a_query_does_nothing_outside_its_box_is_reached(queries, worke
     other = build(
         tmp_path / "other" / "other.sqlite", "CREATE TABLE keys (k); INSERT INTO keys VALUES ('planted-key');"
     )
-    before, files = [checksum(database), checksum(other)], sorted(tmp_path.rglob("*"))
+    before, files = [database.read_bytes(), other.read_bytes()], sorted(tmp_path.rglob("*"))
     wrong, most = {}, 0
     for sql, expected in queries.items():
         outcome = pool.run(database, sql.replace("{tmp}", str(tmp_path)).replace("{other}", str(other)))
@@ -50,7 +45,7 @@ def test_whatever_a_query_does_nothing_outside_its_box_is_reached(queries, worke
             assert not Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text(), sql[:80]
             assert {kind for kind in opened(process.pid) if kind not in ("pipe", "/dev/null", "/dev/urandom")} == set()
     assert wrong == {}
-    assert [checksum(database), checksum(other)] == before
+    assert [database.read_bytes(), other.read_bytes()] == before
     assert sorted(tmp_path.rglob("*")) == files, "no file was made, beside the database or elsewhere"
     assert most < pool.limits.memory_mb << 10
 
@@ -115,14 +110,6 @@ def test_the_process_itself_reads_its_databases_and_nothing_else(database, tmp_p
     assert other.read_text() == "planted"
 
 
-def test_a_worker_sees_no_environment(workers, database, monkeypatch):
-    monkeypatch.setenv("PLANTED_API_KEY", "planted")
-    pool = workers()
-    pool.check()
-    (process,) = pool._alive
-    assert b"planted" not in Path(f"/proc/{process.pid}/environ").read_bytes()
-
-
 def test_what_no_progress_handler_can_stop_is_stopped_by_the_alarm(workers, database):
     """``instr`` on long strings runs for minutes without a single machine step."""
     pool = workers(timeout=0.2, cell_bytes=20_000_000)
@@ -140,11 +127,13 @@ def test_memory_is_bounded(workers, database):
     assert pool.run(database, "SELECT 1").ran
 
 
-def test_a_worker_that_somebody_else_kills_costs_nothing(workers, database):
+def test_a_worker_sees_no_environment_and_one_that_somebody_else_kills_costs_nothing(workers, database, monkeypatch):
+    monkeypatch.setenv("PLANTED_API_KEY", "planted")
     pool = workers()
     pool.check()
-    for process in list(pool._alive):
-        os.kill(process.pid, signal.SIGKILL)
+    (process,) = pool._alive
+    assert b"planted" not in Path(f"/proc/{process.pid}/environ").read_bytes()
+    os.kill(process.pid, signal.SIGKILL)
     assert pool.run(database, "SELECT 1").ran
     assert len(pool._alive) == 1
 
@@ -152,20 +141,19 @@ def test_a_worker_that_somebody_else_kills_costs_nothing(workers, database):
 @pytest.mark.slow
 def test_a_query_that_brings_its_worker_down_every_time_is_wrong_and_said_to_be(workers, database):
     pool = workers(timeout=30)
-    outcomes = []
-    thread = threading.Thread(target=lambda: outcomes.append(pool.run(database, FOREVER)))
-    thread.start()
     killed: set[int] = set()
-    while thread.is_alive():
-        for process in [one for one in list(pool._alive) if one.pid not in killed]:
-            while processor_seconds(process.pid) < 0.6:  # well into the query; starting takes less
-                time.sleep(0.01)
-            process.kill()
-            killed.add(process.pid)
-        thread.join(0.05)
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(pool.run, database, FOREVER)
+        while not running.done():
+            for process in [one for one in list(pool._alive) if one.pid not in killed]:
+                while processor_seconds(process.pid) < 0.6:  # well into the query; starting takes less
+                    time.sleep(0.01)
+                process.kill()
+                killed.add(process.pid)
+            time.sleep(0.05)
     assert len(killed) == 2
-    assert outcomes[0].kind == "crash"
-    assert "brought down the process" in outcomes[0].observed(pool.limits)
+    assert running.result().kind == "crash"
+    assert "brought down the process" in running.result().observed(pool.limits)
     assert pool.run(database, "SELECT 1").ran
 
 
@@ -184,16 +172,9 @@ def test_workers_that_cannot_start_are_the_environments_fault(workers, database,
 
 def test_many_threads_share_few_workers(workers, database):
     pool = workers(count=2, timeout=10)
-    outcomes = []
-    threads = [
-        threading.Thread(target=lambda n=n: outcomes.append((n, pool.run(database, f"SELECT {n}").preview)))
-        for n in range(40)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert sorted(outcomes) == [(n, (str(n),)) for n in range(40)]
+    with ThreadPoolExecutor(40) as threads:
+        outcomes = list(threads.map(lambda n: pool.run(database, f"SELECT {n}").preview, range(40)))
+    assert outcomes == [(str(n),) for n in range(40)]
     assert len(pool._alive) <= 2
     pool.close()
     assert not pool._alive
@@ -202,11 +183,10 @@ def test_many_threads_share_few_workers(workers, database):
 PARENT = """
 import sys, threading
 from pathlib import Path
-from ace_bench.tasks.bird_sql.pool import Limits
 from ace_bench.tasks.bird_sql.pool import Workers
+from tests.tasks.bird_sql.conftest import CLOCK, limits
 
-limits = Limits(timeout=60, rows=10, cell_bytes=10_000, depth=50, memory_mb=512)
-pool = Workers(count=2, limits=limits, clock="2025-10-06 00:00:00", databases=[Path(sys.argv[1])])
+pool = Workers(count=2, limits=limits(timeout=60), clock=CLOCK, databases=[Path(sys.argv[1])])
 pool.run(Path(sys.argv[1]), "SELECT 1")
 threading.Thread(target=pool.run, args=(Path(sys.argv[1]), sys.argv[2]), daemon=sys.argv[3] == "exit").start()
 while len(pool._alive) < 2:
@@ -220,7 +200,7 @@ if sys.argv[3] == "kill":
 @pytest.mark.parametrize("end", ["kill", "exit"])
 def test_no_worker_outlives_its_parent(database, end):
     with subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(database), FOREVER, end], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", PARENT, str(database), FOREVER, end], cwd=ROOT, stdout=subprocess.PIPE, text=True
     ) as parent:
         assert parent.stdout is not None
         pids = [int(pid) for pid in parent.stdout.readline().split()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -137,12 +136,8 @@ def test_what_dumps_hold_is_understood(tmp_path):
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-def test_a_run_ends_before_anything_is_paid_for(make, tmp_path):
-    folder = tmp_path / "data"
-    folder.mkdir()
-    rows = [{"question": f"How many {n}?", "SQL": "SELECT 1", "db_id": "shop"} for n in range(3)]
-    for split, row in zip(("train", "val", "test"), rows, strict=True):
-        (folder / f"{split}.jsonl").write_text(json.dumps(row) + "\n")
+def test_a_task_is_not_made_with_a_script_that_is_refused(make, data_folder, tmp_path):
+    folder = data_folder([{"question": "How many?", "SQL": "SELECT 1", "db_id": "shop"}])
     (folder / "shop.sql").write_text(f"{TABLE} ATTACH '{tmp_path}/evil.sqlite' AS e;")
     with pytest.raises(DataError, match=r"shop\.sql cannot be made into a database: it uses ATTACH"):
         make(data_dir=str(folder))
