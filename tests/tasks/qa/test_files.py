@@ -24,20 +24,19 @@ def pairs(path, **form):
 def test_all_formats_hold_the_same_questions(tmp_path):
     rows = [{"question": 'Say "a,\nb"?', "answer": "ä"}, {"question": "Two?", "answer": "2"}]
     table = 'question,answer\r\n"Say ""a,\nb""?",ä\r\n\r\nTwo?,2\r\n'
+    tabs = table.replace("question,", "question\t").replace('",ä', '"\tä').replace("?,2", "?\t2")
     (tmp_path / "a.jsonl").write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8-sig")
     (tmp_path / "a.json").write_text(json.dumps(rows), encoding="utf-8")
     (tmp_path / "a.csv").write_bytes(table.encode("utf-8-sig"))
-    (tmp_path / "b.csv").write_bytes(table.replace("answer", "x").replace("x", "answer").encode("latin-1"))
-    (tmp_path / "a.tsv").write_bytes(
-        table.replace("question,", "question\t").replace('",ä', '"\tä').replace("?,2", "?\t2").encode()
-    )
+    (tmp_path / "a.tsv").write_bytes(tabs.encode())
     parquet = pytest.importorskip("pyarrow.parquet")
     arrow = pytest.importorskip("pyarrow")
     parquet.write_table(arrow.Table.from_pylist(rows), tmp_path / "a.parquet")
     expected = [('Say "a,\nb"?', "ä"), ("Two?", "2")]
-    for name in ("a.jsonl", "a.json", "a.csv", "a.tsv", "a.parquet"):
-        assert pairs(tmp_path / name) == expected, name
-    assert pairs(tmp_path / "b.csv", encoding="latin-1") == expected
+    for ending in ("jsonl", "json", "csv", "tsv", "parquet"):
+        assert pairs(tmp_path / f"a.{ending}") == expected, ending
+    (tmp_path / "a.csv").write_bytes(tabs.replace("\t", ";").encode("latin-1"))
+    assert pairs(tmp_path / "a.csv", encoding="latin-1", delimiter=";") == expected
 
 
 def test_values_of_several_types_become_text(tmp_path):
@@ -47,47 +46,34 @@ def test_values_of_several_types_become_text(tmp_path):
     assert pairs(path) == [("1", 2.0), ("true", False), ("x", 2.5), ("y", ["one", None, "two"])]
 
 
-WRONG = {
-    "an empty file": ("a.jsonl", b"", "holds no rows"),
-    "a header alone": ("a.csv", b"question,answer\n", "holds no rows"),
-    "a broken line": ("a.jsonl", b'{"question": "a", "answer": "b"}\n{"question": "a', "line 2: broken JSON"),
-    "a list as line": ("a.jsonl", b"[1]", "line 1: a JSON object was expected, found list"),
-    "an object as file": ("a.json", b"{}", "must hold a JSON list of objects"),
-    "latin-1 as UTF-8": (
-        "a.csv",
-        "question,answer\nx,y\nwo,Küche\n".encode("latin-1"),
-        "line 3: character 4 is not utf-8; set task.encoding, such as latin-1",
-    ),
-    "latin-1 in JSON": ("a.jsonl", b'{"question": "\xe4", "answer": 1}', "line 1: character 15 is not utf-8"),
-    "a missing column": (
-        "a.csv",
-        b"question,anwser\nx,y\n",
-        "line 2: there is no column answer (task.answer); the columns are question, anwser; did you mean anwser?",
-    ),
-    "semicolons": ("a.csv", b"question;answer\nx;y\n", "the columns are question;answer"),
-    "too many cells": ("a.csv", b"question,answer\nx,y\na,b,c\n", "line 3: 3 cells under 2 columns"),
-    "an open quote": ("a.csv", b'question,answer\nx,"y\n', "line 2: broken CSV"),
-    "one name twice": ("a.csv", b"answer,question,answer\nx,y,z\n", "more than one column is named 'answer'"),
-    "no answers": (
-        "a.csv",
-        b"question,answer\nx,\ny, \n",
-        "none of 2 rows have an answer in column answer (task.answer)",
-    ),
-    "null and NaN": (
-        "a.jsonl",
-        b'{"question": 1, "answer": null}\n{"question": 1, "answer": NaN}\n{"question": 1, "answer": 1}',
-        "1 of 3 rows have an answer",
-    ),
-    "no question": ("a.jsonl", b'{"question": " ", "answer": 1}', "line 1: column question (task.question) is empty"),
-    "another ending": ("a.xlsx", b"x", "must end in one of .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
-    "no Parquet": ("a.parquet", b"question", "cannot be read as Parquet"),
-    "half a letter": ("a.jsonl", b'{"question": "\\ud83d", "answer": 1}', "holds half a surrogate pair"),
-}
+MISSING = "line 2: there is no column answer (task.answer); the columns are question, anwser; did you mean anwser?"
+NO_ANSWERS = b'{"question": 1, "answer": null}\n{"question": 1, "answer": NaN}\n{"question": 1, "answer": 1}'
+CODING = "line 3: character 4 is not utf-8; set task.encoding, such as latin-1"
+WRONG = [
+    ("a.jsonl", b"", "holds no rows"),
+    ("a.csv", b"question,answer\n", "holds no rows"),
+    ("a.jsonl", b'{"question": "a", "answer": "b"}\n{"question": "a', "line 2: broken JSON"),
+    ("a.jsonl", b"[1]", "line 1: a JSON object was expected, found list"),
+    ("a.json", b"{}", "must hold a JSON list of objects"),
+    ("a.json", b"[1]", "row 1: a JSON object was expected, found int"),
+    ("a.csv", "question,answer\nx,y\nwo,Küche\n".encode("latin-1"), CODING),
+    ("a.jsonl", b'{"question": "\xe4", "answer": 1}', "line 1: character 15 is not utf-8"),
+    ("a.csv", b"question,anwser\nx,y\n", MISSING),
+    ("a.csv", b"question;answer\nx;y\n", "the columns are question;answer"),
+    ("a.csv", b"question,answer\nx,y\na,b,c\n", "line 3: 3 cells under 2 columns"),
+    ("a.csv", b'question,answer\n"a\nb",y\nx,"y\n', "line 4: broken CSV"),
+    ("a.csv", b"answer,question,answer\nx,y,z\n", "more than one column is named 'answer'"),
+    ("a.csv", b"question,answer\nx,\ny, \n", "none of 2 rows have an answer in column answer (task.answer)"),
+    ("a.jsonl", NO_ANSWERS, "1 of 3 rows have an answer"),
+    ("a.jsonl", b'{"question": " ", "answer": 1}', "line 1: column question (task.question) is empty"),
+    ("a.xlsx", b"x", "must end in one of .jsonl, .ndjson, .json, .csv, .tsv, .parquet"),
+    ("a.parquet", b"question", "cannot be read as Parquet"),
+    ("a.jsonl", b'{"question": "\\ud83d", "answer": 1}', "holds half a surrogate pair"),
+]
 
 
-@pytest.mark.parametrize("case", WRONG)
-def test_a_file_that_cannot_be_used(case, tmp_path):
-    name, content, said = WRONG[case]
+@pytest.mark.parametrize(("name", "content", "said"), WRONG, ids=[said for _, _, said in WRONG])
+def test_a_file_that_cannot_be_used(name, content, said, tmp_path):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(AceBenchError) as caught:
         read(tmp_path / name)
@@ -108,7 +94,7 @@ def test_ids_must_differ_and_may_not_be_empty(tmp_path):
 def test_choices_and_inputs_are_shown(tmp_path):
     path = tmp_path / "a.jsonl"
     row = {"question": "Which?", "answer": "red", "passage": "Two\nlines", "year": 1999, "note": None}
-    columns = Columns(question="question", answer="answer", inputs=("passage", "year", "note"), choices=("options",))
+    columns = Columns(question="question", answer="answer", inputs=("passage", "year", "note"), choices="options")
     for options in (["red", "blue"], "red|blue", '["red", "blue"]', {"text": ["red", "blue"], "label": ["A", "B"]}):
         path.write_text(json.dumps({**row, "options": options}))
         (question,) = read(path, columns)
@@ -131,4 +117,20 @@ def test_a_missing_extra_is_named(library, data, said, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, library, None)
     with pytest.raises(AceBenchError) as caught:
         made(data)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"delimiter": '"'}, "delimiter='\"' must be one character"),
+        ({"delimiter": "::"}, "delimiter='::' must be one character"),
+        ({"encoding": "utf-99"}, "encoding=utf-99 is not an encoding that Python knows"),
+        ({"data": "nowhere.csv"}, "nowhere.csv is not a file"),
+    ],
+)
+def test_settings_of_files_that_cannot_work(settings, said, tmp_path):
+    (tmp_path / "a.csv").write_text("question,answer\nx,y\n")
+    with pytest.raises(AceBenchError) as caught:
+        made(**{"data": tmp_path / "a.csv", **settings})
     assert said in str(caught.value)
