@@ -86,7 +86,7 @@ LOGS = ("journal.jsonl", "calls.jsonl")
 QUICK = {
     *((not_utf8, name) for name in FILES),
     *((emptied, name) for name in ("prompts/qa/generator.j2", "contexts/final.json")),  # as a power failure leaves them
-    *((damage, name) for damage in (another_object, a_line_lost) for name in LOGS),
+    *((damage, name) for damage in (another_object, a_line_lost, halved) for name in LOGS),
     (another_object, "metrics.json"),
 }
 CASES = [

@@ -76,6 +76,7 @@ def test_a_run_that_waits_for_its_backbone_stops_within_seconds_and_records_noth
         assert time.monotonic() - asked < LONGEST_S
     assert process.returncode == 130
     assert "Traceback" not in output
+    assert "Run the same command to continue" in output
     folder = ROOT / output.splitlines()[-1]
     assert json.loads((folder / "status.json").read_text())["state"] == "stopped"
     calls = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]

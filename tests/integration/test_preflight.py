@@ -145,22 +145,6 @@ def test_a_failed_probe_ends_the_run_before_any_call_and_closes_the_server(error
     assert str(error) in captured.out + captured.err
 
 
-def test_a_backbone_that_is_gone_or_answers_nothing_stops_the_run(tmp_path):
-    fault = RolloutFault(Fault(owner="backbone", kind="http_500", message="oops"))
-    for call in (BackboneUnavailable("gone"), fault):
-        assert real(tmp_path, [], call=call).status == 3
-
-
-def test_a_run_that_accepts_faults_counts_what_was_not_answered_as_wrong(tmp_path):
-    fault = RolloutFault(Fault(owner="backbone", kind="http_500", message="oops"))
-    ran = real(tmp_path, [], "accept_faults=true", call=fault)
-    assert ran.status == 0
-    assert ran.metrics["splits"]["test"]["after"]["faults"] == 6
-    assert ran.metrics["headline"]["after"] == 0
-    assert ran.metrics["headline"]["n"] == 6
-    assert ran.metrics["faults"]["evaluate"]["generator/backbone/http_500"] >= 6
-
-
 def test_dry_run_shows_prompts_and_estimate_and_leaves_nothing(tmp_path, capsys):
     ran = launch(tmp_path, *SMALL, "dry_run=true")
     output = capsys.readouterr().out

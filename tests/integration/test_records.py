@@ -81,11 +81,3 @@ def test_a_folder_that_exists_is_never_removed(error, tmp_path):
         "stopped",
         "failed" if isinstance(error, ConfigError) else "stopped",
     ]
-
-
-@pytest.mark.slow
-def test_folders_of_others_beside_a_removed_one_stay(tmp_path):
-    other = launch(tmp_path, *SMALL, "seed=1")
-    assert real(tmp_path, [], "seed=2", "budget.calls=1").status == 3
-    assert other.folder.is_dir()
-    assert [path for path in tmp_path.rglob("seed2*") if path.is_dir()] == []

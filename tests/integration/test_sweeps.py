@@ -2,10 +2,8 @@
 
 import os
 import re
-import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -152,21 +150,3 @@ def test_slurm_as_far_as_one_machine_can_tell(tmp_path):
         (folder / name).write_text(text)
         (folder / name).chmod(0o755)
     checked(tmp_path, "launcher=slurm", "hydra.launcher.array_parallelism=2", PATH=f"{folder}:{os.environ['PATH']}")
-
-
-@pytest.mark.thorough
-def test_a_sweep_that_is_killed_and_repeated_ends_as_if_it_had_not_been(tmp_path):
-    results = tmp_path / "results"
-    runs = ("task=formula", "method=ace", "seed=0,1", "task.source=sample", "limit=20", "mode.epochs=2")
-    command = [sys.executable, ROOT / "run.py", "-m", *runs, f"results={results}"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not list(results.glob("**/seed1/calls.jsonl")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert sweep(results, *runs).returncode == 0
-    assert sweep(tmp_path / "whole", *runs).returncode == 0
-    for one, other in zip(find_runs(results).runs, find_runs(tmp_path / "whole").runs, strict=True):
-        assert one.metrics["headline"] == other.metrics["headline"]
-        assert one.metrics["calls"] == other.metrics["calls"]

@@ -109,16 +109,6 @@ def test_a_dry_run_refuses_what_the_run_would_refuse(reader, tmp_path, capsys, m
     assert launch(tmp_path / "file" / "below", *run).status == 2
 
 
-@pytest.mark.slow
-def test_reproduce_refuses_a_rule_between_settings_in_a_dry_run(reproduce, tmp_path):  # noqa: F811
-    status, said = reproduce("table=2", "backbone=embedded", "ace:mode.epochs=2", "--dry-run")
-    assert status == 2
-    assert "mode.epochs=2 must be 1 with mode=online" in said
-    assert "(6 of 28 runs; none was started)" in said
-    assert said.count("missing  ") == 28
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_text_table_needs_no_matplotlib_and_a_figure_says_so_first(reproduce, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setattr("ace_bench.core.resources.find_spec", lambda name: None if name == "matplotlib" else object())
     status, said = reproduce("figure=1", "backbone=embedded", "--dry-run")

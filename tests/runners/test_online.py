@@ -37,6 +37,8 @@ def test_all_methods_see_one_order_that_the_seed_decides(tmp_path):
     assert order == predicted_order(ace, "adapt") == predicted_order(base, "evaluate")
     assert sorted(order) == files != order
     assert [sample for step in steps(other_seed) for sample in step["samples"]] != order
+    of_file = stream(tmp_path, "mode.shuffle=false", script=Scripted(), test=8)
+    assert [sample for step in steps(of_file) for sample in step["samples"]] == files
 
 
 @pytest.mark.slow

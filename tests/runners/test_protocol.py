@@ -4,8 +4,8 @@ import pytest
 
 from ace_bench.core.resources import config_folders
 from ace_bench.runners.planning import Composer
-from tests.launching import composed, launch, options
-from tests.runners.scripted import Scripted, answer, gold, kept, lesson, play, right, steps
+from tests.launching import launch, options
+from tests.runners.scripted import Scripted, answer, kept, lesson, play, right
 
 OFFICIAL = "protocol=official"
 TASKS, METHODS, MODES = map(options, ("task", "method", "mode"))
@@ -31,6 +31,7 @@ def test_it_sets_the_switches_of_agent_method_and_mode(compose):
     assert official["agent"]["parse_replies"] == "official"
     assert compose([OFFICIAL, "mode=online"])["mode"]["window"] == 15
     assert compose([]) == compose(["protocol=paper"])
+    assert "protocol" not in compose([]), "the usual one is not named"
 
 
 def test_what_the_user_sets_wins_and_a_preset_too(compose):
@@ -87,20 +88,6 @@ def test_the_state_of_the_authors_code_is_recorded_and_an_unknown_one_refused(co
         assert said in capsys.readouterr().err
 
 
-def test_the_usual_protocol_is_not_named(tmp_path):
-    ran = launch(tmp_path, "task=formula", "task.source=sample", "method=base", "limit=2")
-    assert "protocol" not in ran.metrics
-    assert "protocol" not in composed()[0]
-
-
-def test_online_it_takes_the_order_of_the_file(tmp_path):
-    def order(*words):
-        ran = play(tmp_path, "mode=online", *words, script=Scripted(), test=6)
-        return [sample for step in steps(ran) for sample in step["samples"]]
-
-    assert order("mode.shuffle=false") == [f"toy-test-{n}" for n in range(6)] != order()
-
-
 VALIDATED = ("mode.select=best", "mode.validate=multiples", "mode.shuffle=false")
 
 
@@ -124,19 +111,6 @@ def test_a_context_is_kept_only_if_it_beats_zero(validated_right, size, tmp_path
     script = Scripted(generator=generator, curator=lesson)
     ran = play(tmp_path, *VALIDATED, "mode.eval_every=1", script=script)
     assert len(kept(ran, "tested")) == size
-
-
-def test_failed_samples_are_also_left_out_beside_the_score_of_all(tmp_path):
-    def generator(call):
-        return "no JSON" if call.sample == "toy-test-0" else answer(gold(call.sample))
-
-    ran = play(tmp_path, "unreadable_replies=fault", script=Scripted(generator=generator))
-    assert ran.metrics["splits"]["test"]["after"] == {
-        "n": 4,
-        "faults": 1,
-        "accuracy": 75.0,
-        "accuracy_without_faults": 100.0,
-    }
 
 
 def test_too_few_samples_to_be_validated_are_said_before_the_run(tmp_path, capsys):
