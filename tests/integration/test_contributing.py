@@ -99,20 +99,12 @@ def test_the_matrix_takes_a_new_task_up_by_itself(tmp_path):
 
 
 @pytest.mark.usefixtures("package")
-@pytest.mark.parametrize("answer", ["Bern", " bern.\n", "BERN"])
-def test_a_city_is_right_whatever_the_case(answer):
+def test_a_city_is_right_whatever_the_case_and_another_one_is_wrong():
     from capital_cities.task import grade_city
 
-    assert grade_city("Bern", answer).correct
-
-
-@pytest.mark.usefixtures("package")
-@pytest.mark.parametrize("answer", [None, "", "Zurich", "Bern or Zurich"])
-def test_another_city_is_wrong(answer):
-    from capital_cities.task import grade_city
-
-    grade = grade_city("Bern", answer)
-    assert (grade.correct, grade.score) == (False, 0.0)
+    assert all(grade_city("Bern", answer).correct for answer in ("Bern", " bern.\n", "BERN"))
+    wrong = [grade_city("Bern", answer) for answer in (None, "", "Zurich", "Bern or Zurich")]
+    assert {(grade.correct, grade.score) for grade in wrong} == {(False, 0.0)}
 
 
 def metrics(folder: Path, *words: str) -> dict:
@@ -156,16 +148,8 @@ def test_the_backbone_gives_the_same_replies_and_an_unknown_price(tmp_path):
         made = metrics(tmp_path, "backbone=urllib_chat", f"backbone.url={server.address}", "backbone.simulated=true")
     assert (made["headline"]["before"], made["headline"]["after"]) == (25.0, 100.0)
     assert made["usd"]["total"] is None
-
-
-@pytest.mark.usefixtures("package")
-def test_usage_is_what_the_server_said_and_dollars_are_unknown():
-    with served() as server:
-        usage = ask(server.address).usage
-    assert usage.prompt
-    assert usage.completion
-    assert usage.cached == 0
-    assert usage.usd is None
+    assert made["tokens"]["total"]["in"] > 0
+    assert made["cache"]["total"]["cached_tokens"] == 0
 
 
 @pytest.mark.usefixtures("package")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,7 @@ from ace_bench.store.calls import read_calls
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
-from tests.doubles import Crash
+from tests.doubles import Crash, Recording, crash_after
 from tests.launching import launch
 
 SMALL = (
@@ -42,37 +43,6 @@ def texts(calls):
     return Counter(message.content for call in calls for message in call.request.messages)
 
 
-class Fragile:
-    """Kills the run at its n-th call of the embedder, before it is sent."""
-
-    def __init__(self, inner, left):
-        self._inner, self._left = inner, left
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def complete(self, messages, *, role, session, schema=None):
-        if role == "embedder":
-            if self._left[0] == 0:
-                raise Crash
-            self._left[0] -= 1
-        return self._inner.complete(messages, role=role, session=session, schema=schema)
-
-
-class Down:
-    """An endpoint that fails after the probe."""
-
-    def __init__(self, inner, faulty):
-        self._inner, self._faulty = inner, faulty
-
-    def __getattr__(self, name):
-        return getattr(self._inner, name)
-
-    def complete(self, messages, *, role, session, schema=None):
-        one = self._faulty if role == "embedder" else self._inner
-        return one.complete(messages, role=role, session=session, schema=schema)
-
-
 def test_calls_of_the_embedder_are_counted_by_stage_with_tokens_and_dollars(serve, tmp_path):
     server = serve()
     ran = launch(tmp_path, *SMALL, of(server.address, usd_per_million=2.0))
@@ -96,12 +66,9 @@ def test_cut_at_every_embedding_and_continued(method, serve, tmp_path):
     overrides = (*(SMALL if not method else SMALL[:5]), *method, of(serve().address))
     whole = launch(tmp_path / "whole", *overrides)
     for _ in embedded(whole):  # each process gets one new call done, then dies before the next one
-        left = [1]
-        try:
-            launch(tmp_path / "cut", *overrides, backbone=lambda inner, left=left: Fragile(inner, left))
+        with suppress(Crash):
+            launch(tmp_path / "cut", *overrides, backbone=partial(Recording, before=crash_after(1, "embedder")))
             break
-        except Crash:
-            pass
     ran = launch(tmp_path / "cut", *overrides)
     assert ran.lasting() == whole.lasting()
     assert texts(embedded(ran)) == texts(embedded(whole))
@@ -134,7 +101,7 @@ def test_an_outage_stops_the_run_whatever_is_accepted(serve, tmp_path, capsys):
             of(server.address),
             "accept_faults=true",
             "stop_after_faults=2",
-            backbone=lambda inner: Down(inner, faulty),
+            backbone=lambda inner: faulty if isinstance(inner, EmbeddingsBackbone) else inner,
         )
         assert down.status == 3
         assert "left 2 calls in a row unanswered" in capsys.readouterr().out
@@ -147,10 +114,8 @@ def test_an_outage_stops_the_run_whatever_is_accepted(serve, tmp_path, capsys):
     [
         ({"model": "other"}, "set embedder.model to one that the server has: embedded"),
         ({"url": "http://127.0.0.1:9/v1"}, "correct embedder.url"),
-        ({"url": "nowhere"}, "embedder.url=nowhere must be like http://"),
         ({"key_env": "NO_SUCH_VARIABLE"}, "embedder.key_env"),
         ({"simulated": "false"}, "embedder.simulated=false, but the server reports"),
-        ({"modell": "x"}, "there is no setting embedder.modell"),
     ],
 )
 def test_an_endpoint_that_cannot_be_used_is_refused_before_the_first_call(change, said, serve, tmp_path, capsys):

@@ -58,14 +58,10 @@ class Real:
         return completion
 
 
-def real(tmp_path, log, *overrides, **faults):
-    return launch(
-        tmp_path,
-        *SMALL,
-        *overrides,
-        backbone=lambda inner: Real(inner, log, **faults),
-        spec=lambda spec: replace(spec, simulated=False),
-    )
+def real(tmp_path, log, *overrides, made=None, **faults):
+    """Run with a ``Real`` backbone, or with the one that is ``made`` of the reader."""
+    backbone = made or (lambda inner: Real(inner, log, **faults))
+    return launch(tmp_path, *SMALL, *overrides, backbone=backbone, spec=lambda spec: replace(spec, simulated=False))
 
 
 def test_a_server_is_opened_probed_used_and_closed_and_its_counters_kept(tmp_path, capsys):
@@ -95,13 +91,7 @@ def test_the_servers_counters_give_the_cached_share_where_replies_do_not(tmp_pat
             completion = super().complete(messages, **about)
             return replace(completion, usage=replace(completion.usage, cached=None))
 
-    ran = launch(
-        tmp_path,
-        *SMALL,
-        "mode.epochs=1",
-        backbone=lambda inner: Silent(inner, []),
-        spec=lambda spec: replace(spec, simulated=False),
-    )
+    ran = real(tmp_path, [], "mode.epochs=1", made=lambda inner: Silent(inner, []))
     cache = ran.metrics["cache"]["total"]
     assert cache["cached_tokens"] is None
     assert cache["share"] == pytest.approx(0.5, abs=0.01)
@@ -205,15 +195,12 @@ def test_a_prompt_and_reply_over_the_context_length_are_refused_before_a_call(tm
         backbone.context_length, backbone.reply_limit = 700, lambda _: 600
         return backbone
 
-    def launched(*overrides):
-        return launch(tmp_path, *SMALL, *overrides, backbone=short, spec=lambda spec: replace(spec, simulated=False))
-
-    assert launched().status == 2
+    assert real(tmp_path, log, made=short).status == 2
     said = capsys.readouterr().err
     assert "with a reply of up to 600 that is more than the context of 700" in said
     assert "lower sampling.generator.max_tokens" in said
     assert log == ["open", "probe", "close"]
-    assert launched("estimate=false").status == 0
+    assert real(tmp_path, log, "estimate=false", made=short).status == 0
 
 
 def test_a_prompt_that_is_too_long_shows_less_of_the_playbook_and_says_so(tmp_path):

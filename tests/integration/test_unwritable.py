@@ -102,7 +102,7 @@ def _full(at: Path) -> Iterator[Place]:
 def _read_only(at: Path) -> Iterator[Place]:
     folder = at / "closed"
     folder.mkdir(mode=0o555)
-    yield Place(to=folder / "to", limits=_let_permissions_count, watched=folder)
+    yield Place(to=folder / "to", limits=let_permissions_count, watched=folder)
 
 
 def _somebody_elses(at: Path) -> Iterator[Place]:
@@ -112,7 +112,7 @@ def _somebody_elses(at: Path) -> Iterator[Place]:
         os.chown(folder, 12345, 12345)
     except OSError:
         pytest.skip("only root can give a folder away")
-    yield Place(to=folder, limits=_let_permissions_count, watched=folder)
+    yield Place(to=folder, limits=let_permissions_count, watched=folder)
 
 
 def _file(at: Path) -> Iterator[Place]:
@@ -138,7 +138,7 @@ class _Header(ctypes.Structure):
     _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
 
 
-def _let_permissions_count() -> None:
+def let_permissions_count() -> None:
     """Give up the rights of root to pass over permissions, also in programs that this process starts."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_SECUREBITS, _NO_ROOT, 0, 0, 0)
@@ -161,7 +161,7 @@ def _child(arguments: Sequence[str], folder: Path, place: Place, output: Connect
     sys.exit(main(arguments))
 
 
-def _run(arguments: Sequence[str], folder: Path, place: Place) -> tuple[int, str]:
+def run_apart(arguments: Sequence[str], folder: Path, place: Place) -> tuple[int, str]:
     """Run a command in a process that does not import all modules again; return its status and output."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([__name__, "ace_bench.runners.run", "ace_bench.cli.experiment"])
@@ -247,7 +247,7 @@ def test_a_place_that_cannot_be_written_is_one_sentence(name, kind, given, tmp_p
     with contextlib.contextmanager(PLACES[kind])(tmp_path) as place:
         before = _content(place)
         words = [word.format(to=place.to, at=tmp_path, **given) for word in WRITING[name]]
-        status, output = _run(words, tmp_path, place)
+        status, output = run_apart(words, tmp_path, place)
         left = _content(place)
     said = [line for line in output.splitlines() if "cannot be" in line or "error:" in line]
     assert "Traceback" not in output
@@ -265,13 +265,13 @@ def _content(place: Place) -> dict[Path, bytes]:
 
 @pytest.mark.slow
 def test_a_run_that_cannot_be_repaired_is_left_as_it_is(tmp_path):
-    assert _run(["run", *_TINY, f"results={tmp_path / 'results'}"], tmp_path, Place(to=tmp_path))[0] == 0
+    assert run_apart(["run", *_TINY, f"results={tmp_path / 'results'}"], tmp_path, Place(to=tmp_path))[0] == 0
     (run,) = (tmp_path / "results").rglob("seed0")
     (run / "metrics.json").unlink()
     run.chmod(0o555)
-    place = Place(to=tmp_path, limits=_let_permissions_count, watched=run)
+    place = Place(to=tmp_path, limits=let_permissions_count, watched=run)
     before = _content(place)
-    status, output = _run(["doctor", str(tmp_path / "results"), "--repair"], tmp_path, place)
+    status, output = run_apart(["doctor", str(tmp_path / "results"), "--repair"], tmp_path, place)
     assert "Traceback" not in output
     assert "cannot be written (Permission denied)" in output, output
     assert status == 1
