@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import warnings
 from collections import Counter
 from contextlib import closing, suppress
 from pathlib import Path
@@ -18,11 +19,12 @@ from ace_bench import api
 from ace_bench.cli.main import start
 from ace_bench.core.errors import Stopped, StoreError
 from ace_bench.core.types import NO_USAGE, Completion
+from ace_bench.report.frames import load_frames
+from ace_bench.report.records import find_runs
 from ace_bench.store.damage import examine, lasting
 from ace_bench.store.responses import FILE, Responses
-from ace_bench.store.results import read_metrics
+from ace_bench.store.results import CHECKSUMS, read_metrics
 from tests.doubles import Recording
-from tests.integration.test_damage import LOGS, emptied, gone, zeroed
 from tests.launching import Ran, launch
 from tests.packages.report.page.runs import changed
 
@@ -37,7 +39,7 @@ RUNS = {
 }
 CASES = int(os.environ.get("ACE_BENCH_DAMAGES", "150"))
 QUICK_AND_ALL = [
-    pytest.param(range(6), marks=pytest.mark.slow, id="some"),
+    pytest.param(range(8), marks=pytest.mark.slow, id="some"),
     pytest.param(range(CASES), marks=pytest.mark.thorough, id="all"),
 ]
 
@@ -52,10 +54,39 @@ def bit_flipped(path, rng, other):
     path.write_bytes(data)
 
 
+def not_utf8(path, rng, other):
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + b"\xff\xfe" + data[len(data) // 2 :])
+
+
 def line_removed(path, rng, other):
     lines = path.read_bytes().splitlines(keepends=True)
     del lines[rng.randrange(len(lines))]
     path.write_bytes(b"".join(lines))
+
+
+def line_repeated(path, rng, other):
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines.insert(0, rng.choice(lines))
+    path.write_bytes(b"".join(lines))
+
+
+def replaced(path, rng, other):
+    texts = ("", "[1, 2]\n", '{"task": {"name": 3}, "calls": [], "kind": "rollout", "state": 7}\n', "[" * 5000 + "\n")
+    path.write_text(rng.choice(texts))
+
+
+def zeroed(path, rng, other):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def gone(path, rng, other):
+    path.unlink()
+
+
+def a_folder(path, rng, other):
+    path.unlink()
+    path.mkdir()
 
 
 def swapped(path, rng, other):
@@ -65,7 +96,8 @@ def swapped(path, rng, other):
     path.write_bytes(source.read_bytes())
 
 
-KINDS = (truncated, bit_flipped, line_removed, gone, zeroed, emptied, swapped)
+KINDS = (truncated, bit_flipped, not_utf8, line_removed, line_repeated, replaced, gone, zeroed, a_folder, swapped)
+LOGS = ("journal.jsonl", "calls.jsonl")
 HARMLESS = ("processes.jsonl", "status.json", "checksums.jsonl", "journal.jsonl")
 """Files of which no number depends on what is gone: a last line, a reason, or what the run makes again by itself."""
 
@@ -124,6 +156,24 @@ def repeated(results, *overrides):
     return ran, sum(len(one.asked) for one in backbones)
 
 
+def look(folder):
+    """Ask for all that tables, figures and notebooks ask for; what cannot be had names the folder."""
+    (run,) = find_runs(folder).runs or (None,)
+    asked = [lambda: load_frames(folder)]
+    if run is not None:
+        metrics = ("accuracy", "spent.adapt.all.all.in", "fall.before.tokens")
+        asked += [lambda metric=metric: run.value(metric) for metric in metrics]
+        asked += [lambda: run.settings, lambda: run.finished and run.points("accuracy")]
+    for ask in asked:
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            try:
+                ask()
+            except StoreError as error:
+                warned.append(error)
+        assert all(str(folder) in str(one) for one in warned)
+
+
 def chosen(folder, rng):
     """A file of a run, more often one that costs money."""
     files = sorted(one for one in folder.rglob("*") if one.is_file() and one.name != ".lock")
@@ -143,6 +193,8 @@ def damage_and_repair(runs, doctor, results, rng):
     damaged = contents(folder)
     if damaged == before:
         return "unchanged"
+    assert start("report", [str(folder), "--out", str(results / "page.html")]) in (0, 2), what
+    look(folder)
     found, said = doctor(results)
     assert contents(folder) == damaged, f"{what}: something is written without --repair"
     left, said = doctor(results, "--repair")
@@ -159,9 +211,11 @@ def damage_and_repair(runs, doctor, results, rng):
             assert (folder / "metrics.json").read_bytes() == before[folder / "metrics.json"], what
     ran, asked = repeated(results, *RUNS[name], *SMALL)
     if ran.status:  # of a file that belongs to another run only its owner knows where the right one is
-        assert (left, damage) == (1, swapped), what
+        assert left == 1, what
+        assert damage in (swapped, a_folder), what
         return "refused"
     assert ran.lasting() == whole.lasting(), what
+    assert start("report", [str(ran.folder), "--out", str(results / "page.html")]) == 0, what
     recorded = before[folder / "calls.jsonl"].count(b"\n")
     assert asked <= len(whole.lines("calls")) - (0 if path.name == "calls.jsonl" and not finished else recorded), what
     return "left" if left else "repaired" if found else "harmless"
@@ -314,3 +368,16 @@ def test_temporary_folders_of_killed_processes_are_removed_and_those_in_use_stay
         for process in processes:
             process.kill()
             process.communicate()
+
+
+def test_folders_of_a_version_without_checksums_go_on_and_are_read(runs, tmp_path):
+    for finished in (True, False):
+        folder, whole = runs("ace", finished, results := tmp_path / str(finished))
+        for name in LOGS:
+            changed(folder, name)
+        (folder / CHECKSUMS).unlink()
+        look(folder)
+        ran, _ = repeated(results, *ACE)
+        assert (ran.status, ran.folder, ran.lasting()) == (0, folder, whole.lasting())
+        assert len(ran.lines("calls")) == len(whole.lines("calls"))
+        assert start("report", [str(folder), "--out", str(tmp_path / "page.html")]) == 0

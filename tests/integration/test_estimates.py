@@ -132,7 +132,7 @@ class Rambling:
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["ace", "dc", "mem_prompt", "reasoning_bank", "icl"])
 def test_a_model_that_uses_its_reply_limit_lies_within_the_high_end(method, tmp_path):
-    run = ("task=formula", f"method={method}", *(OFFLINE[:1] if method == "icl" else ONLINE), "estimate=false")
+    run = ("task=finer", f"method={method}", *(OFFLINE[:1] if method == "icl" else ONLINE), "estimate=false")
     specs, small = [], ("task.source=sample", "limit={train: 4, val: 2, test: 5}")
     ran = launch(tmp_path, *run, *small, backbone=Rambling, spec=lambda spec: specs.append(spec) or spec)
     estimate, spent = rehearse(specs[0]), ran.metrics["tokens"]["total"]

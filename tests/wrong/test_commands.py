@@ -1,6 +1,5 @@
 """Wrong arguments of the commands, and a few wrong commands as a user starts them."""
 
-import os
 import subprocess
 import sys
 
@@ -34,34 +33,22 @@ USAGE = {
 }
 
 
-def run(command, arguments, capsys):
-    try:
-        status = start(command, arguments)
-    except SystemExit as stop:
-        status = stop.code
-    return status, capsys.readouterr()
-
-
 @pytest.fixture(autouse=True)
 def _in_the_project(monkeypatch, tmp_path):
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("ace_bench.tasks.data._DOWNLOADED", tmp_path / "none")
 
 
-@pytest.mark.parametrize("case", ARGUMENTS)
-def test_a_wrong_argument_of_a_command_line(case, capsys):
+@pytest.mark.parametrize("case", {**ARGUMENTS, **USAGE})
+def test_a_wrong_command_line(case, capsys):
     command, *arguments = case.split(" ")
-    status, printed = run(command, arguments, capsys)
+    try:
+        status = start(command, arguments)
+    except SystemExit as stop:
+        status = stop.code
+    said = capsys.readouterr().err
     assert status == 2
-    assert ARGUMENTS[case] in sentence(printed.err)
-
-
-@pytest.mark.parametrize("case", USAGE)
-def test_a_wrong_form_of_a_command_line(case, capsys):
-    command, *arguments = case.split(" ")
-    status, printed = run(command, arguments, capsys)
-    assert status == 2
-    assert USAGE[case] in printed.err.splitlines()[-1]
+    assert ARGUMENTS[case] in sentence(said) if case in ARGUMENTS else USAGE[case] in said.splitlines()[-1]
 
 
 @pytest.mark.parametrize(
@@ -115,17 +102,8 @@ def test_a_wrong_command(wrong, tmp_path, monkeypatch, capsys):
 
 
 def test_a_wrong_command_as_a_process(tmp_path):
-    wrong = "methd=ace"
-    done = subprocess.run(
-        [sys.executable, "run.py", wrong, f"results={tmp_path / 'results'}"],
-        cwd=ROOT,
-        env={**os.environ, "ACE_BENCH_DATA": ""},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stdout == ""
+    command = [sys.executable, "run.py", wrong := "methd=ace", f"results={tmp_path / 'results'}"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
     assert COMMANDS[wrong] in sentence(done.stderr)
     assert not list(tmp_path.iterdir())
