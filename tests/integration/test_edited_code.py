@@ -124,17 +124,6 @@ def test_an_edit_that_changes_no_result_keeps_the_run_and_is_recorded(part, mine
     assert "replayed" not in start(*chosen)[2]
 
 
-def test_comments_and_format_change_nothing_and_unrelated_modules_neither(mine, start):
-    chosen = PARTS["agent"][0]
-    mine("ONE = 1\n", name="unrelated")
-    start(*chosen)
-    mine(f"# mine\n{MINE}".replace('SUFFIX = ""', "SUFFIX    =   ''  # nothing"))
-    mine("ONE = 2\n", name="unrelated")
-    ran, _, said = start(*chosen)
-    assert "replayed" not in said
-    assert ends(ran) == ["finished"]
-
-
 def test_an_accepted_result_is_marked_wherever_it_is_shown(mine, start, tmp_path):
     chosen, old, new = PARTS["agent"]
     start(*chosen)

@@ -8,11 +8,9 @@ from functools import partial
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
-from ace_bench.backbones.openai_compatible.settings import Retry
-from ace_bench.core.embedders import EmbedderSettings
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.types import Fault
 from ace_bench.store.calls import read_calls
-from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.doubles import Crash, Recording, crash_after
@@ -91,18 +89,14 @@ def test_an_outage_stops_the_run_whatever_is_accepted(serve, tmp_path, capsys):
     server = serve()
     whole = launch(tmp_path / "whole", *SMALL, of(server.address))
 
-    broken = serve(faults=Faults(chances={"http_500": 1.0}))
-    settings = EmbedderSettings(url=broken.address, model="embedded", simulated=True)
-    faulty = EmbeddingsBackbone(settings, retry=Retry(times=1, first_pause=0.01, longest_pause=0.02))
+    def fail(role):
+        if role == "embedder":
+            raise RolloutFault(Fault(owner="backbone", kind="http_500", message="oops"))
+
+    accepting = ("accept_faults=true", "stop_after_faults=2")
     for _ in range(2):
-        down = launch(
-            tmp_path / "cut",
-            *SMALL,
-            of(server.address),
-            "accept_faults=true",
-            "stop_after_faults=2",
-            backbone=lambda inner: faulty if isinstance(inner, EmbeddingsBackbone) else inner,
-        )
+        failing = partial(Recording, before=fail)
+        down = launch(tmp_path / "cut", *SMALL, of(server.address), *accepting, backbone=failing)
         assert down.status == 3
         assert "left 2 calls in a row unanswered" in capsys.readouterr().out
     assert launch(tmp_path / "cut", *SMALL, of(server.address)).lasting() == whole.lasting()

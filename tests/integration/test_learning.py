@@ -60,10 +60,3 @@ def test_workflows_and_memory_items_help_with_later_samples(memory, tmp_path):
 def test_without_labels_there_is_next_to_nothing_to_learn(tmp_path):
     with_gold = gain(launch(tmp_path / "gold", "task=finer", *RUN))
     assert gain(launch(tmp_path / "none", "task=finer", *RUN, "labels=none")) < with_gold - 10
-
-
-def test_a_learnt_playbook_is_worth_as_much_in_another_run(tmp_path):
-    learnt = launch(tmp_path / "one", "task=formula", *RUN)
-    saved = learnt.folder / "contexts" / "tested.txt"
-    again = launch(tmp_path / "two", "task=formula", "task.source=sample", "mode=evaluate", f"mode.context={saved}")
-    assert again.metrics["headline"]["after"] == learnt.metrics["headline"]["after"]

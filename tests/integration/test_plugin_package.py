@@ -85,11 +85,3 @@ def test_its_tools_are_declared_by_it(installed, tmp_path):
     wrong = [*asked, "+tools@agent.tools=atlas", "agent.tools.rules.capital.access=never"]
     done = command("run", *wrong, cwd=tmp_path, path=installed)
     assert "agent.tools.rules.capital.access=never must be one of constant, read, open, write" in done.stderr
-
-
-def test_without_installation_its_folder_is_named(tmp_path):
-    folder = SOURCE / "capital_cities" / "configs"
-    done = command("run", "--config-dir", str(folder), "experiment=capital_notes", cwd=tmp_path, path=SOURCE)
-    assert done.returncode == 0, done.stderr
-    assert list(tmp_path.glob("results/capitals/capital_cities-notes-embedded-offline/*/seed0/metrics.json"))
-    assert command("check", "--config-dir", str(folder), "capital_cities", cwd=tmp_path, path=SOURCE).returncode == 0

@@ -108,18 +108,6 @@ def test_the_composed_configuration_is_printed_as_a_tree(tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("plus", ["", "+"])
-def test_a_preset_in_another_folder(plus, tmp_path):
-    folder = tmp_path / "mine" / "experiment"
-    folder.mkdir(parents=True)
-    (folder / "own.yaml").write_text("# @package _global_\nname: own\nlimit: 1\n")
-    asked = ["--config-dir", "mine", f"{plus}experiment=own", "--cfg", "job"]
-    shown = command(*asked, cwd=tmp_path)
-    assert "name: own" in shown.stdout, shown.stderr
-    assert "did you mean own?" in command("--config-dir", "mine", f"{plus}experiment=owm", cwd=tmp_path).stderr
-
-
-@pytest.mark.slow
 def test_a_file_with_the_environment_is_read_and_its_secrets_are_refused_as_settings(tmp_path):
     secret = "planted-in-a-file-0123456789"
     (tmp_path / ".env").write_text(f"SOME_SERVICE_API_KEY={secret}\n")

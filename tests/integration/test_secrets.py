@@ -78,33 +78,31 @@ def test_a_run_with_failing_calls_writes_and_shows_no_secret(tmp_path, capfd):
     assert clean(shown.out + shown.err)
 
 
+def check_refused(tmp_path, capfd, url, *words):
+    """Check that a run does not start, says so without a secret, and leaves nothing; return what it said."""
+    assert launch(tmp_path, *reaching(url), *words).status in (2, 3)
+    said = "".join(capfd.readouterr())
+    assert clean(said)
+    assert list(tmp_path.iterdir()) == []
+    return said
+
+
 @pytest.mark.parametrize("status", [401, 404, 500])
 def test_a_run_that_cannot_start_shows_no_secret(tmp_path, capfd, status):
-    server = serve.ReaderServer(host="127.0.0.1", port=0)
-
     class Refusing(Echoing):
         def _reply(self, *_: object, **__: object) -> None:
             self._error(status, "refused", "No.")
 
+    server = serve.ReaderServer(host="127.0.0.1", port=0)
     server.RequestHandlerClass = Refusing
     with running(server):
-        ran = launch(tmp_path, *reaching(server.address))
-    assert ran.status in (2, 3)
-    shown = capfd.readouterr()
-    assert "[key]" in shown.out + shown.err
-    assert clean(shown.out + shown.err)
-    assert list(tmp_path.iterdir()) == []  # a run that cannot start leaves nothing
+        assert "[key]" in check_refused(tmp_path, capfd, server.address)
 
 
 def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(tmp_path, monkeypatch, capfd):
     monkeypatch.setenv("http_proxy", f"http://user:{PASSWORD}@127.0.0.1:9")
     monkeypatch.delenv("no_proxy")
-    ran = launch(tmp_path, *reaching("http://127.0.0.1:8/v1"))
-    assert ran.status in (2, 3)
-    shown = capfd.readouterr()
-    assert "cannot be reached" in shown.out + shown.err
-    assert clean(shown.out + shown.err)
-    assert list(tmp_path.iterdir()) == []
+    assert "cannot be reached" in check_refused(tmp_path, capfd, "http://127.0.0.1:8/v1")
 
 
 @pytest.mark.parametrize(
@@ -115,12 +113,7 @@ def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(tmp_path, 
     ],
 )
 def test_settings_that_hold_secrets_are_refused_before_anything_is_written(tmp_path, capfd, setting):
-    ran = launch(tmp_path, *reaching("http://127.0.0.1:9/v1"), setting)
-    assert ran.status == 2
-    said = capfd.readouterr().err
-    assert "environment variable" in said
-    assert clean(said)
-    assert not list(tmp_path.iterdir())
+    assert "environment variable" in check_refused(tmp_path, capfd, "http://127.0.0.1:9/v1", setting)
 
 
 @pytest.mark.parametrize(
@@ -132,13 +125,8 @@ def test_settings_that_hold_secrets_are_refused_before_anything_is_written(tmp_p
 )
 def test_commands_with_secrets_are_refused_and_never_repeated(tmp_path, command):
     script, *arguments = command
-    done = subprocess.run(
-        [sys.executable, str(ROOT / script), *arguments, f"results={tmp_path / 'results'}"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, str(ROOT / script), *arguments, f"results={tmp_path / 'results'}"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "environment variable" in done.stderr
     assert clean(done.stdout + done.stderr)

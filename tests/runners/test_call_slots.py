@@ -13,12 +13,8 @@ from ace_bench.core.errors import Interrupted, Stopped
 from ace_bench.runners.call_slots import ADDRESS, SharedSlots, SlotServer, slots_for_runs, slots_of_run
 
 
-def nothing():
-    pass
-
-
 def hold(slots, priority=0.0, *, until=None, into=None, name=None):
-    with slots.acquire(priority, nothing):
+    with slots.acquire(priority, lambda: None):
         if into is not None:
             into.append(name)
         if until is not None:
@@ -36,7 +32,7 @@ def test_no_more_calls_than_slots_are_in_flight_in_this_process_and_others():
     inside, most, lock = [0], [0], threading.Lock()
 
     def call(number):
-        with (server.slots if number % 2 else shared).acquire(0.0, nothing):
+        with (server.slots if number % 2 else shared).acquire(0.0, lambda: None):
             with lock:
                 inside[0] += 1
                 most[0] = max(most[0], inside[0])
@@ -71,7 +67,7 @@ def test_the_longest_chain_gets_the_next_slot(here):
 
 
 def _hold_and_sleep(address, holding):
-    with SharedSlots(address).acquire(0.0, nothing):
+    with SharedSlots(address).acquire(0.0, lambda: None):
         holding.set()
         time.sleep(60)
 
