@@ -37,7 +37,7 @@ class BatchHandler(Handler):
 
     def _route(self) -> bool:
         parts = urllib.parse.urlsplit(self.path).path.strip("/").split("/")
-        if parts[1:2] not in (["files"], ["batches"]) or not self.server.has_batches:
+        if parts[1:2] not in (["files"], ["batches"]):
             return False
         body = self._read_body() if self.command == "POST" else b""
         if self.server.looks_left == 0:
@@ -63,7 +63,7 @@ class BatchServer(ReaderServer):
     """``batches`` holds what was sent, in order; each waits for ``release`` before it ends by the next of ``changes``.
 
     After ``looks_left`` requests, unless negative, the interface hangs up. ``broken`` is the status and body of all its
-    replies, ``has_batches`` whether there is one.
+    replies.
     """
 
     def __init__(self, port: int = 0, changes: tuple[Change, ...] = ()):
@@ -74,7 +74,6 @@ class BatchServer(ReaderServer):
         self.release = threading.Event()
         self.release.set()
         self.broken: tuple[int, bytes] | None = None
-        self.has_batches = True
         self.looks_left = -1
         self.drop_created = False
         super().__init__(host="127.0.0.1", port=port)

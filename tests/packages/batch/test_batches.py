@@ -100,48 +100,31 @@ def test_adaptation_is_refused_before_anything_is_spent(tmp_path, capsys):
     assert "mode=evaluate" in capsys.readouterr().err
 
 
-def expired(lines):
-    return "expired", lines[:5]
+def replaced(line, **fields):
+    return json.dumps({**json.loads(line), **fields})
 
 
-def cancelled(lines):
-    return "cancelled", []
+SERVER_ERROR = {"status_code": 500, "body": {"error": {"message": "try again"}}}
+GARBAGE = ('{"custom_id":', "\x00\xff garbage")
+LATE = {"response": None, "error": {"code": "batch_expired", "message": "too late"}}
+CHANGES = {
+    "expired": lambda lines: ("expired", lines[:5]),
+    "cancelled": lambda _: ("cancelled", []),
+    "holes and garbage": lambda lines: ("completed", [*lines[1:], replaced(lines[0], custom_id="nobody"), *GARBAGE]),
+    "a failed line": lambda lines: ("completed", [replaced(lines[0], response=SERVER_ERROR), *lines[1:]]),
+    "a late line": lambda lines: ("expired", [replaced(lines[0], **LATE), *lines[1:]]),
+    "all failed": lambda lines: ("completed", [replaced(line, response=SERVER_ERROR) for line in lines]),
+    "refused": lambda _: ("failed", ["the file has too many tokens"]),
+}
 
 
-def with_holes_and_garbage(lines):
-    other = json.dumps({**json.loads(lines[0]), "custom_id": "of-nobody"})
-    return "completed", [*lines[1:], other, '{"custom_id":', "\x00\xff garbage"]
-
-
-def with_a_failed_line(lines):
-    failed = json.loads(lines[0])
-    failed["response"] = {"status_code": 500, "body": {"error": {"message": "try again"}}}
-    return "completed", [json.dumps(failed), *lines[1:]]
-
-
-def with_late_lines(lines):
-    late = json.loads(lines[0])
-    late |= {"response": None, "error": {"code": "batch_expired", "message": "too late"}}
-    return "expired", [json.dumps(late), *lines[1:]]
-
-
-@pytest.mark.parametrize(
-    ("change", "left"),
-    [
-        (expired, TEST - 5),
-        (cancelled, TEST),
-        (with_holes_and_garbage, 1),
-        (with_a_failed_line, 1),
-        (with_late_lines, 1),
-    ],
-)
+@pytest.mark.parametrize(("change", "left"), [*zip(CHANGES, (TEST - 5, TEST, 1, 1, 1), strict=False)])
 def test_only_calls_without_a_reply_are_sent_again(tmp_path, change, left):
-    with batch_server(change) as server:
+    with batch_server(CHANGES[change]) as server:
         ran = launch(tmp_path, *words(server))
     assert (ran.status, server.sizes()) == (0, [TEST, left])
-    assert len(server.answered) == TEST + (change is with_holes_and_garbage)
-    assert ran.metrics["headline"]["n"] == TEST
-    assert ran.metrics["faults"]["evaluate"] == {}
+    assert len(server.answered) == TEST + (change == "holes and garbage")
+    assert (ran.metrics["headline"]["n"], ran.metrics["faults"]["evaluate"]) == (TEST, {})
 
 
 def test_a_batch_waits_for_rollouts_at_work_and_calls_between_attempts(tmp_path, monkeypatch):
@@ -151,13 +134,17 @@ def test_a_batch_waits_for_rollouts_at_work_and_calls_between_attempts(tmp_path,
 
     monkeypatch.setattr(Finer, "open", open_late)
     pauses = ("backbone.retry.first_pause=0.3", "backbone.retry.longest_pause=0.3")
-    with batch_server(expired) as server:
+    with batch_server(CHANGES["expired"]) as server:
         ran = launch(tmp_path, *words(server, "backbone.batch.gather_seconds=0.01", "concurrency=2", *pauses))
     assert (ran.status, server.sizes()) == (0, [TEST, TEST - 5])
 
 
-@pytest.mark.parametrize(("part", "name"), [(OpenAIFiles, "status"), (BatchFiles, "set_id"), (BatchFiles, "end")])
-def test_a_killed_run_goes_on_with_its_batch(tmp_path, monkeypatch, part, name):
+ALONE = ("concurrency=1", "backbone.batch.calls=1")  # so most replies come before their calls
+KILLED = [(OpenAIFiles, "status", ALONE), (BatchFiles, "set_id", ALONE), (BatchFiles, "end", ALONE)]
+
+
+@pytest.mark.parametrize(("part", "name", "more"), [*KILLED, (OpenAIFiles, "send", ())])
+def test_a_killed_run_goes_on_with_its_batch_or_sends_it_once(tmp_path, monkeypatch, part, name, more):
     def die(*_):
         raise Crash
 
@@ -167,10 +154,10 @@ def test_a_killed_run_goes_on_with_its_batch(tmp_path, monkeypatch, part, name):
             patched.setattr(part, name, die)
             with pytest.raises(Crash):
                 launch(tmp_path / "killed", *words(server))
-        # One call at a time asks for its reply, so most replies come before their calls.
-        ran = launch(tmp_path / "killed", *words(server, "concurrency=1", "backbone.batch.calls=1"))
+        ran = launch(tmp_path / "killed", *words(server, *more))
     assert (ran.status, server.sizes()) == (0, [TEST, TEST]), "one batch each"
     assert ran.lasting() == calm.lasting()
+    assert not any(call["retries"] for call in ran.lines("calls"))
 
 
 def test_a_full_disk_stops_the_run_which_goes_on_with_its_batch(tmp_path, monkeypatch, capsys):
@@ -186,20 +173,6 @@ def test_a_full_disk_stops_the_run_which_goes_on_with_its_batch(tmp_path, monkey
         assert "free some space" in " ".join(capsys.readouterr().out.split())
         assert launch(tmp_path, *words(server)).status == 0
     assert server.sizes() == [TEST]
-
-
-def test_a_batch_that_was_never_begun_is_sent_once(tmp_path, monkeypatch):
-    def die(*_):
-        raise Crash
-
-    with batch_server() as server:
-        with monkeypatch.context() as patched:
-            patched.setattr(OpenAIFiles, "send", die)
-            with pytest.raises(Crash):
-                launch(tmp_path, *words(server))
-        ran = launch(tmp_path, *words(server))
-    assert (ran.status, server.sizes()) == (0, [TEST])
-    assert not any(call["retries"] for call in ran.lines("calls"))
 
 
 def test_a_lost_answer_to_the_upload_begins_no_second_batch(tmp_path):
@@ -222,48 +195,32 @@ def test_a_server_that_dies_while_a_batch_runs_stops_the_run_which_goes_on(tmp_p
     assert (again.status, again.folder, server.sizes()) == (0, ran.folder, [TEST])
 
 
-def failed(lines):
-    response = {"status_code": 500, "body": {"error": {"message": "try again"}}}
-    return "completed", [json.dumps({**json.loads(line), "response": response}) for line in lines]
+@pytest.mark.parametrize(("change", "said"), [("all failed", ""), ("refused", "the file has too many tokens")])
+def test_a_batch_without_replies_stops_the_run_and_is_sent_again(tmp_path, change, said, capsys):
+    with batch_server(CHANGES[change]) as server:
+        first, second = (launch(tmp_path, *words(server, "backbone.retry.times=0")).status for _ in range(2))
+    assert (first, second, server.sizes()[-1]) == (3, 0, TEST)
+    assert said in " ".join(capsys.readouterr().out.split())
 
 
-def test_calls_that_failed_before_a_stop_are_sent_again(tmp_path):
-    with batch_server(failed) as server:
-        assert launch(tmp_path, *words(server, "backbone.retry.times=0")).status == 3
-        assert launch(tmp_path, *words(server, "backbone.retry.times=0")).status == 0
-    assert server.sizes()[-1] == TEST
-
-
-def refused(lines):
-    return "failed", ["the file has too many tokens"]
-
-
-def test_a_batch_that_is_refused_stops_the_run_and_is_sent_again(tmp_path, capsys):
-    with batch_server(refused) as server:
-        assert launch(tmp_path, *words(server)).status == 3
-        assert "the file has too many tokens" in " ".join(capsys.readouterr().out.split())
-        assert launch(tmp_path, *words(server)).status == 0
-    assert server.sizes() == [TEST, TEST]
-
-
-@pytest.mark.parametrize("body", [b"<html>no</html>", b"[1", b"{}", b'{"data": 3}'])
-def test_a_server_without_batches_is_named_before_anything_is_sent(tmp_path, capsys, body):
+@pytest.mark.parametrize(
+    ("reply", "ends", "said"),
+    [
+        ((200, b"<html>no</html>"), 2, "has no batch interface"),
+        ((200, b"[1"), 2, "has no batch interface"),
+        ((200, b'{"data": 3}'), 2, "has no batch interface"),
+        ((404, b"{}"), 2, "has no batch interface"),
+        ((503, b'{"error": {"message": "no"}}'), 3, "fails: HTTP 503"),
+        ((401, b'{"error": {"message": "no"}}'), 3, "OPENAI_API_KEY"),
+    ],
+)
+def test_a_server_that_takes_no_batches_is_named_before_anything_is_sent(tmp_path, capsys, reply, ends, said):
     with batch_server() as server:
-        if body == b"{}":
-            server.has_batches = False
-        else:
-            server.broken = (200, body)
-        ran = launch(tmp_path, *words(server))
-    assert (ran.status, ran.folder.exists()) == (2, False)
-    assert "has no batch interface" in capsys.readouterr().err
-
-
-def test_a_server_that_is_busy_stops_the_run_and_one_that_refuses_the_key_names_it(tmp_path, capsys):
-    with batch_server() as server:
-        for status, said in ((503, "fails: HTTP 503"), (401, "OPENAI_API_KEY")):
-            server.broken = (status, b'{"error": {"message": "no"}}')
-            assert launch(tmp_path, *words(server)).status == 3
-            assert said in " ".join(capsys.readouterr().out.split())
+        server.broken = reply
+        assert launch(tmp_path, *words(server)).status == ends
+    printed = capsys.readouterr()
+    assert said in " ".join((printed.err + printed.out).split())
+    assert server.batches == {}
 
 
 def test_limits_of_the_provider_and_the_budget_are_kept(tmp_path, capsys):
