@@ -58,7 +58,6 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
 
     async def start(self, force_build: bool) -> None:
         """Make the folders, and do what the Dockerfile says."""
-        del force_build
         self._root = Path(tempfile.mkdtemp(prefix="ace-machine-"))
         self._workdir, self._variables = "/", {"PATH": _PATH, "HOME": "/root", "LANG": "C.UTF-8"}
         for name in ("app", "root", "tmp", "logs/agent", "logs/verifier", "logs/artifacts"):
@@ -88,7 +87,6 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
 
     async def stop(self, delete: bool) -> None:
         """Remove the folders."""
-        del delete
         if hasattr(self, "_root"):
             shutil.rmtree(self._root, ignore_errors=True)
 
@@ -101,7 +99,6 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         user: str | int | None = None,
     ) -> ExecResult:
         """Run a command; raises ``TimeoutError``. There is one user, and all that a command starts ends with it."""
-        del user
         variables = {**self._variables, **(self._merge_env(env) or {})}
         memory = self.task_env_config.memory_mb or 2048
         confined = _confined(self._root, cwd or self._workdir, memory=memory, variables=variables)

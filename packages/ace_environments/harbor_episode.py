@@ -133,7 +133,6 @@ class HarborEpisode:
             raise fault("environment", _failure(await self._running))
 
     async def _wait_to_be_scored(self, event: object) -> None:
-        del event
         self._attempted.set()
         await self._scored.wait()
         assert self._trial is not None
@@ -142,7 +141,6 @@ class HarborEpisode:
 
     async def score(self, ask: Ask) -> Scores:
         """Let the trial run the task's tests; the total is the reward ``reward``, or the mean of what they wrote."""
-        del ask
         assert self._running is not None
         assert self._trial is not None
         self._scored.set()
@@ -203,7 +201,6 @@ class HostedAgent(BaseAgent):  # type: ignore[misc]
 
     async def run(self, instruction: str, environment: Any, context: Any) -> None:
         """Play until the model gives no command, is stopped, or the task's limit of time ends it."""
-        del context
         self._playing = asyncio.ensure_future(self._play(instruction, environment))
         try:
             await self._playing

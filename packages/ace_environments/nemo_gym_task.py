@@ -46,44 +46,18 @@ class NemoGymTask(EnvironmentTask):
             raise SettingError("server is not set: give the address of a running resources server of NeMo Gym")
         if samples is None:
             raise SettingError("samples is not set: name a JSON-lines file with responses_create_params")
-        address = server.rstrip("/")
-        source = _Source(address=address, endpoints=_endpoints(address, common["timeout"]), answer=answer, most=most)
-        items = source.items("samples", samples)
-        training = None if train_samples is None else source.items("train_samples", train_samples)
+        self._address, self._answer, self._most = server.rstrip("/"), answer, most
+        self._endpoints = _endpoints(self._address, common["timeout"])
+        items = self._load("samples", samples)
+        training = None if train_samples is None else self._load("train_samples", train_samples)
         super().__init__(items, training, **common)
 
-
-def _endpoints(address: str, timeout: float) -> Collection[str]:
-    """Ask a server for the endpoints that it has, before anything is spent."""
-    import httpx2
-
-    try:
-        reply = httpx2.get(f"{address}/openapi.json", timeout=timeout)
-        paths = reply.raise_for_status().json()["paths"]
-    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError) as error:
-        raise SettingError(f"server={address} is no resources server of NeMo Gym: {brief(error)}") from error
-    if missing := [path for path in _ENDPOINTS if path not in paths]:
-        raise SettingError(f"server={address} has no {', '.join(missing)}: give the address of a resources server")
-    if "/step" in paths:
-        raise SettingError(f"server={address} steps through turns (/step), which is not supported: choose another")
-    return frozenset(paths)
-
-
-class _Source:
-    """Reads the samples of one server."""
-
-    def __init__(self, *, address: str, endpoints: Collection[str], answer: str | None, most: int | None):
-        self._address = address
-        self._endpoints = endpoints
-        self._answer = answer
-        self._most = most
-
-    def items(self, setting: str, file: str) -> Sequence[EnvironmentItem]:
+    def _load(self, setting: str, file: str) -> Sequence[EnvironmentItem]:
         """Return the samples of the file that a setting names."""
         rows = list(read_records(Path(file)))[: self._most]
-        return [self._item(f"{setting}={where}", row) for _, where, row in rows]
+        return [self._read_item(f"{setting}={where}", row) for _, where, row in rows]
 
-    def _item(self, where: str, row: Record) -> EnvironmentItem:
+    def _read_item(self, where: str, row: Record) -> EnvironmentItem:
         parameters = row.get(PARAMETERS)
         if not isinstance(parameters, Mapping):
             raise SettingError(f"{where}: there is no object {PARAMETERS}")
@@ -101,6 +75,22 @@ class _Source:
 
         gold = _gold(where, row, self._answer)
         return EnvironmentItem(question=conversation.question, gold=gold, make=make, digest=digest_of(row))
+
+
+def _endpoints(address: str, timeout: float) -> Collection[str]:
+    """Ask a server for the endpoints that it has, before anything is spent."""
+    import httpx2
+
+    try:
+        reply = httpx2.get(f"{address}/openapi.json", timeout=timeout)
+        paths = reply.raise_for_status().json()["paths"]
+    except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, KeyError, TypeError) as error:
+        raise SettingError(f"server={address} is no resources server of NeMo Gym: {brief(error)}") from error
+    if missing := [path for path in _ENDPOINTS if path not in paths]:
+        raise SettingError(f"server={address} has no {', '.join(missing)}: give the address of a resources server")
+    if "/step" in paths:
+        raise SettingError(f"server={address} steps through turns (/step), which is not supported: choose another")
+    return frozenset(paths)
 
 
 def _gold(where: str, row: Record, answer: str | None) -> str:

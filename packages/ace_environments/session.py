@@ -56,7 +56,6 @@ class EnvironmentSession:
 
     def step(self, action: str) -> str:
         """Raise ``ConfigError``: the environment leads the conversation."""
-        del action
         raise ConfigError(_OTHER_AGENT)
 
     def next_request(self) -> ReplyRequest | None:

@@ -134,12 +134,10 @@ class EnvironmentTask:
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return no fields: the judge has no template."""
-        del inputs, context_fields
         return {}
 
     def judge(self, sample: Sample, answer: str | None, grade: Grade, prompts: Prompts, lm: Lm) -> Grade:
         """Score the attempt that this thread made last; its scorers call ``lm``."""
-        del answer, prompts
         session = self._open_for_judge.pop((sample.id, threading.get_ident()), None)
         if session is None:
             return grade

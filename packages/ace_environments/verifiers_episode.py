@@ -211,10 +211,9 @@ def judge_by(ask: Ask) -> None:
 
 
 class _Client:
-    """The part of OpenAI's client that judges use."""
+    """The part of OpenAI's client that judges use; address and key are those of the run's backbone."""
 
     def __init__(self, config: Any):
-        del config  # address and key are those of the run's backbone
         self.chat = SimpleNamespace(completions=SimpleNamespace(create=_create))
         self.beta = SimpleNamespace(chat=SimpleNamespace(completions=SimpleNamespace(parse=_parse)))
 

@@ -41,20 +41,7 @@ class VerifiersTask(EnvironmentTask):
     ):
         if environment is None:
             raise SettingError("environment is not set: name an installed taskset of verifiers, or a FILE.py")
-        source = _Source(environment=environment, answer=answer, most=most, judge=judge)
-        items = source.items(args or {})
-        training = None if train_args is None else source.items({**(args or {}), **train_args})
-        super().__init__(items, training, judge=judge, **common)
-
-
-class _Source:
-    """Loads tasksets of one environment."""
-
-    def __init__(self, *, environment: str, answer: str | None, most: int | None, judge: bool):
-        self._name = environment
-        self._answer = answer
-        self._most = most
-        self._judge = judge
+        self._environment, self._answer, self._most, self._judge = environment, answer, most, judge
         try:
             import verifiers.v1  # noqa: F401
         except ImportError as error:
@@ -62,12 +49,15 @@ class _Source:
                 f"environment={environment} needs verifiers, which is not installed: "
                 "run `pip install 'ace-bench[verifiers]'`"
             ) from error
+        items = self._load(args or {})
+        training = None if train_args is None else self._load({**(args or {}), **train_args})
+        super().__init__(items, training, judge=judge, **common)
 
-    def items(self, args: Mapping[str, Any]) -> Sequence[EnvironmentItem]:
+    def _load(self, args: Mapping[str, Any]) -> Sequence[EnvironmentItem]:
         """Return the tasks that the taskset has with these settings."""
         from verifiers.v1.utils import loaders
 
-        plugin = _plugin(self._name)
+        plugin = _plugin(self._environment)
         try:
             taskset = loaders.load_taskset(loaders.taskset_config_type(plugin).model_validate({**args, "id": plugin}))
             tasks = list(self._tasks(taskset))
@@ -75,18 +65,18 @@ class _Source:
             raise
         except Exception as error:
             raise SettingError(
-                f"environment={self._name} cannot be loaded with args={dict(args)}: {brief(error)}"
+                f"environment={self._environment} cannot be loaded with args={dict(args)}: {brief(error)}"
             ) from error
         if loaders.environment_class(plugin).__name__ != "SingleAgentEnv":
             raise self._refusal("several agents or a user simulator")
-        return [self._item(taskset, task) for task in tasks]
+        return [self._read_item(taskset, task) for task in tasks]
 
     def _tasks(self, taskset: Any) -> Iterator[Any]:
         if not taskset.bounded and self._most is None:
-            raise SettingError(f"most=null, and {self._name} has tasks without end: say how many to load")
+            raise SettingError(f"most=null, and {self._environment} has tasks without end: say how many to load")
         return islice(taskset, self._most)
 
-    def _item(self, taskset: Any, task: Any) -> EnvironmentItem:
+    def _read_item(self, taskset: Any, task: Any) -> EnvironmentItem:
         from ace_environments.verifiers_episode import VerifiersEpisode, gold_of
 
         self._check(task)
@@ -100,7 +90,9 @@ class _Source:
             gold = str(getattr(task.data, self._answer))
         else:
             there = ", ".join(type(task.data).model_fields)
-            raise SettingError(f"answer={self._answer} is not a field of the tasks of {self._name}; there are {there}")
+            raise SettingError(
+                f"answer={self._answer} is not a field of the tasks of {self._environment}; there are {there}"
+            )
         return EnvironmentItem(question=task.data.prompt_text, gold=gold, make=make)
 
     def _check(self, task: Any) -> None:
@@ -121,12 +113,12 @@ class _Source:
         if any(needs.values()):
             raise self._refusal(", ".join(need for need, there in needs.items() if there))
         if not task.hooks("reward") and not task.config.judges:
-            raise SettingError(f"environment={self._name} has no rewards, so that answers cannot be graded")
+            raise SettingError(f"environment={self._environment} has no rewards, so that answers cannot be graded")
         if task.config.judges and not self._judge:
-            raise SettingError(f"judge=false, and {self._name} is graded by a model: set task.judge=true")
+            raise SettingError(f"judge=false, and {self._environment} is graded by a model: set task.judge=true")
 
     def _refusal(self, need: str) -> SettingError:
-        return SettingError(f"environment={self._name} needs {need}, which is not supported: choose another")
+        return SettingError(f"environment={self._environment} needs {need}, which is not supported: choose another")
 
 
 def _plugin(name: str) -> str:

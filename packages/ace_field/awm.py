@@ -217,6 +217,5 @@ class FromExamples(WorkflowMemory):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one induction for each part of the training samples."""
-        del arena
         parts = -(-learning.samples // self._examples) if self._examples else min(1, learning.samples)
         return Workload(rollouts=exactly(0), roles={ROLE: exactly(parts)})

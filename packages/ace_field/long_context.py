@@ -77,7 +77,6 @@ class HistoryMethod(AppendingMethod[H]):
 
     def select(self, context: H, sample: Sample) -> H:
         """Return the newest texts that fit."""
-        del sample
         return context.visible()
 
     def append(self, context: H, rollout: Rollout, count: TokenCounter) -> H | None:

@@ -139,17 +139,12 @@ class StreamMemory(AppendingMethod[Memory]):
         """Store an answer with its verdict; ``None`` where either is missing, or not to be stored."""
         attempt, correct = rollout.attempt, rollout.feedback.correct
         answer = own_answer(attempt)
-        if rollout.fault is not None or answer is None or correct is None or not self.stores(correct=correct):
-            return None
+        if rollout.fault is not None or answer is None or correct is None or not (correct or context.verdicts):
+            return None  # without their verdicts wrong answers would mislead
         authors = self.protocol == "authors"
         rationale = attempt.reasoning if authors and attempt.ended is None else ""
         entry = MemoryEntry(question=rollout.sample.asked, answer=answer, correct=correct, rationale=rationale)
         return context.with_entry(entry.measured(count), replaces=not authors)
-
-    def stores(self, *, correct: bool) -> bool:
-        """Whether an answer with this verdict is stored."""
-        del correct
-        return True
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return one rollout a sample, shown as many others."""
@@ -180,10 +175,6 @@ class SimilarMemory(NearestMethod[Memory], StreamMemory):
         """Return the memory without entries."""
         return Memory(top_k=self.top_k, order=self.order, shown=self.shown, verdicts=self.remember == "all")
 
-    def stores(self, *, correct: bool) -> bool:
-        """Whether an answer with this verdict is stored."""
-        return correct or self.remember == "all"
-
 
 @dataclass(kw_only=True, eq=False)
 class RecentMemory(StreamMemory):
@@ -198,5 +189,4 @@ class RecentMemory(StreamMemory):
 
     def select(self, context: Memory, sample: Sample) -> Memory:
         """Return the entries with the verdicts to show."""
-        del sample
         return context.visible()

@@ -74,7 +74,6 @@ class TaskStream:
 
     def part_of(self, sample: Sample, division: str = "task") -> str:
         """Return the task of a sample."""
-        del division
         if sample.id not in self._owners:
             self.samples(sample.split)
         return self._owners[sample.id]

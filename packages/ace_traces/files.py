@@ -56,7 +56,7 @@ def find_traces(path: Path, reading: Reading) -> Iterator[tuple[str, Load]]:
         if is_export:
             exports[where] = read
         else:
-            yield where, partial(_load_chat, read, reading, where)
+            yield where, lambda read=read, where=where: read_chat(read(), reading, where)  # type: ignore[misc]
     yield from _conversations(exports, reading)
 
 
@@ -71,11 +71,7 @@ def _whole(path: Path) -> Any:
 def _values(path: Path, value: Any) -> Iterator[_Row]:
     for number, row in enumerate(value if isinstance(value, list) else [value], 1):
         is_export = isinstance(row, dict) and any(key in row for key in otel.CONTENTS)
-        yield f"{path}, row {number}", partial(_given, row), is_export
-
-
-def _given(row: Any) -> Any:
-    return row
+        yield f"{path}, row {number}", lambda row=row: row, is_export  # type: ignore[misc]
 
 
 def _lines(path: Path) -> Iterator[_Row]:
@@ -96,10 +92,6 @@ def _read(path: Path, offset: int, length: int, where: str) -> Any:
             return json.loads(file.read(length))
         except (ValueError, RecursionError) as error:
             raise DataError(f"{where}: broken JSON: {error}") from error
-
-
-def _load_chat(read: Callable[[], Any], reading: Reading, where: str) -> Trace:
-    return read_chat(read(), reading, where)
 
 
 def _conversations(exports: Mapping[str, Callable[[], Any]], reading: Reading) -> Iterator[tuple[str, Load]]:

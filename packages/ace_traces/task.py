@@ -79,7 +79,6 @@ class TracesTask:
         broken: Literal["refuse", "skip"],
         sample_allowed: bool,
     ):
-        del sample_allowed  # there is no sample set
         if len(score_range) != 2 or score_range[0] >= score_range[1]:
             raise SettingError("score_range must be the lowest and the highest score, such as [1, 5]")
         low, high = score_range
@@ -143,7 +142,7 @@ class RecordedAgent:
     """Returns the attempt of a session as it was made; it calls no model."""
 
     def __init__(self, *, prompts: Any, generator: Any):
-        del prompts, generator
+        """Take what all agents are given."""
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return no fields: it has no template."""
