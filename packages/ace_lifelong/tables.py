@@ -17,7 +17,7 @@ from ace_report.tables.grids import NOT_KNOWN, Grid, number
 _REPEATED = ("start", "gain", "living gain")
 """Measures that the table of orders leaves out: the same for all orders, or another one less that."""
 METHODS, ORDERS = "Methods: living and frozen memory, transfer, cost", "Orders"
-_COSTS = {"calls": "calls", "tokens in": "tokens.total.in", "tokens out": "tokens.total.out", "dollars": "usd.total"}
+_COSTS = {"tokens in": "tokens.total.in", "tokens out": "tokens.total.out", "dollars": "usd.total"}
 _MADE = ("adapt", "evaluate")
 _NOTES = (
     "Scores are means over samples in percent, differences in points; in brackets 95% intervals over samples and seeds "
@@ -30,13 +30,12 @@ _NOTES = (
 def page_of(stream: Stream) -> Page:
     """Return all tables of a stream."""
     mark = marks_of(simulated=stream.simulated, source=stream.source)
-    orders = len(stream.orders) > 1
-    grids = [_methods(stream, orders=orders), _stages(stream, orders=orders), *_matrices(stream, orders=orders)]
+    grids = (_methods(stream), _stages(stream), *_matrices(stream), _orders(stream))
     few = any(one.first.learns and len(one.seeds) < FEW_SEEDS for one in stream.lives)
     return Page(
         title=" ".join(filter(None, ("A life of learning:", stream.title, mark))),
         label="lifelong",
-        grids=tuple(grid for grid in (*grids, *([_orders(stream)] if orders else [])) if grid.rows),
+        grids=tuple(grid for grid in grids if grid.rows),
         notes=(*_NOTES, *([f"Fewer than {FEW_SEEDS} seeds: about these contexts only."] if few else [])),
     )
 
@@ -46,22 +45,26 @@ def arrow(order: Sequence[str]) -> str:
     return " > ".join(order)
 
 
-def _named(one: Lives, *, orders: bool) -> tuple[str, ...]:
-    return (one.name, arrow(one.order) if one.first.learns else "-") if orders else (one.name,)
+def _header(stream: Stream) -> tuple[str, ...]:
+    return ("method", "order") if len(stream.orders) > 1 else ("method",)
+
+
+def _named(stream: Stream, one: Lives) -> tuple[str, ...]:
+    return (one.name, arrow(one.order) if one.first.learns else "-")[: len(_header(stream))]
 
 
 def _text(measure: Measure | None) -> str:
     return "-" if measure is None else str(measure)
 
 
-def _methods(stream: Stream, *, orders: bool) -> Grid:
+def _methods(stream: Stream) -> Grid:
     rows, names = [], dict[str, None]()
     for one in stream.lives:
         found = measures_of(one)
         names |= dict.fromkeys(found)
         costs = [number(value) if value is not None else NOT_KNOWN for value in _costs(one).values()]
-        rows.append((*_named(one, orders=orders), str(len(one.seeds)), *map(_text, found.values()), *costs))
-    header = ("method", *(["order"] if orders else []), "seeds", *names, "context tokens", *_COSTS)
+        rows.append((*_named(stream, one), str(len(one.seeds)), *map(_text, found.values()), *costs))
+    header = (*_header(stream), "seeds", *names, "context tokens", "calls", *_COSTS)
     return Grid(title=METHODS, header=header, rows=tuple(rows))
 
 
@@ -70,17 +73,12 @@ def _costs(one: Lives) -> Mapping[str, float | None]:
     lives = one.seeds.values()
     last = one.at(len(one.order)) if one.first.learns else BEFORE
     found: dict[str, float | None] = {"context tokens": _mean([_tokens(life, last) for life in lives])}
-    for name, path in _COSTS.items():
-        found[name] = _mean([_calls(life) if name == "calls" else life.run.value(path) for life in lives])
-    return found
+    found["calls"] = _mean([sum(sum(life.run.metrics["calls"][stage].values()) for stage in _MADE) for life in lives])
+    return found | {name: _mean([life.run.value(path) for life in lives]) for name, path in _COSTS.items()}
 
 
 def _tokens(life: Life, test: str) -> float | None:
     return life.tests[test].tokens if test in life.tests else None
-
-
-def _calls(life: Life) -> float:
-    return float(sum(sum(life.run.metrics["calls"][stage].values()) for stage in _MADE))
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -88,19 +86,19 @@ def _mean(values: Sequence[float | None]) -> float | None:
     return fmean(known) if known and len(known) == len(values) else None
 
 
-def _stages(stream: Stream, *, orders: bool) -> Grid:
+def _stages(stream: Stream) -> Grid:
     rows = []
     for one in stream.lives:
         for place, stage in enumerate(one.order if one.first.learns else ()):
             tests = (one.start, one.own, one.fresh, one.end)
             start, own, fresh, end = (one.scores({stage: some[stage]}) if stage in some else None for some in tests)
             last = place + 1 == len(one.order)
-            grown = [_mean([_tokens(life, one.at(place + 1)) for life in one.seeds.values()])]
-            grown += [_mean([life.tests[one.at(place + 1)].asked for life in one.seeds.values()])]
-            grown += [_mean([life.spent.get(f"stage{place + 1}", 0) for life in one.seeds.values()])]
+            lives, test = one.seeds.values(), one.at(place + 1)
+            grown = [_mean([_tokens(life, test) for life in lives]), _mean([life.tests[test].asked for life in lives])]
+            grown += [_mean([life.spent.get(test, 0) for life in lives])]
             rows.append(
                 (
-                    *_named(one, orders=orders),
+                    *_named(stream, one),
                     f"{place + 1} {stage}",
                     *map(_text, (score(start), score(own), difference(own, start, base_adapts=False), score(fresh))),
                     *map(_text, (difference(own, fresh), score(end), None if last else difference(end, own))),
@@ -108,23 +106,23 @@ def _stages(stream: Stream, *, orders: bool) -> Grid:
                     *map(number, grown),
                 )
             )
-    header = ("method", *(["order"] if orders else []), "stage", "start", "own", "own gain", "fresh", "own - fresh")
+    header = (*_header(stream), "stage", "start", "own", "own gain", "fresh", "own - fresh")
     more = ("end", "end - own", "forgetting", "context tokens", "prompt tokens an answer", "tokens to learn it")
     return Grid(title="Stages", header=(*header, *more), rows=tuple(rows))
 
 
-def _matrices(stream: Stream, *, orders: bool) -> Iterator[Grid]:
+def _matrices(stream: Stream) -> Iterator[Grid]:
     """Yield the score of each stage (column) after so many stages (row), means over seeds."""
     for one in stream.lives:
         if one.first.learns:
-            columns = sorted(one.order) if orders else one.order
+            columns = sorted(one.order) if len(stream.orders) > 1 else one.order
             rows = [
                 (f"{place} {one.order[place - 1]}" if place else BEFORE, *(number(found, "percent") for found in line))
                 for place in range(len(one.order) + 1)
                 for line in [[one.mean(one.at(place), stage) for stage in columns]]
                 if any(found is not None for found in line)
             ]
-            title = " · ".join(("Score after each stage", *_named(one, orders=orders)))
+            title = " · ".join(("Score after each stage", *_named(stream, one)))
             yield Grid(title=title, header=("after", *columns), rows=tuple(rows))
 
 
