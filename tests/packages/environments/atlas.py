@@ -101,12 +101,6 @@ def asking():
     return Task(dataset=_samples(_choice), scorer=asks())
 
 
-@task
-def secret():
-    samples = [Sample(input=_choice(land, city), target=f"planted-target {land}") for land, city in CITIES.items()]
-    return Task(dataset=MemoryDataset(samples), scorer=includes())
-
-
 @solver
 def ask_again():
     async def solve(state: TaskState, generate: Generate):

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.doubles import Recording
 from tests.launching import launch
 from tests.packages.environments.running import ATLAS, rollouts
 
@@ -34,20 +33,3 @@ def test_an_environment_may_speak_as_the_user_and_its_words_are_recorded(tmp_pat
 def test_another_agent_is_refused(tmp_path, capsys):
     assert launch(tmp_path, *CHOICES, "agent=single_turn", "method=base", "mode.before=false").status == 2
     assert "choose agent=environment" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("labels", ["gold", "correctness", "none"])
-def test_targets_and_scores_reach_only_the_prompts_that_labels_allow(labels, tmp_path):
-    made = []
-
-    def recording(inner):
-        made.append(Recording(inner))
-        return made[-1]
-
-    given = ("mode.epochs=1", f"labels={labels}", f"{ATLAS}@secret")
-    assert launch(tmp_path, "task=inspect", *given, backbone=recording).status == 0
-    learnt = [text for role, _, text in made[0].asked if role == "reflector"]
-    assert any("planted-target" in text for text in learnt) == (labels == "gold")
-    assert any("not correct" in text.partition("<environment_feedback>")[2] for text in learnt) == (labels != "none")
-    others = [text for role, _, text in made[0].asked if role == "generator" and labels != "gold"]
-    assert not any("planted-target" in text for text in others)

@@ -1,44 +1,29 @@
 """The heuristic memory: the published package's reflector and curator, over our attempts."""
 
-import json
-
 import pytest
 
 pytest.importorskip("agent_episodic_memory", reason="needs the extra langchain")
 
 from ace_bench.core.types import Attempt, Turn
 from ace_field.heuristic import Observations, _observed
+from tests.methods.playing import context_of
 from tests.packages.field.making import learn
 from tests.runners.scripted import gold, steps
 
 
-def noted(ran):
-    return json.loads((ran.folder / "contexts" / "final.json").read_text())["entries"]
-
-
-def run(folder, *settings, **sizes):
+def test_replies_are_noted_once_and_the_latest_are_shown_from_then_on(tmp_path):
     generator = lambda call: f"answer {int(call.sample[-1]) % 2}"  # noqa: E731
-    ran, script = learn(folder, "heuristic", *settings, mode="offline", generator=generator, **sizes)
-    return script, ran
-
-
-def test_replies_are_noted_once_and_shown_from_then_on(tmp_path):
-    script, ran = run(tmp_path, train=4, test=1)
-    assert noted(ran) == [
-        {"category": "final_answer", "content": f"answer {n}", "outcome": "neutral"} for n in range(2)
-    ]
+    for most in (1, 32):
+        settings = {"mode": "offline", "generator": generator, "train": 4, "test": 1}
+        ran, script = learn(tmp_path / str(most), "heuristic", f"method.max_entries={most}", **settings)
+        first, *_, last = script.of("generator")
+        assert "<playbook>" not in first.prompt
+        assert ("[o] answer 0\n    " in last.prompt, "[o] answer 1\n" in last.prompt) == (most > 1, True)
+        assert not any(gold("toy-train-0") in call.prompt for call in script.of("generator")), "feedback is never used"
+    noted = [{"category": "final_answer", "content": f"answer {n}", "outcome": "neutral"} for n in range(2)]
+    assert context_of(ran)["entries"] == noted
     assert [step["context_size"] for step in steps(ran)] == [1, 2, 2, 2]
     assert ran.metrics["calls"]["adapt"] == {"generator": 4}
-    first, *_, last = script.of("generator")
-    assert "<playbook>" not in first.prompt
-    assert "[o] answer 0\n    [o] answer 1\n" in last.prompt
-    assert not any(gold("toy-train-0") in call.prompt for call in script.of("generator")), "feedback is never used"
-
-
-def test_only_the_latest_are_shown(tmp_path):
-    script, _ = run(tmp_path, "method.max_entries=1", train=2, test=1)
-    assert "answer 1" in script.of("generator")[-1].prompt
-    assert "answer 0" not in script.of("generator")[-1].prompt
 
 
 def test_the_actions_of_an_agent_are_noted_as_uses_of_tools():

@@ -10,18 +10,14 @@ from tests.packages.field.making import BROKEN, events_of, item, learn, titles
 from tests.runners.scripted import answer, gold
 
 
-def test_successes_and_failures_both_teach(tmp_path):
-    ran, _ = learn(tmp_path, "reasoning_bank", "labels=correctness", test=4)
+def test_successes_and_failures_both_teach_and_reference_shows_the_answers_of_failures(tmp_path):
+    ran, script = learn(tmp_path, "reasoning_bank", "method.reference=true", test=4)
     said = ("succeeded", "failed", "succeeded", "failed")
     assert titles(ran) == [f"{word} on toy-test-{number}" for number, word in enumerate(said)]
     assert [one["success"] for one in context_of(ran)["experiences"]] == [True, False, True, False]
     assert ran.metrics["calls"]["adapt"] == {"generator": 4, "extractor": 4}
     assert ran.metrics["operations"] == {"extracted_success": 2, "extracted_failure": 2}
-
-
-def test_with_reference_the_extractor_is_shown_that_of_failures(tmp_path):
-    _, script = learn(tmp_path, "reasoning_bank", "method.reference=true", test=2)
-    right, wrong = (call.prompt for call in script.of("extractor"))
+    right, wrong, *_ = (call.prompt for call in script.of("extractor"))
     assert "<reference_answer>" not in right
     assert "<reference_answer>\ngold of toy-test-1\n" in wrong
 

@@ -92,14 +92,23 @@ def test_a_trial_or_a_reflection_that_fails_ends_the_trials(broken, tmp_path):
     assert chosen(ran) == [0]
 
 
-@pytest.mark.parametrize("mode", ["offline", "evaluate"])
-def test_other_modes_are_refused_before_any_call(mode, tmp_path, capsys):
-    saved = tmp_path / "none.json"
-    saved.write_text('{"kind": "none"}')
-    settings = ("task=formula", "task.source=sample", "method=reflexion", f"mode={mode}")
-    ran = launch(tmp_path, *settings, *([f"mode.context={saved}"] if mode == "evaluate" else []))
-    assert ran.status == 2
-    assert "carries nothing from sample to sample: use mode=online" in capsys.readouterr().err
+HTTP = overrides(SimpleNamespace(address="http://127.0.0.1:9"), "backbone.api_key_env=null")
+COLD = (*HTTP, "method=best_of_k", "mode=online", "mode.epochs=1", "sampling.generator.temperature=0")
+ONLINE = "carries nothing from sample to sample: use mode=online"
+REFUSED = {
+    "offline": (("method=reflexion", "mode=offline"), ONLINE),
+    "evaluate": (("method=reflexion", "mode=evaluate", "mode.context=none.json"), ONLINE),
+    "temperature 0": (COLD, "at temperature 0 all draws are the same reply"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_work_is_refused_before_any_call(case, tmp_path, monkeypatch, capsys):
+    settings, said = REFUSED[case]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "none.json").write_text('{"kind": "none"}')
+    assert launch(tmp_path, "task=formula", "task.source=sample", *settings).status == 2
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("labels", ["correctness", "gold"])
@@ -153,12 +162,6 @@ def test_each_draw_is_a_request_of_its_own_seed(seed, tmp_path):
     seeds = [body.get("seed") for body in asked]
     assert sorted(Counter(seeds).values()) == ([2] * 7 if seed == "7" else [14]), "samples share the seeds of draws"
     assert (7 in seeds) is (seed == "7"), "the first draw has the run's, and null is never sent"
-
-
-def test_draws_at_temperature_0_are_refused(tmp_path, capsys):
-    http = overrides(SimpleNamespace(address="http://127.0.0.1:9"), "backbone.api_key_env=null", "method=best_of_k")
-    assert launch(tmp_path, *http, "mode=online", "mode.epochs=1", "sampling.generator.temperature=0").status == 2
-    assert "at temperature 0 all draws are the same reply" in capsys.readouterr().err
 
 
 def test_draws_are_as_many_as_reflexions_trials_allow():
