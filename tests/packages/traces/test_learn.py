@@ -153,25 +153,30 @@ def test_spans_of_a_conversation_are_one_attempt_wherever_their_lines_are(learn)
     assert {key: "Be brief." in str(messages) for key, messages in told.items()} == {"t1": True, "talk": False}
 
 
-@pytest.mark.parametrize(
-    ("row", "problem"),
-    [
-        ('{"messages": [', "line 4: broken JSON"),
-        ('{"messages": 3}', 'line 4: a chat is an object with a list "messages"'),
-        ({"messages": [{"role": "wizard"}]}, "line 4, message 1: it must be an object with a role"),
-        ({"messages": asked("Hello")}, "line 4: the assistant says nothing"),
-        ({"messages": [says("Hello")]}, "line 4: there is no message of a user"),
-        ({"messages": asked("a", says("b")), "score": 7}, "line 4: the score 7 is not a number from 0 to 1"),
-        ('{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 3}]}]}]}', "line 4: not OTLP's JSON form"),
-        (span("t9", 1, **{"operation.name": "chat"}), "t9: no span holds what was said"),
-    ],
-)
-def test_what_cannot_be_read_is_named_before_anything_is_spent_or_left_out(learn, row, problem, tmp_path, capsys):
+BROKEN = [
+    ('{"messages": [', "line 4: broken JSON"),
+    ('{"messages": 3}', 'line 4: a chat is an object with a list "messages"'),
+    ({"messages": [{"role": "wizard"}]}, "line 4, message 1: it must be an object with a role"),
+    ({"messages": asked("Hello")}, "line 4: the assistant says nothing"),
+    ({"messages": [says("Hello")]}, "line 4: there is no message of a user"),
+    ({"messages": asked("a", says("b")), "score": 7}, "line 4: the score 7 is not a number from 0 to 1"),
+    ('{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 3}]}]}]}', "line 4: not OTLP's JSON form"),
+    (span("t9", 1, **{"operation.name": "chat"}), "t9: no span holds what was said"),
+]
+
+
+@pytest.mark.parametrize(("row", "problem"), BROKEN)
+def test_what_cannot_be_read_is_named_before_anything_is_spent(learn, row, problem, tmp_path, capsys):
     assert learn([*CHATS, row])[0] == 2
     assert "chats.jsonl, line 4" in (said := capsys.readouterr().err)
     assert problem in said
     assert not (tmp_path / "results").exists()
-    assert learn([*CHATS, row], "task.broken=skip", "--dry-run")[0] == 0
+
+
+def test_what_cannot_be_read_is_left_out_where_the_user_wants_that(learn):
+    rows = [row for row, _ in BROKEN]
+    status, run = learn([*rows[:4], *CHATS, *rows[4:]], "task.broken=skip")
+    assert (status, run.metrics["steps"]) == (0, 3)
 
 
 def test_settings_that_do_not_fit_are_refused(learn, tmp_path, capsys):
