@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from array import array
 from collections import Counter
 from collections.abc import Collection, Sequence
 from functools import lru_cache
@@ -17,25 +18,19 @@ Scores = npt.NDArray[np.float32]
 Places = npt.NDArray[np.intp]
 
 _K1, _B = 1.5, 0.75
-_FIRST_SIZE = 4
 
 
 class _Postings:
     """The texts that hold a stem, and how often; ``live`` counts those that are still in the playbook."""
 
-    __slots__ = ("counts", "live", "size", "slots")
+    __slots__ = ("counts", "live", "slots")
 
     def __init__(self) -> None:
-        self.slots = np.zeros(_FIRST_SIZE, dtype=np.int32)
-        self.counts = np.zeros(_FIRST_SIZE, dtype=np.float32)
-        self.size = self.live = 0
+        self.slots, self.counts, self.live = array("i"), array("f"), 0
 
     def add(self, slot: int, count: int) -> None:
-        if self.size == len(self.slots):
-            self.slots = np.concatenate([self.slots, np.zeros_like(self.slots)])
-            self.counts = np.concatenate([self.counts, np.zeros_like(self.counts)])
-        self.slots[self.size], self.counts[self.size] = slot, count
-        self.size += 1
+        self.slots.append(slot)
+        self.counts.append(count)
         self.live += 1
 
 
@@ -55,8 +50,7 @@ class LexicalIndex:
         self._texts_with: Counter[str] = Counter()
         self._slots: dict[str, int] = {}
         self._times: Counter[str] = Counter()
-        self._lengths = np.zeros(0, dtype=np.float32)
-        self._used = 0
+        self._lengths = array("f")
         self._total = 0
         self._blocks: dict[Texts, Places] = {}
         self._places = np.zeros(0, dtype=np.intp)
@@ -74,7 +68,7 @@ class LexicalIndex:
             if not self._times[text]:
                 del self._times[text]
                 self._remove(text)
-        if self._used > 2 * len(self._times):
+        if len(self._lengths) > 2 * len(self._times):
             self._clear()
             self._times.update(text for block in wanted for text in block.contents)
         self._add([text for block in wanted if block not in self._blocks for text in block.contents])
@@ -99,17 +93,10 @@ class LexicalIndex:
                 del self._texts_with[word]
 
     def _add(self, texts: Sequence[str]) -> None:
-        new = [text for text in dict.fromkeys(texts) if text not in self._slots]
-        needed = self._used + len(new)
-        if needed > len(self._lengths):
-            grown = np.zeros(max(needed, 2 * len(self._lengths)), dtype=np.float32)
-            grown[: self._used] = self._lengths[: self._used]
-            self._lengths = grown
-        for text in new:
+        for text in [text for text in dict.fromkeys(texts) if text not in self._slots]:
             words = split_words(text)
-            slot = self._slots[text] = self._used
-            self._used += 1
-            self._lengths[slot] = len(words)
+            slot = self._slots[text] = len(self._lengths)
+            self._lengths.append(len(words))
             self._total += len(words)
             for stem, count in Counter(map(stem_of, words)).items():
                 self._postings.setdefault(stem, _Postings()).add(slot, count)
@@ -133,14 +120,14 @@ class LexicalIndex:
 
         A text that shares no stem with the query has score 0.
         """
-        sums = np.zeros(self._used, dtype=np.float32)
+        sums, lengths = np.zeros(len(self._lengths), dtype=np.float32), np.asarray(self._lengths)
         mean = self._total / max(len(self._slots), 1)
         for stem, times in Counter(map(stem_of, words_of(query))).items():
             found = self._postings.get(stem)
             if found is None or not found.live:
                 continue
-            slots, counts = found.slots[: found.size], found.counts[: found.size]
-            norm = np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / mean) * self._lengths[slots]
+            slots, counts = np.asarray(found.slots), np.asarray(found.counts)
+            norm = np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / mean) * lengths[slots]
             sums[slots] += np.float32(times * self._idf(found)) * (counts / (counts + norm))
         scores: Scores = sums[self._places]
         return scores

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -44,10 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     with _embedder(options) as embedder, _model(options) as model:
         trial = replace(_read_trial(options, embedder), model=model)
         variants = retriever_variants(cross_encoder=bool(options.cross_encoder))
-        measured = [
-            one for variant in (*variants, *(model_variants() if model else ())) for one in trial.measure(variant)
-        ]
-        tables = {wording: [one for one in measured if one.wording == wording] for wording in trial.queries}
+        tables = trial.measure_all([*variants, *(model_variants() if model else ())])
         _write(options, tables)
         for wording, results in tables.items():
             queries, bullets = len(trial.queries[wording]), trial.playbook.size
@@ -64,11 +61,10 @@ _HEADINGS = ("", *COLUMNS[2:])
 
 
 def _cells(one: Measured) -> tuple[str, ...]:
-    _, row, name, *figures = one.shown()
-    return row, name, *(f"{figure:.1f}" for figure in figures)
+    return one.row, one.variant, *(f"{figure:.1f}" for figure in one.shown()[3:])
 
 
-def _write(options: argparse.Namespace, tables: dict[str, list[Measured]]) -> None:
+def _write(options: argparse.Namespace, tables: Mapping[str, Sequence[Measured]]) -> None:
     files: dict[Path, str] = {}
     if options.out is not None:
         texts = []

@@ -57,13 +57,8 @@ class _Text(NamedTuple):
 @lru_cache(maxsize=16_384)
 def _text(text: str) -> _Text:
     words = words_of(text)
-    stems = tuple(map(stem_of, words))
-    return _Text(
-        words=words,
-        stems=stems,
-        grams=frozenset().union(*map(_grams, words)),
-        initials="".join(word[0] for word in words),
-    )
+    grams = frozenset().union(*map(_grams, words))
+    return _Text(words, tuple(map(stem_of, words)), grams, "".join(word[0] for word in words))
 
 
 @lru_cache(maxsize=65_536)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -58,11 +60,9 @@ class Measured(NamedTuple):
     p50_ms: float
     p95_ms: float
 
-    def shown(self) -> tuple[str, str, str, float, float, float, float, float]:
+    def shown(self) -> tuple[str | float, ...]:
         """Return the values of ``COLUMNS``: shares in percent."""
-        shares = (round(100 * share, 1) for share in (self.recall_1, self.recall_5, self.precision_3))
-        recall_1, recall_5, precision_3 = shares
-        return self.wording, self.row, self.variant, recall_1, recall_5, precision_3, self.p50_ms, self.p95_ms
+        return (*self[:3], *(round(100 * share, 1) for share in self[3:6]), *self[6:])
 
 
 def model_variants() -> Sequence[Variant]:
@@ -122,13 +122,17 @@ class Trial:
     queries: Mapping[str, Sequence[str]]
     relevant: Relevant
     embedder: Embedder
-    cross_encoder: str | Reranker = field(default="")
+    cross_encoder: str | Reranker = ""
     model: Model | None = None
-    _measured_embedder: MeasuredEmbedder = field(init=False)
 
-    def __post_init__(self) -> None:
-        """Share the vectors between the variants."""
-        object.__setattr__(self, "_measured_embedder", MeasuredEmbedder(self.embedder))
+    @cached_property
+    def _measured_embedder(self) -> MeasuredEmbedder:
+        return MeasuredEmbedder(self.embedder)  # all variants share its vectors
+
+    def measure_all(self, variants: Iterable[Variant]) -> Mapping[str, Sequence[Measured]]:
+        """Measure variants; return the results of each wording."""
+        measured = [self.measure(variant) for variant in variants]
+        return dict(zip(self.queries, zip(*measured, strict=True), strict=True))
 
     def measure(self, variant: Variant) -> Sequence[Measured]:
         """Run every query, a result per wording; the first runs twice, so that preparation is not timed.
@@ -211,6 +215,6 @@ def ab_table(request: MeasurementRequest) -> Measurement:
         relevant=labelled(labels),
         embedder=make_embedder(chosen[-1] if chosen else "hashing"),
     )
-    measured = [one for variant in retriever_variants(cross_encoder=False) for one in timing.measure(variant)]
-    rows = tuple(one.shown() for wording in timing.queries for one in measured if one.wording == wording)
+    measured = timing.measure_all(retriever_variants(cross_encoder=False)).values()
+    rows = tuple(one.shown() for one in chain.from_iterable(measured))
     return Measurement(columns=COLUMNS, rows=rows, simulated=True)

@@ -9,8 +9,9 @@ hardly any of them cached.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Annotated, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import Annotated, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo, Matr
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.settings import Count, Similarity, Text
 from ace_retrieval import features
-from ace_retrieval.bm25 import LexicalIndex, Scores, is_conversational
+from ace_retrieval.bm25 import LexicalIndex, is_conversational
 from ace_retrieval.expansion import expanded
 from ace_retrieval.features import CrossEncoderReranker, Reranker
 from ace_retrieval.typos import TypoCorrector
@@ -36,25 +37,8 @@ _RANK_CONSTANT = 60
 Vector = npt.NDArray[np.float32]
 
 
-class _Prepared(NamedTuple):
-    """A playbook with the rows of its embeddings, which stay where they are while the playbook changes."""
-
-    bullets: BulletIndex
-    rows: npt.NDArray[np.intp]
-
-
-class _Answered(NamedTuple):
-    """The latest query, and the places selected for it."""
-
-    query: str
-    places: Sequence[int]
-
-
-class _Candidates(NamedTuple):
-    """Places in the playbook, the best first, with their score in that order."""
-
-    places: list[int]
-    scores: Scores
+Candidates = Mapping[int, float]
+"""Places in the playbook with their scores, the best first."""
 
 
 class Retriever:
@@ -99,8 +83,9 @@ class Retriever:
         self._reranker: Reranker | None = None
         if mode == "reranked":
             self._reranker = CrossEncoderReranker(cross_encoder) if isinstance(cross_encoder, str) else cross_encoder
-        self._latest = _Prepared(BulletIndex(), np.zeros(0, dtype=np.intp))
-        self._answered: _Answered | None = None
+        self._bullets = BulletIndex()
+        self._rows = np.zeros(0, dtype=np.intp)  # of the bullets' embeddings in the memo
+        self._answered: dict[str, Sequence[int]] = {}  # the places selected for the latest query
         self._words = LexicalIndex()
         self._lock = threading.Lock()
 
@@ -130,25 +115,24 @@ class Retriever:
             return ()
         with self._lock:  # models, the index and the memo are not thread-safe
             self._follow(playbook.index)
-            if self._answered is None or self._answered.query != query:
-                self._answered = _Answered(query, self._select(query))
-            return [playbook.bullets[place] for place in self._answered.places]
+            if query not in self._answered:
+                self._answered = {query: self._select(query)}
+            return [playbook.bullets[place] for place in self._answered[query]]
 
     def _select(self, query: str) -> Sequence[int]:
         asked = self._typos.corrected(query)
         vector = self._memo.embed([self._expand(asked)])[0] if self._semantic else None
         candidates = self._above_percentile(self._candidates(asked, vector))
-        return self._distinct(self._rerank(asked, candidates.places, vector))
+        return self._distinct(self._rerank(asked, [*candidates], vector))
 
     def _follow(self, bullets: BulletIndex) -> None:
         """Bring index and embeddings to a version of the playbook; costs what differs from the latest."""
-        if self._latest.bullets is bullets:
+        if self._bullets is bullets:
             return
-        before, rows = self._latest.rows, self._memo.rows_of(bullets.blocks)
-        self._latest = _Prepared(bullets, rows)
-        if np.array_equal(rows, before):
+        before, self._rows, self._bullets = self._rows, self._memo.rows_of(bullets.blocks), bullets
+        if np.array_equal(self._rows, before):
             return  # only votes differ
-        self._answered = None
+        self._answered = {}
         if self._indexed:
             self._words.update(bullets.blocks)
         if self._typos.is_on:
@@ -159,29 +143,25 @@ class Retriever:
             return query
         return self.expander(query)
 
-    def _candidates(self, query: str, vector: Vector | None) -> _Candidates:
+    def _candidates(self, query: str, vector: Vector | None) -> Candidates:
         """Return the best of the rankings; two rankings are fused, a single one is kept as it is."""
         fetch = _FETCH * self._top_k
-        rankings: list[_Candidates] = []
+        rankings: list[Candidates] = []
         if vector is not None:
-            places, scores = self._memo.nearest(self._latest.rows, vector, fetch)
-            rankings.append(_Candidates(places.tolist(), scores))
+            places, scores = self._memo.nearest(self._rows, vector, fetch)
+            rankings.append(dict(zip(places.tolist(), scores, strict=True)))
         if self._lexical and not (self._semantic and is_conversational(query, self._words.vocabulary)):
             scores = self._words.scores(self._expand(query))
-            shared = [place for place in best(scores, fetch) if scores[place] > 0]
-            rankings.append(_Candidates(shared, scores[shared]))
+            rankings.append({place: scores[place] for place in best(scores, fetch) if scores[place] > 0})
         if len(rankings) == 1:
             return rankings[0]
-        sums = fused([ranking.places for ranking in rankings])
-        first = list(sums)[:fetch]
-        return _Candidates(first, np.array([sums[place] for place in first], dtype=np.float32))
+        return dict(islice(fused([[*ranking] for ranking in rankings]).items(), fetch))
 
-    def _above_percentile(self, candidates: _Candidates) -> _Candidates:
-        if not self._percentile or not candidates.places:
+    def _above_percentile(self, candidates: Candidates) -> Candidates:
+        if not self._percentile or not candidates:
             return candidates
-        least = np.percentile(candidates.scores, self._percentile)
-        kept = int((candidates.scores >= least).sum())
-        return _Candidates(candidates.places[:kept], candidates.scores[:kept])
+        scores = np.array([*candidates.values()], dtype=np.float32)
+        return dict(islice(candidates.items(), int((scores >= np.percentile(scores, self._percentile)).sum())))
 
     def _rerank(self, query: str, places: list[int], vector: Vector | None) -> list[int]:
         texts = self._contents(places)
@@ -200,7 +180,7 @@ class Retriever:
             return self._features(query, range(playbook.size), self._memo.embed([query])[0])
 
     def _contents(self, places: Sequence[int]) -> list[str]:
-        return [self._latest.bullets.bullets[place].content for place in places]
+        return [self._bullets.bullets[place].content for place in places]
 
     def _features(self, query: str, places: Sequence[int], vector: Vector) -> npt.NDArray[np.float64]:
         return features.feature_matrix(
@@ -208,7 +188,7 @@ class Retriever:
             self._contents(places),
             rarity=self._words.rarity,
             lexical=self._words.scores(query)[places],
-            semantic=self._memo.scores(self._latest.rows[places], vector),
+            semantic=self._memo.scores(self._rows[places], vector),
         )
 
     def _distinct(self, places: Iterable[int]) -> list[int]:
@@ -218,7 +198,7 @@ class Retriever:
         for place in places:
             if len(kept) == self._top_k:
                 break
-            vector = self._memo.matrix[self._latest.rows[place]]
+            vector = self._memo.matrix[self._rows[place]]
             if not kept or float((np.array(vectors) @ vector).max()) < self._duplicates:
                 kept.append(place)
                 vectors.append(vector)
