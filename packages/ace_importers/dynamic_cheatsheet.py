@@ -16,11 +16,10 @@ from ace_importers.formats import (
     convert_file,
     either,
     exact_block,
-    filled,
-    formatted,
     function,
     literal,
     texts_for,
+    worded,
 )
 
 FOLDER = Path("dynamic_cheatsheet")
@@ -43,9 +42,7 @@ def _truth(feedback: str, gold: str) -> str:
 def templates(checkout: Path) -> Mapping[str, str]:
     """Return templates by file of the set; raises ``DataError`` that names the file."""
     made = {
-        "qa/cheatsheet.j2": _read(
-            checkout, "generator_prompt.txt", {"CHEATSHEET": "{{ cheatsheet }}", "QUESTION": _QUESTION}
-        ),
+        "qa/cheatsheet.j2": _read(checkout, "generator_prompt", CHEATSHEET="{{ cheatsheet }}", QUESTION=_QUESTION),
         "qa/cheatsheet_episode.j2": "{{ reply }}",
         "qa/cheatsheet_pairs.j2": _solutions(checkout, "{{ background }}"),
         "agent/cheatsheet_pairs.j2": _solutions(checkout, ""),
@@ -58,69 +55,50 @@ def templates(checkout: Path) -> Mapping[str, str]:
 def _curators(checkout: Path, folder: str, background: str, answer: str) -> Mapping[str, str]:
     """Return the curator's two prompts; an agent's answer is its steps."""
     question = background + "{{ question }}"
-    cumulative = {
-        "PREVIOUS_CHEATSHEET": _CHEATSHEET,
-        "QUESTION": question,
-        "MODEL_ANSWER": answer + _truth("feedback", "gold"),
-    }
-    synthesis = {
-        "PREVIOUS_CHEATSHEET": _CHEATSHEET,
-        "PREVIOUS_INPUT_OUTPUT_PAIRS": _solutions(checkout, background),
-        "NEXT_INPUT": question,
+    cumulative = {"QUESTION": question, "MODEL_ANSWER": answer + _truth("feedback", "gold")}
+    synthesis = {"NEXT_INPUT": question, "PREVIOUS_INPUT_OUTPUT_PAIRS": _solutions(checkout, background)}
+    forms = {
+        "curator": ("curator_prompt_for_dc_cumulative", cumulative),
+        "synthesis": ("curator_prompt_for_dc_retrieval_synthesis", synthesis),
     }
     return {
-        f"{folder}/cheatsheet_curator.j2": _read(checkout, "curator_prompt_for_dc_cumulative.txt", cumulative),
-        f"{folder}/cheatsheet_synthesis.j2": _read(
-            checkout, "curator_prompt_for_dc_retrieval_synthesis.txt", synthesis
-        ),
+        f"{folder}/cheatsheet_{role}.j2": _read(checkout, name, PREVIOUS_CHEATSHEET=_CHEATSHEET, **fields)
+        for role, (name, fields) in forms.items()
     }
 
 
-def _read(checkout: Path, name: str, fields: Mapping[str, str]) -> str:
-    return convert_file(checkout / _PROMPTS / name, lambda text: bracketed(text, fields))
+def _read(checkout: Path, name: str, **fields: str) -> str:
+    return convert_file(checkout / _PROMPTS / f"{name}.txt", lambda text: bracketed(text, fields))
 
 
 def _solutions(checkout: Path, background: str) -> str:
     """Return a template of the earlier solutions, the most similar last."""
-    source = function(checkout / _MODEL, "advanced_generate")
-    texts = sorted(texts_for(source, "curated_cheatsheet"), key=len)
-    entry = next((parts for parts in formatted(source) if "similarity" in parts), None)
+    path, name = checkout / _MODEL, "advanced_generate"
+    texts = sorted(texts_for(function(path, name), "curated_cheatsheet"), key=len)
     ending = next((text for text in texts if text.startswith("\n\n")), None)
-    if entry is None or ending is None:
-        raise DataError(f"{checkout / _MODEL} words no earlier solutions with their similarity")
-    last = entry[-1].rstrip()
-    shown = filled(
-        [*entry[:-1], last],
-        {
-            "i + 1": "{{ loop.index }}",
-            "similarity": '{{ "%.2f" | format(one.similarity) }}',
-            "previous_input_txt": background + "{{ one.episode.question }}",
-            "previous_output_txt": "{{ one.episode.output }}" + _truth("one.episode.feedback", "one.episode.reference"),
-        },
-    )
-    between = f"{{% if not loop.last %}}{entry[-1][len(last) :]}{{% endif %}}"
+    if ending is None:
+        raise DataError(f"{path}: {name} has no text behind the earlier solutions")
+    fields = {
+        "i + 1": "{{ loop.index }}",
+        "similarity": '{{ "%.2f" | format(one.similarity) }}',
+        "previous_input_txt": background + "{{ one.episode.question }}",
+        "previous_output_txt": "{{ one.episode.output }}" + _truth("one.episode.feedback", "one.episode.reference"),
+    }
+    entry = worded(path, name, fields)
+    shown = entry.rstrip()
+    between = f"{{% if not loop.last %}}{entry[len(shown) :]}{{% endif %}}"
     pairs = f"{literal(texts[-1])}{{% for one in retrieved %}}{shown}{between}{{% endfor %}}{literal(ending)}"
     return either("retrieved", pairs, "(empty)")
 
 
 def _executed(checkout: Path) -> str:
     """Return the template of two messages: the reply with the output of its code, and what is asked next."""
-    source = function(checkout / _MODEL, "generate")
-    asked = next((parts for parts in formatted(source) if "warning_txt" in parts), None)
-    said = next((parts for parts in formatted(source) if "executed_code" in parts and "output_prefix" in parts), None)
-    warning = max(texts_for(source, "warning_txt"), key=len, default="")
-    output = next(
-        (one for one in formatted(function(checkout / _CODE, "extract_and_run_python_code")) if "python_output" in one),
-        None,
-    )
-    if asked is None or said is None or output is None:
-        raise DataError(f"{checkout / FOLDER}: no texts around the output of code")
+    path, name = checkout / _MODEL, "generate"
+    warning = max(texts_for(function(path, name), "warning_txt"), key=len, default="")
     reply = {
         "output_prefix": f"{{{{ shown.removesuffix('{_FLAG}') | trim }}}}",
         "code_execution_flag": _FLAG,
-        "executed_code": filled(output, {"python_output": "{{ output }}"}),
+        "executed_code": worded(checkout / _CODE, "extract_and_run_python_code", {"python_output": "{{ output }}"}),
     }
-    last = f"{{% if left <= 1 %}}{literal(warning)}{{% endif %}}"
-    return exact_block(filled(said, reply), "assistant_exact_1") + exact_block(
-        filled(asked, {"warning_txt": last}), "user_exact_2"
-    )
+    asked = worded(path, name, {"warning_txt": f"{{% if left <= 1 %}}{literal(warning)}{{% endif %}}"})
+    return exact_block(worded(path, name, reply), "assistant_exact_1") + exact_block(asked, "user_exact_2")

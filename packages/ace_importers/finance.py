@@ -20,6 +20,7 @@ from ace_importers.formats import (
     function,
     literal,
     named,
+    naming,
     positional,
     text_of,
 )
@@ -49,10 +50,8 @@ def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping
     def read(module: str, name: str, convert: Callable[[str], str]) -> str:
         path = checkout / FOLDER / f"{module}.py"
         text = constant(path, name)
-        try:
+        with naming(path, name):
             return convert(text)
-        except DataError as error:
-            raise DataError(f"{path}: {name}: {error}") from error
 
     generator = (_PLAYBOOK, "{{ raw_reflection }}", question, _NO_CONTEXT)
     seen = (question, "{{ reply }}", "{{ answer }}", "{{ gold }}", feedback, "{{ official_excerpt(cited) }}")

@@ -6,6 +6,7 @@ import ast
 import re
 import string
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
@@ -17,16 +18,16 @@ _STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 
 def positional(text: str, fields: Sequence[str]) -> str:
     """Turn a format string with one ``{}`` for each field, in their order, into a template."""
-    remaining = iter(fields)
-    template = _format_fields(text, lambda name: next(remaining, None) if not name else None)
-    if next(remaining, None) is not None:
+    parts = _split_format(text)
+    if len(parts) // 2 < len(fields):
         raise DataError(f"fewer than {len(fields)} placeholders")
-    return template
+    numbered = [name or str(place // 2) if place % 2 else name for place, name in enumerate(parts)]
+    return filled(numbered, dict(zip(map(str, range(len(fields))), fields, strict=True)))
 
 
 def named(text: str, fields: Mapping[str, str]) -> str:
     """Turn a format string with named fields into a template; unused fields are left out."""
-    return _format_fields(text, fields.get)
+    return filled(_split_format(text), fields)
 
 
 def format_fields(text: str) -> frozenset[str]:
@@ -39,17 +40,9 @@ def format_fields(text: str) -> frozenset[str]:
 
 def doubled(text: str, fields: Mapping[str, str]) -> str:
     """Turn a text with placeholders such as ``{{name}}`` into a template; other braces, as in example code, stay."""
-    statement = _STATEMENT.search(text)
-    if statement:
+    if statement := _STATEMENT.search(text):
         raise DataError(f"a template statement, not a placeholder: {statement[0][:60]}")
-    parts: list[str] = []
-    position = 0
-    for place in _PLACE.finditer(text):
-        if place[1] not in fields:
-            raise DataError(f"an unknown placeholder: {place[0]}")
-        parts += [literal(text[position : place.start()]), fields[place[1]]]
-        position = place.end()
-    return "".join([*parts, literal(text[position:])])
+    return filled(_PLACE.split(text), fields)
 
 
 def bracketed(text: str, fields: Mapping[str, str]) -> str:
@@ -89,19 +82,26 @@ def either(condition: str, first: str, second: str) -> str:
     return f"{{% if {condition} %}}{first}{{% else %}}{second}{{% endif %}}"
 
 
-def _format_fields(text: str, field: Callable[[str], str | None]) -> str:
-    parts: list[str] = []
+def _split_format(text: str) -> list[str]:
+    """Return the texts and names of a format string, which alternate; a doubled brace is one."""
+    parts = [""]
     try:
         for before, name, spec, conversion in string.Formatter().parse(text):
-            parts.append(literal(before))
+            parts[-1] += before
             if name is not None:
-                value = field(name)
-                if value is None or spec or conversion:
-                    raise DataError(f"an unknown placeholder: {{{name}}}")
-                parts.append(value)
+                parts += [name + (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else ""), ""]
     except ValueError as error:
         raise DataError(f"not a format string: {error}") from error
-    return "".join(parts)
+    return parts
+
+
+@contextmanager
+def naming(*places: object) -> Iterator[None]:
+    """Put the file, and perhaps the name in it, before the message of a ``DataError``."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(": ".join(map(str, [*places, error]))) from error
 
 
 def read_file(path: Path) -> str:
@@ -117,10 +117,8 @@ def read_file(path: Path) -> str:
 def convert_file(path: Path, convert: Callable[[str], str]) -> str:
     """Convert a text of a checkout; raises ``DataError`` that names the file."""
     text = read_file(path)
-    try:
+    with naming(path):
         return convert(text)
-    except DataError as error:
-        raise DataError(f"{path}: {error}") from error
 
 
 def parse_file(path: Path) -> ast.Module:
@@ -181,6 +179,14 @@ def formatted(function: ast.FunctionDef) -> Iterator[list[str]]:
     for node in ast.walk(function):
         if (parts := parts_of(node)) is not None:
             yield parts
+
+
+def worded(path: Path, name: str, fields: Mapping[str, str]) -> str:
+    """Convert the first f-string of a function that has just these places; raises ``DataError`` without one."""
+    for parts in formatted(function(path, name)):
+        if set(parts[1::2]) == fields.keys():
+            return filled(parts, fields)
+    raise DataError(f"{path}: {name} has no text with {', '.join(fields)}")
 
 
 def texts_for(function: ast.FunctionDef, name: str) -> list[str]:

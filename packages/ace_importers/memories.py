@@ -15,7 +15,6 @@ from ace_importers.formats import (
     constant,
     either,
     exact_block,
-    filled,
     formatted,
     function,
     literal,
@@ -23,6 +22,7 @@ from ace_importers.formats import (
     read_file,
     text_of,
     texts_for,
+    worded,
 )
 
 AWM = Path("webarena") / "prompt" / "instruction.txt"
@@ -48,7 +48,7 @@ def awm(checkout: Path) -> Mapping[str, str]:
     asked = "\n\n".join((*map(literal, texts), r"{{ experiences | join('\n\n') }}", literal(heads[1])))
     form = '{% block system %}{% include "_workflow_form.j2" %}{% endblock %}\n'
     fields = {"ex['query']": "{{ question }}", "trajectory": _steps(path)}
-    experience = exact_block(_worded(path, "format_examples", fields))
+    experience = exact_block(worded(path, "format_examples", fields))
     return {
         f"{group}/{name}.j2": text
         for group in ("qa", "agent")
@@ -60,15 +60,15 @@ def reasoning_bank(checkout: Path) -> Mapping[str, str]:
     """Return the extractor's templates, of one attempt and of several; raises ``DataError`` that names the file."""
     path, said = checkout / _INDUCE_MEMORY, checkout / REASONING_BANK
     system = either("success", *(literal(constant(said, name)) for name in ("SUCCESSFUL_SI", "FAILED_SI")))
-    attempt = _worded(path, "main", {"ex['query']": "{{ question }}", "trajectory": _steps(path)})
+    attempt = worded(path, "main", {"ex['query']": "{{ question }}", "trajectory": _steps(path)})
     status = "{{ 'succeeded' if success else 'failed' }}"
-    why = _worded(path, "main", {"status_label": status, "autoeval_thoughts": "{{ reasons }}"})
+    why = worded(path, "main", {"status_label": status, "autoeval_thoughts": "{{ reasons }}"})
     asked = exact_block(system, "system_exact") + exact_block(f"{attempt}{{% if reasons %}}{why}{{% endif %}}")
     scaling = checkout / _INDUCE_SCALING
     several = (
-        _worded(scaling, "main", {"ex['query']": "{{ question }}"}),
+        worded(scaling, "main", {"ex['query']": "{{ question }}"}),
         "{% for one in attempts %}",
-        _worded(scaling, "main", {"i + 1": "{{ loop.index }}"}),
+        worded(scaling, "main", {"i + 1": "{{ loop.index }}"}),
         "{{ one.trajectory or one.reply }}\n\n{% endfor %}",  # their main joins a step's text and two line breaks
     )
     contrast = exact_block(literal(constant(said, "PARALLEL_SI")), "system_exact") + exact_block("".join(several))
@@ -95,7 +95,7 @@ def reflexion(checkout: Path) -> Mapping[str, str]:
     asked = named(constant(path, "COT_REFLECT_INSTRUCTION"), fields)
     return {
         "qa/self_reflection.j2": exact_block(asked),
-        "agent/self_reflection.j2": exact_block(f"{_worded(acting, name, log)}{earlier}{literal(said[0])}"),
+        "agent/self_reflection.j2": exact_block(f"{worded(acting, name, log)}{earlier}{literal(said[0])}"),
     }
 
 
@@ -105,12 +105,4 @@ def _steps(path: Path) -> str:
     if not names or len(names[0]) != 2:
         raise DataError(f"{path}: format_trajectory words no thought and action")
     step = dict(zip(names[0], ("{{ reasoning }}", "{{ answer }}"), strict=True))
-    return either("trajectory", "{{ trajectory }}", _worded(path, "format_trajectory", step))
-
-
-def _worded(path: Path, name: str, fields: Mapping[str, str]) -> str:
-    """Convert the f-string of a function that has just these places."""
-    found = (parts for parts in formatted(function(path, name)) if set(parts[1::2]) == fields.keys())
-    if (parts := next(found, None)) is None:
-        raise DataError(f"{path}: {name} has no text with {', '.join(fields)}")
-    return filled(parts, fields)
+    return either("trajectory", "{{ trajectory }}", worded(path, "format_trajectory", step))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_importers.formats import either, exact_block, filled, formatted, function, literal, parse_file
+from ace_importers.formats import either, exact_block, filled, formatted, function, literal, naming, parse_file
 
 FILE = Path("stream_bench") / "benchmarks" / "ddxplus.py"
 _SQL = Path("stream_bench") / "benchmarks" / "text_to_sql.py"
@@ -68,10 +68,8 @@ def _prompt(path: Path, name: str, fields: Mapping[str, str]) -> str:
         raise DataError(f"{path}: {name} has no f-string")
     text = parts[0] + "".join(f"{{{field}}}{behind}" for field, behind in zip(parts[1::2], parts[2::2], strict=True))
     stripped = "\n".join(line.strip() for line in text.splitlines())
-    try:
+    with naming(path, name):
         return filled(_HELD_OUT.split(stripped), fields)
-    except DataError as error:
-        raise DataError(f"{path}: {name}: {error}") from error
 
 
 def _options(path: Path) -> str:
@@ -80,11 +78,11 @@ def _options(path: Path) -> str:
         if (
             isinstance(node, ast.Assign)
             and isinstance(node.value, ast.Dict)
-            and ast.unparse(node.targets[0]) == _LABELS
+            and _LABELS in map(ast.unparse, node.targets)
         ):
             try:
                 labels: dict[int, str] = ast.literal_eval(node.value)
+                return "\n".join(f"{number}. {name.strip()}" for number, name in labels.items())
             except ValueError as error:
                 raise DataError(f"{path}: {_LABELS} holds more than numbers and names") from error
-            return "\n".join(f"{number}. {name.strip()}" for number, name in labels.items())
     raise DataError(f"{path} has no list of diagnoses {_LABELS}")
