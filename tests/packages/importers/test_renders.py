@@ -1,5 +1,6 @@
 """What imported prompts ask, message by message: ``renders.yaml`` holds each case with its fields."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -24,25 +25,24 @@ FIELDS = {
 CASES = yaml.safe_load(Path(__file__).with_name("renders.yaml").read_text(encoding="utf-8"))
 
 
-def imported(sets, folder, checkout, task):
-    """The prompts for a task of a checkout's stand-in, which is imported once."""
-    if checkout not in sets:
-        write = stand_ins.appworld if checkout == "appworld" else stand_ins.write_checkout
-        place = write(folder / checkout) if checkout == "appworld" else write(checkout, folder / checkout)
-        sets[checkout] = folder / f"set_{checkout}"
-        assert start("prompts", [str(place), str(sets[checkout])]) == 0
-    defaults = [one / "default" for one in prompt_folders()]
-    group = "agent" if task == "appworld" else "qa"
-    return PromptSet(sets[checkout], *defaults, task=task, prompt_group=group)
-
-
 @pytest.fixture(scope="module")
-def sets():
-    return {}
+def prompts_of(tmp_path_factory):
+    """The prompts for a task of a checkout's stand-in, which is imported once."""
+    sets, folder = {}, tmp_path_factory.mktemp("sets")
+
+    def imported(checkout, task):
+        if checkout not in sets:
+            write = stand_ins.appworld if checkout == "appworld" else partial(stand_ins.write_checkout, checkout)
+            sets[checkout] = folder / f"set_{checkout}"
+            assert start("prompts", [str(write(folder / checkout)), str(sets[checkout])]) == 0
+        defaults = [one / "default" for one in prompt_folders()]
+        group = "agent" if task == "appworld" else "qa"
+        return PromptSet(sets[checkout], *defaults, task=task, prompt_group=group)
+
+    return imported
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case['checkout']}-{case['task']}-{case['role']}")
-def test_a_role_is_asked_with_the_authors_words_and_our_fields(case, sets, tmp_path_factory):
-    prompts = imported(sets, tmp_path_factory.getbasetemp(), case["checkout"], case["task"])
-    messages = prompts.render(case["role"], FIELDS | case["given"])
+def test_a_role_is_asked_with_the_authors_words_and_our_fields(case, prompts_of):
+    messages = prompts_of(case["checkout"], case["task"]).render(case["role"], FIELDS | case["given"])
     assert [{one.role: one.content} for one in messages] == case["messages"]
