@@ -33,6 +33,7 @@ _METRICS = f"{_OURS}.runners.metrics"
 _NO_PROMPTS = (
     f"{_OURS}.",
     "ace_appworld.",
+    "ace_bird_sql.",
     "ace_environments.",
     "ace_field.",
     "ace_optimisers.",

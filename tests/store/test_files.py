@@ -23,7 +23,7 @@ OWN_FILES = {
 WRITES = {"write_text", "write_bytes", "savefig", "copyfile", "copytree", "copyfileobj"}
 MAY_WRITE = re.compile(r"\b(open|fdopen|copy\w*|savefig|write_text|write_bytes)\(")
 ANYWHERE = {
-    "ace_bench/tasks/bird_sql/databases.py": {"copyfileobj"},
+    "packages/ace_bird_sql/databases.py": {"copyfileobj"},
     "ace_bench/runners/repair.py": {"copytree"},
     "ace_bench/runners/code_changes.py": {"copyfile"},
 }

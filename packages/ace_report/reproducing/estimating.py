@@ -49,7 +49,7 @@ real worlds are larger."""
 _STEPS = 10
 """Turns of an AppWorld episode, about (paper, table 14)."""
 _IN_ONE_PIECE = ("gepa", "mipro")
-_PAPER_PARTS = {"ace_bench": "", "ace_optimisers": "", "ace_appworld": APPWORLD}
+_PAPER_PARTS = {"ace_bench": "", "ace_optimisers": "", "ace_appworld": APPWORLD, "ace_bird_sql": "bird_sql"}
 """Packages of the paper's tasks and methods, with the name of a package's only one."""
 _SHARE = 0.9
 """Share of the free memory that runs may take."""

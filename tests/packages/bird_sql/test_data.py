@@ -9,8 +9,8 @@ import pytest
 
 from ace_bench.core.errors import AceBenchError, ConfigError, DataError
 from ace_bench.core.settings import make_part
-from ace_bench.tasks.bird_sql.pool import Limits
-from tests.tasks.bird_sql.conftest import SCRIPT, build
+from ace_bird_sql.pool import Limits
+from tests.packages.bird_sql.conftest import SCRIPT, build
 
 QUESTIONS = [{"question": f"Question {n}?", "SQL": f"SELECT {n}"} for n in range(40)]
 DRAW = {"train": 20, "val": 5, "seed": 42}

@@ -16,8 +16,8 @@ import pytest
 
 from ace_bench.core.errors import RolloutFault
 from tests.launching import ROOT
-from tests.tasks.bird_sql.conftest import build
-from tests.tasks.bird_sql.hostile import EXCESSIVE, FOREVER, REFUSED
+from tests.packages.bird_sql.conftest import build
+from tests.packages.bird_sql.hostile import EXCESSIVE, FOREVER, REFUSED
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ REACHING = """
 import json, os, socket, sys
 sys.argv[1:2] = [json.dumps({"limits": {}, "readable": [], "clock": ""})]
 sys.path.insert(0, sys.argv[2])
-from ace_bench.tasks.bird_sql import worker
+from ace_bird_sql import worker
 
 layers = worker._confine([sys.argv[3]], 512 << 20)
 tried = {
@@ -183,8 +183,8 @@ def test_many_threads_share_few_workers(workers, database):
 PARENT = """
 import sys, threading
 from pathlib import Path
-from ace_bench.tasks.bird_sql.pool import Workers
-from tests.tasks.bird_sql.conftest import CLOCK, limits
+from ace_bird_sql.pool import Workers
+from tests.packages.bird_sql.conftest import CLOCK, limits
 
 pool = Workers(count=2, limits=limits(timeout=60), clock=CLOCK, databases=[Path(sys.argv[1])])
 pool.run(Path(sys.argv[1]), "SELECT 1")

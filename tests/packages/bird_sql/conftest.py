@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ace_bench.core.types import Grade
-from ace_bench.tasks.bird_sql.pool import Limits, Workers
-from ace_bench.tasks.bird_sql.task import BirdSql
 from ace_bench.tasks.catalog import make_task
+from ace_bird_sql.pool import Limits, Workers
+from ace_bird_sql.task import BirdSql
 
 SCRIPT = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, age INTEGER, note);

@@ -39,9 +39,10 @@ from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.files import cache_folder
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, ask_judge, percent
-from ace_bench.tasks.bird_sql.databases import Archive, DatabaseFinder, Golds
-from ace_bench.tasks.bird_sql.pool import NO_QUERY, ExecutionResult, Limits, Workers
-from ace_bench.tasks.bird_sql.questions import (
+from ace_bench.tasks.data import DataSettings, HubDataset, RemoteFile, Row, files_in, find_folder
+from ace_bird_sql.databases import Archive, DatabaseFinder, Golds
+from ace_bird_sql.pool import NO_QUERY, ExecutionResult, Limits, Workers
+from ace_bird_sql.questions import (
     INSTRUCTION,
     LEVELS,
     Draw,
@@ -52,7 +53,6 @@ from ace_bench.tasks.bird_sql.questions import (
     sql_by_stream_bench,
     sql_of,
 )
-from ace_bench.tasks.data import DataSettings, HubDataset, RemoteFile, Row, files_in, find_folder
 
 _PUBLISHER = "https://bird-bench.oss-cn-beijing.aliyuncs.com"
 

@@ -25,7 +25,7 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.resources import import_folder
 from ace_bench.core.settings import Count, Seconds
 from ace_bench.core.types import Fault
-from ace_bench.tasks.bird_sql import worker
+from ace_bird_sql import worker
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.tasks.bird_sql.conftest import CLOCK, SCRIPT, build
+from tests.packages.bird_sql.conftest import CLOCK, SCRIPT, build
 
 FIXED = {
     "current_timestamp": CLOCK,

@@ -23,8 +23,8 @@ from ace_bench.core.encoding import decoder_of, digest_of
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.program import command_line
 from ace_bench.store.files import replacing, write_cached
-from ace_bench.tasks.bird_sql.pool import ExecutionResult, Limits, Workers
 from ace_bench.tasks.data import RemoteFile, read_records, sha256_of, text_of
+from ace_bird_sql.pool import ExecutionResult, Limits, Workers
 
 FOLDERS = ("databases", "dev_databases", "train_databases")
 """Folders of a data folder that may hold databases: this project's name, then those of the official archives."""

@@ -35,7 +35,7 @@ from urllib.parse import quote
 if __name__ == "__main__":
     sys.path.insert(0, sys.argv[1])
 from ace_bench.core.confine import Bounds, confine
-from ace_bench.tasks.bird_sql.rules import FixedClock, ScriptRules, authorize_query
+from ace_bird_sql.rules import FixedClock, ScriptRules, authorize_query
 
 PREVIEW_ROWS, PREVIEW_CHARS = 3, 60
 MESSAGE_CHARS = 300

@@ -12,10 +12,10 @@ import pytest
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.task import Confining, Judged, Lifecycle, Task
 from ace_bench.core.types import Labels, reveal
-from ace_bench.tasks.bird_sql.questions import format_question, orders, parts_of, sql_by_stream_bench, sql_of
-from ace_bench.tasks.bird_sql.task import METRICS
-from tests.tasks.bird_sql.conftest import SCRIPT, build
-from tests.tasks.bird_sql.replies import GOLDS, draw_replies
+from ace_bird_sql.questions import format_question, orders, parts_of, sql_by_stream_bench, sql_of
+from ace_bird_sql.task import METRICS
+from tests.packages.bird_sql.conftest import SCRIPT, build
+from tests.packages.bird_sql.replies import GOLDS, draw_replies
 
 COUNT = 400
 EMPTY = "SELECT name FROM people WHERE age > 99"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ace_bench.core.errors import DataError
-from ace_bench.tasks.bird_sql.databases import DatabaseFinder
-from tests.tasks.bird_sql.conftest import CLOCK, limits
+from ace_bird_sql.databases import DatabaseFinder
+from tests.packages.bird_sql.conftest import CLOCK, limits
 
 ENDLESS = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n)"
 TABLE = "CREATE TABLE a (b);"

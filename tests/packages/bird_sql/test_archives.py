@@ -11,11 +11,11 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
-from ace_bench.tasks.bird_sql.databases import Archive
-from ace_bench.tasks.bird_sql.task import BirdSql
 from ace_bench.tasks.data import RemoteFile
+from ace_bird_sql.databases import Archive
+from ace_bird_sql.task import BirdSql
 from tests.cli.serving import FileServer
-from tests.tasks.bird_sql.conftest import SCRIPT, build
+from tests.packages.bird_sql.conftest import SCRIPT, build
 
 ARCHIVE = Archive(file=RemoteFile(name="dev.zip", url="http://nowhere.invalid/x/dev.zip"), split="test")
 CARD = """---
