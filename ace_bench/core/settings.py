@@ -103,11 +103,12 @@ def _value(value: Any, kind: Any, path: str) -> Any:
     if isinstance(value, Mapping):
         if _TARGET in value:
             return build(value, path)
-        if get_origin(kind) is Mapping and dataclasses.is_dataclass(get_args(kind)[1]):
-            return {name: _value(one, get_args(kind)[1], f"{path}.{name}") for name, one in value.items()}
-        group = next((one for one in (kind, *get_args(kind)) if dataclasses.is_dataclass(one)), None)
-        if isinstance(group, type):
-            return make_part(group, value, path)
+        for one in (kind, *get_args(kind)):
+            inner = get_args(one)[1] if get_origin(one) is Mapping else None
+            if any(map(dataclasses.is_dataclass, (inner, *get_args(inner)))):
+                return {name: _value(part, inner, f"{path}.{name}") for name, part in value.items()}
+            if isinstance(one, type) and dataclasses.is_dataclass(one):
+                return make_part(one, value, path)
     check(value, kind, path)
     return value
 
@@ -226,14 +227,7 @@ class RoleSampling:
 
 def check_role_sampling(config: Mapping[str, Any]) -> None:
     """Check the group, also where the backbone does not sample; raises ``ConfigError`` that names the wrong setting."""
-    by_role = config.get("sampling")
-    if not isinstance(by_role, Mapping):
-        check(by_role, Mapping[str, RoleSampling | None] | None, "sampling")
-    for role, values in (by_role or {}).items():
-        if isinstance(values, Mapping):
-            make_part(RoleSampling, values, f"sampling.{role}")
-        else:
-            check(values, RoleSampling | None, f"sampling.{role}")
+    _value(config.get("sampling"), Mapping[str, RoleSampling | None] | None, "sampling")
 
 
 def with_role_sampling(config: Mapping[str, Any]) -> dict[str, Any]:

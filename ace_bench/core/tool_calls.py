@@ -31,6 +31,8 @@ _CALLBACKS = ("key", "default", "default_factory", "object_hook", "cls")
 _PLAIN = _FUNCTIONS | _MODULES
 _REACHING = frozenset(["compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "setattr", "vars"])
 """Functions by which code sets names and attributes, or reaches tools, unseen."""
+_LAZY = frozenset(["map", "filter", "iter"])
+"""Functions that make something whose code runs later, when it is read item by item, as a generator does."""
 
 
 def dotted(node: ast.expr) -> str | None:
@@ -56,17 +58,6 @@ def is_plain_call(node: ast.Call) -> bool:
     if path is not None and ("." not in path or path.split(".")[0] in _MODULES):
         return path.split(".")[0] in _PLAIN and path not in ("re.sub", "re.subn")  # these two may call a function
     return isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS
-
-
-def is_deferred(node: ast.AST) -> bool:
-    """Whether a node makes something whose code runs later, when it is read item by item."""
-    lazy = isinstance(node, ast.Name) and node.id in ("map", "filter", "iter")
-    return lazy or isinstance(node, ast.GeneratorExp | ast.Yield | ast.YieldFrom | ast.Await)
-
-
-def binds_of(statement: ast.stmt) -> frozenset[str]:
-    """Return the names that a statement may set."""
-    return frozenset(name for name, _ in _bindings(statement))
 
 
 def rebinds(statement: ast.stmt, names: frozenset[str]) -> bool:
@@ -183,12 +174,20 @@ def _read_statement(statement: ast.stmt, rules: ToolRules) -> StatementReading:
                 undeclared.append(node)
     opaque = rebinds(statement, rules.roots) or any(_escapes(node, rules, called) for node in ast.walk(statement))
     changes = any(call.rule.access == "write" for call in calls.values()) or not all(map(is_plain_call, undeclared))
-    later = any(map(is_deferred, ast.walk(statement)))
+    later = any(
+        isinstance(node, ast.GeneratorExp | ast.Yield | ast.YieldFrom | ast.Await)
+        or (isinstance(node, ast.Name) and node.id in _LAZY)
+        for node in ast.walk(statement)
+    )
+    printed = None
+    match statement:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[ast.Call() as shown], keywords=[])):
+            printed = calls.get(shown)
     return StatementReading(
         calls=tuple(calls[node] for node in sorted(calls, key=_place)),
-        printed=_printed(statement, calls),
+        printed=printed if printed is not None and printed.is_lookup else None,
         changes=changes or opaque,
-        binds=binds_of(statement),
+        binds=frozenset(name for name, _ in _bindings(statement)),
         opaque=opaque or (later and changes),
     )
 
@@ -254,14 +253,6 @@ def _run_once(statement: ast.stmt) -> Iterator[ast.AST]:
         node = todo.pop()
         yield node
         todo.extend(part for part in ast.iter_child_nodes(node) if not isinstance(part, _MAYBE))
-
-
-def _printed(statement: ast.stmt, calls: dict[ast.AST, ActionCall]) -> ActionCall | None:
-    match statement:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=[ast.Call() as call], keywords=[])):
-            found = calls.get(call)
-            return found if found is not None and found.is_lookup else None
-    return None
 
 
 def _place(node: ast.AST) -> tuple[int, int]:

@@ -127,7 +127,8 @@ class EmbeddingsBackbone(HttpBackbone):
         return Probe(facts=facts, usage=usage)
 
     def _ask(self, texts: Sequence[str], retry: Retry) -> CallResult:
-        body = embeddings_request(self.name, texts)
+        given = [text or " " for text in texts]  # the API refuses empty ones
+        body = orjson.dumps({"model": self.name, "input": given, "encoding_format": "float"})
         tokens = sum(map(estimate_tokens, texts))
         return self._send(lambda: self._endpoint.embeddings(body), tokens=tokens, retry=retry)
 
@@ -167,11 +168,6 @@ class _Row(msgspec.Struct):
 
 class _Rows(msgspec.Struct):
     data: list[_Row]
-
-
-def embeddings_request(model: str, texts: Sequence[str]) -> bytes:
-    """Return the body of a request. The API refuses empty texts."""
-    return orjson.dumps({"model": model, "input": [text or " " for text in texts], "encoding_format": "float"})
 
 
 def unit_vectors(text: str, expected: int) -> Matrix:

@@ -18,7 +18,7 @@ from ace_bench.backbones.openai_compatible.http_backbone import CallResult
 from ace_bench.backbones.openai_compatible.outcomes import explain, price_usage
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.requests import Dialect, Question, refuses_format, refuses_system_role
+from ace_bench.backbones.openai_compatible.requests import REFUSED, Dialect, Question, refuses_system_role
 from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.replies import parse, schema_of
@@ -27,8 +27,6 @@ from ace_bench.core.types import Message, Probe, Usage
 _TOKENS, _SEED = 16, 7
 PROMPT = (Message(role="user", content="Write one sentence about a town that you like."),)
 _FOLLOWED, _IGNORED, _REFUSED, _UNKNOWN = "followed", "ignored", "refused", "n/a"
-
-
 _MOST_RETRIES, _MOST_SECONDS, _FIRST_PAUSE = 3, 60, 0.2
 _SESSION = "probe"
 
@@ -125,23 +123,19 @@ def _capabilities(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[Mappi
 
     first = send()
     if isinstance(first, Problem):
-        return {"seed": _refusal(first), "stop": _UNKNOWN}, None
+        return {"seed": _REFUSED if first.kind == REFUSED else _UNKNOWN, "stop": _UNKNOWN}, None
     words = first.text.split()
     if len(words) < 3:
         return {"seed": _UNKNOWN, "stop": _UNKNOWN}, first.usage
     stop = words[len(words) // 2]
     second = send(stop=[stop])
     if isinstance(second, Problem):
-        return {"seed": _UNKNOWN, "stop": _refusal(second)}, first.usage
+        return {"seed": _UNKNOWN, "stop": _REFUSED if second.kind == REFUSED else _UNKNOWN}, first.usage
     whole, begun = first.text.strip(), first.text.partition(stop)[0].strip()
     return {
         "seed": _FOLLOWED if second.text.strip() in (whole, begun) else _IGNORED,
         "stop": _IGNORED if stop in second.text else _FOLLOWED,
     }, second.usage
-
-
-def _refusal(problem: Problem) -> str:
-    return _REFUSED if problem.kind == "bad_request" else _UNKNOWN
 
 
 def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResult]) -> tuple[Dialect, CallResult]:
@@ -150,7 +144,7 @@ def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResul
     outcome = ask(dialect)
     if isinstance(outcome.result, Problem) and dialect.system_role and refuses_system_role(outcome.result):
         return _first_taken([replace(one, system_role=False) for one in dialects], ask)
-    if others and isinstance(outcome.result, Problem) and refuses_format(outcome.result):
+    if others and isinstance(outcome.result, Problem) and outcome.result.kind == REFUSED:
         return _first_taken(others, ask)
     return dialect, outcome
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
 import orjson
@@ -21,7 +21,8 @@ from ace_bench.core.types import Message, Record
 
 AUTO = "auto"
 _NO_SYSTEM = re.compile(r"system (role|message)|roles? must alternate|only user and assistant", re.I)
-_REFUSED = "bad_request"
+REFUSED = "bad_request"
+"""The kind of the problem of a request whose form was refused, so that another dialect may pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,10 +38,9 @@ class Dialect:
 
     def record(self) -> Record:
         """Return the dialect for identities and recorded calls; what every endpoint understands is left out."""
-        found: dict[str, object] = {"structured": self.structured}
-        found |= {"bounded": True} if self.bounded else {}
-        found |= {} if self.system_role else {"system_role": False}
-        return found
+        usual = Dialect(structured=self.structured)
+        own = {name: value for name, value in vars(self).items() if value != getattr(usual, name)}
+        return {"structured": self.structured, **own}
 
     def words(self) -> str:
         """Describe the dialect for the console."""
@@ -57,11 +57,7 @@ class Dialect:
 
 def read_dialect(recorded: Record) -> Dialect:
     """Return the dialect that ``record`` described."""
-    return Dialect(
-        structured=recorded["structured"],
-        bounded=recorded.get("bounded", False),
-        system_role=recorded.get("system_role", True),
-    )
+    return Dialect(**{one.name: recorded[one.name] for one in fields(Dialect) if one.name in recorded})
 
 
 def candidates(structured: Structured, *, bound: bool) -> Sequence[Dialect]:
@@ -79,12 +75,7 @@ def candidates(structured: Structured, *, bound: bool) -> Sequence[Dialect]:
 
 def refuses_system_role(problem: Problem) -> bool:
     """Whether a server refused a request for its system message."""
-    return problem.kind == _REFUSED and bool(_NO_SYSTEM.search(problem.message))
-
-
-def refuses_format(problem: Problem) -> bool:
-    """Whether a server refused a request for its form, so that another dialect may pass."""
-    return problem.kind == _REFUSED
+    return problem.kind == REFUSED and bool(_NO_SYSTEM.search(problem.message))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +103,12 @@ class RequestBuilder:
         if schema is not None and is_offer(schema):
             fields |= _tool_fields(schema, messages)
         elif schema is not None:
-            requested = response_format(self._bounded(schema, question.role, dialect), dialect.structured)
+            longest = self.settings.sampling.of(question.role).max_tokens
+            if isinstance(bounds := self.settings.bound_replies, Bounds):
+                schema = bounds.apply(schema)
+            elif dialect.bounded and longest is not None:
+                schema = share_limit(schema, longest)
+            requested = response_format(schema, dialect.structured)
             fields |= {} if requested is None else {"response_format": requested}
         headers: dict[str, str] = {}
         cache = self.settings.cache
@@ -146,12 +142,6 @@ class RequestBuilder:
         fields = self.fields(role)
         sent = [fields[name] for name in get_args(TokenLimitField) if isinstance(fields.get(name), int)]
         return max(sent, default=None)
-
-    def _bounded(self, schema: Record, role: str, dialect: Dialect) -> Record:
-        if isinstance(bounds := self.settings.bound_replies, Bounds):
-            return bounds.apply(schema)
-        longest = self.settings.sampling.of(role).max_tokens
-        return share_limit(schema, longest) if dialect.bounded and longest is not None else schema
 
 
 def _tool_fields(schema: Record, messages: Sequence[Message]) -> dict[str, Any]:
