@@ -10,11 +10,8 @@ import openai
 import pytest
 
 from ace_bench.api import open_embedder
-from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
-from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.cli.main import main
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder
-from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
@@ -65,14 +62,6 @@ def test_a_missing_key_is_named_before_the_first_call(tmp_path):
     opened = open_embedder("http://localhost:1/v1", "m", folder=tmp_path, key_env="NO_SUCH_KEY_HERE")
     with pytest.raises(ConfigError, match="NO_SUCH_KEY_HERE"), opened:
         pass
-
-
-def test_a_server_that_fails_may_recover_and_an_address_where_nobody_listens_is_wrong(serve):
-    quick = Retry(times=1, first_pause=0.001)
-    failing = serve(faults=Faults(chances={"http_500": 1.0}, seed=0))
-    for address, error in ((failing.address, BackboneUnavailable), ("http://127.0.0.1:9/v1", ConfigError)):
-        with pytest.raises(error, match="the embeddings endpoint does not answer"):
-            EmbeddingsBackbone(EmbedderSettings(url=address, model="embedded"), retry=quick).probe()
 
 
 def test_the_openai_client_gets_embeddings(serve):

@@ -43,14 +43,6 @@ def test_an_echoing_server_does_not_get_the_key_into_errors_or_logs(status, capl
     assert clean(repr(backbone) + repr(backbone.identity) + str(vars(backbone)))
 
 
-def test_a_key_that_a_server_shows_in_part_is_hidden():
-    shown = error(401, "Incorrect API key provided: sk-plant***********cdef.")
-    with serving(shown) as server, pytest.raises(BackboneUnavailable) as caught:
-        client(server.url, api_key_env="PLANTED_KEY").complete(PROMPT, role="g", session="s")
-    assert "sk-plant" not in caught.value.reason
-    assert "cdef" not in caught.value.reason
-
-
 def test_a_model_that_repeats_the_key_does_not_get_it_into_the_records():
     with serving(answer(f"Your key is {KEY}."), answer(None, refusal=f"not with {KEY}")) as server:
         backbone = client(server.url, api_key_env="PLANTED_KEY")

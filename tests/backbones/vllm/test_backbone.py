@@ -1,6 +1,5 @@
 """The backbone: either a running server or one of its own, and the client behind both."""
 
-import json
 import urllib.error
 import urllib.request
 
@@ -104,7 +103,7 @@ def test_a_running_server_is_used_and_left_alone(fake, make):
     assert owner.cache_counters() is not None
 
 
-def test_a_server_that_has_ended_stops_the_run_with_its_last_words(make):
+def test_a_server_that_has_ended_stops_the_run_with_its_last_words_and_takes_its_children_along(fake, make):
     backbone = make(*LAUNCH)
     backbone.start(quiet)
     with pytest.raises((urllib.error.URLError, ConnectionError)):
@@ -113,15 +112,9 @@ def test_a_server_that_has_ended_stops_the_run_with_its_last_words(make):
         backbone.complete(ASKED, role="generator", session="s")
     assert "INFO Starting to load model" in stopped.value.reason
     assert backbone.cache_counters() is None
+    assert fake.all_gone()
     backbone.start(quiet)
     assert backbone.complete(ASKED, role="generator", session="s").usage.prompt == 10
-
-
-def test_schemas_are_bounded_where_asked_for(make):
-    backbone = make(*LAUNCH, "backbone.bound_replies={max_string: 7, max_items: 3}")
-    backbone.start(quiet)
-    sent = json.loads(backbone.complete(ASKED, role="generator", session="s", schema=SCHEMA).text)["asked"]
-    assert sent["json_schema"]["schema"]["properties"]["word"] == {"type": "string", "maxLength": 7}
 
 
 def test_the_configured_context_length_comes_before_the_servers(make):

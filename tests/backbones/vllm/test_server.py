@@ -54,15 +54,6 @@ def test_a_server_is_waited_for_with_progress_and_stopped_with_all_its_children(
     server.stop()
 
 
-def test_a_server_deaf_to_sigterm_is_killed(fake, launch):
-    server = launch("deaf")
-    server.start(quiet)
-    started = time.monotonic()
-    server.stop()
-    assert time.monotonic() - started >= 0.5, "it was asked first"
-    assert fake.all_gone(within=1)
-
-
 def test_an_interruption_while_waiting_leaves_nothing(fake, launch):
     server = launch("slow")
 
@@ -131,18 +122,6 @@ def test_a_port_in_use_is_refused(launch):
     first.start(quiet)
     with pytest.raises(ConfigError, match=r"server\.port=\d+ is in use.*or set url"):
         launch(port=int(first.root.rpartition(":")[2])).start(quiet)
-
-
-def test_a_server_that_crashes_takes_its_children_along(fake, launch):
-    server = launch()
-    server.start(quiet)
-    with pytest.raises(ConnectionError):
-        urllib.request.urlopen(f"{server.root}/crash", timeout=5)
-    assert fake.all_gone()
-    until = time.monotonic() + 5
-    while server.running and time.monotonic() < until:
-        time.sleep(0.05)
-    assert "vLLM has ended with status 1" in server.ended_message()
 
 
 HARNESS = """
