@@ -36,7 +36,7 @@ def redact(text: str) -> str:
     for secret in secrets_of_environment():
         text = text.replace(secret, HIDDEN)
     text = _MASKED.sub(HIDDEN, _FORMS.sub(HIDDEN, _LOGIN.sub(rf"\g<1>{HIDDEN}@", text)))
-    return _QUERY.sub(_hidden_parameter, text)
+    return _QUERY.sub(lambda one: f"{one[0][: -len(one[2])]}{HIDDEN}" if _secret_parameter(one[1]) else one[0], text)
 
 
 def redact_argument(word: str) -> str:
@@ -75,10 +75,6 @@ def secrets_of_environment() -> list[str]:
     """Return the values of variables that hold a secret by their name, the longest first."""
     found = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
     return sorted((value for value in found if len(value) >= SHORTEST and not value.startswith("/")), key=len)[::-1]
-
-
-def _hidden_parameter(match: re.Match[str]) -> str:
-    return f"{match[0][: -len(match[2])]}{HIDDEN}" if _secret_parameter(match[1]) else match[0]
 
 
 def _secret_parameter(name: str) -> bool:

@@ -112,10 +112,31 @@ def stored_calls(folder: Path) -> Lines[StoredCall]:
 
 
 def restore_calls(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
-    """Yield calls with their requests, as far as they can be restored."""
-    requests = _Requests(calls)
+    """Yield calls with their requests, as far as they can be restored; each is kept while a later one refers to it."""
+    places: dict[str, list[int]] = {}
     for place, call in enumerate(calls):
-        yield replace(call.record, request=requests.at(place))
+        places.setdefault(call.digest, []).append(place)
+    sources = [
+        (_place_of(call.stored.base, place, places), _place_of(call.stored.first, place, places))
+        for place, call in enumerate(calls)
+    ]
+    last_use = {source: place for place, some in enumerate(sources) for source in some}
+    known: dict[int, Request | None] = {}
+    for place, call in enumerate(calls):
+        pending: dict[int, None] = {place: None}
+        while pending:
+            at = next(reversed(pending))
+            missing = {one for one in sources[at] if one is not None} - known.keys() - pending.keys()
+            if missing:
+                pending[missing.pop()] = None
+            else:
+                del pending[at]
+                base, first = (None if source is None else known.get(source) for source in sources[at])
+                known[at] = restore_request(calls[at].stored, base, first, calls[at].digest)
+        yield replace(call.record, request=known[place])
+        for one in (place, *sources[place]):
+            if one is not None and last_use.get(one, -1) <= place:
+                known.pop(one, None)
 
 
 def parse_call(line: bytes) -> StoredCall:
@@ -123,40 +144,6 @@ def parse_call(line: bytes) -> StoredCall:
     found: _Line = decoder_of(_Line).decode(line)
     own = msgspec.structs.asdict(found) | {"request": None, "completion": decoder_of(Completion).decode(line)}
     return StoredCall(record=CallRecord(**own), stored=found.request)
-
-
-class _Requests:
-    """The requests of calls, each kept only while a later one refers to it."""
-
-    def __init__(self, calls: Sequence[StoredCall]):
-        self._calls = calls
-        places: dict[str, list[int]] = {}
-        for place, call in enumerate(calls):
-            places.setdefault(call.digest, []).append(place)
-        self._sources = [
-            (_place_of(call.stored.base, place, places), _place_of(call.stored.first, place, places))
-            for place, call in enumerate(calls)
-        ]
-        self._last_use = {source: place for place, sources in enumerate(self._sources) for source in sources}
-        self._known: dict[int, Request | None] = {}
-
-    def at(self, place: int) -> Request | None:
-        """Return a request, ``None`` where it rests on one that is gone. Places are visited in order."""
-        pending: dict[int, None] = {place: None}
-        while pending:
-            at = next(reversed(pending))
-            missing = {one for one in self._sources[at] if one is not None} - self._known.keys() - pending.keys()
-            if missing:
-                pending[missing.pop()] = None
-            else:
-                del pending[at]
-                base, first = (None if source is None else self._known.get(source) for source in self._sources[at])
-                self._known[at] = restore_request(self._calls[at].stored, base, first, self._calls[at].digest)
-        request = self._known[place]
-        for one in (place, *self._sources[place]):
-            if one is not None and self._last_use.get(one, -1) <= place:
-                self._known.pop(one, None)
-        return request
 
 
 def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> int | None:

@@ -94,12 +94,14 @@ def _host() -> dict[str, Any]:
 
     ``id`` is a hash of the host's name: it shows which processes shared a machine without naming it.
     """
-    gpus = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
+    gpus, memory = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]), None
+    with suppress(ValueError, OSError):
+        memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     return {
         "id": hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest(),
         "cpu": _processor(),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "memory_gib": _memory(),
+        "memory_gib": memory,
         "gpus": None if gpus is None else gpus.splitlines(),
     }
 
@@ -110,12 +112,6 @@ def _processor() -> str | None:
         if found:
             return found[1].strip()
     return _output(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.processor() or None
-
-
-def _memory() -> float | None:
-    with suppress(ValueError, OSError):
-        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
-    return None
 
 
 def _output(command: Sequence[str]) -> str | None:

@@ -17,7 +17,7 @@ import urllib.parse
 import urllib.request
 import zlib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from http.client import HTTPException
 from io import BufferedReader
@@ -42,6 +42,7 @@ class Route:
     base_url: str
     headers: Mapping[str, str]
     timeout: float
+    _heads: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     @cached_property
     def address(self) -> urllib.parse.SplitResult:
@@ -93,10 +94,6 @@ class Route:
     def head(self, method: str, path: str) -> bytes:
         """Return the constant part of a request; raises ``ValueError`` for headers that HTTP cannot carry."""
         return self._heads.get((method, path)) or self._heads.setdefault((method, path), self._write(method, path))
-
-    @cached_property
-    def _heads(self) -> dict[tuple[str, str], bytes]:
-        return {}
 
     def _write(self, method: str, path: str) -> bytes:
         target, headers = urllib.parse.quote(f"{self.address.path}{path}", safe=_PATH), dict(self.headers)
