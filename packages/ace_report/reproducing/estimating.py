@@ -49,7 +49,13 @@ real worlds are larger."""
 _STEPS = 10
 """Turns of an AppWorld episode, about (paper, table 14)."""
 _IN_ONE_PIECE = ("gepa", "mipro")
-_PAPER_PARTS = {"ace_bench": "", "ace_optimisers": "", "ace_appworld": APPWORLD, "ace_bird_sql": "bird_sql"}
+_PAPER_PARTS = {
+    "ace_bench": "",
+    "ace_field": "",
+    "ace_optimisers": "",
+    "ace_appworld": APPWORLD,
+    "ace_bird_sql": "bird_sql",
+}
 """Packages of the paper's tasks and methods, with the name of a package's only one."""
 _SHARE = 0.9
 """Share of the free memory that runs may take."""
@@ -211,7 +217,7 @@ def _option_of(target: str) -> str:
     if package not in _PAPER_PARTS:
         return ""
     name = _PAPER_PARTS[package] or (rest[0] if package == "ace_bench" else module)
-    return {"base_llm": "base", "ace_variants": "ace", "official": "ace"}.get(name, name)
+    return {"base_llm": "base", "ace_variants": "ace", "combee": "ace", "official": "ace"}.get(name, name)
 
 
 def _sample_counts(settings: Mapping[str, Any]) -> Mapping[str, Span]:
