@@ -128,7 +128,8 @@ def main(arguments: Sequence[str]) -> int:
     changes = OmegaConf.to_container(OmegaConf.from_dotlist(words))
     assert isinstance(changes, dict)
     given = {str(key): value for key, value in changes.items()}
-    given |= {"data_dir": options.data_dir, "source": options.source, "sample_allowed": True}
+    flags = {"data_dir": options.data_dir, "source": options.source}
+    given |= {name: value for name, value in flags.items() if value is not None} | {"sample_allowed": True}
     task = make_task(options.task.removeprefix("task="), **given)
     with closing(task) if isinstance(task, Lifecycle) else nullcontext():
         wrong = check(task, Console(markup=False, highlight=False))

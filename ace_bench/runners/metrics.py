@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.errors import UNREADABLE
+from ace_bench.core.errors import UNREADABLE, ConfigError
 from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task
@@ -92,7 +92,13 @@ def objective(metrics: Record) -> float:
 
 def _headline(task: Task, outcome: RunOutcome, *, stream: bool) -> Record:
     def score(records: Sequence[RolloutRecord]) -> float:
-        return _rounded(task.score([record.grade for record in records]))[task.headline]
+        found = _rounded(task.score([record.grade for record in records]))
+        if task.headline not in found:
+            raise ConfigError(
+                f"the task's score gives {', '.join(found)}, and its headline is {task.headline}: set headline to one "
+                "of them and repeat the command, which makes no call again"
+            )
+        return found[task.headline]
 
     after = score(outcome.after)
     interval = _interval(task, outcome.after, after, stream=stream)

@@ -40,11 +40,12 @@ def test_sample_sets_pass(script, task, capsys):
     assert "quirk" in out
 
 
-def test_says_whether_a_file_is_the_official_one(script, folder, capsys, monkeypatch):
+@pytest.mark.parametrize("words", [["--data-dir", "{}"], ["task.data_dir={}"]])
+def test_says_whether_a_file_is_the_official_one(words, script, folder, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     checksum = hashlib.sha256((folder / "test.jsonl").read_bytes()).hexdigest()
     monkeypatch.setattr(Formula, "downloads", (RemoteFile(name="test.jsonl", url="", sha256=checksum),))
-    assert start("check", ["formula", "--data-dir", str(folder)]) == 0
+    assert start("check", ["formula", *(word.format(folder) for word in words)]) == 0
     out = capsys.readouterr().out
     assert out.count("the official file") == 1
     assert out.count("no published file known") == 2

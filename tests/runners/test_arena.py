@@ -7,7 +7,7 @@ import pytest
 
 from ace_bench.core.errors import BackboneUnavailable
 from ace_bench.core.types import Fault, Usage
-from tests.runners.scripted import Scripted, answer, gold, play, right, rollouts, wrong
+from tests.runners.scripted import Scripted, Toy, answer, gold, play, right, rollouts, wrong
 
 BASE = {"method": "base"}
 GARBAGE = "I would rather not say."
@@ -120,6 +120,15 @@ def test_no_reply_can_end_a_run(case, method, tmp_path):
     assert ran.metrics["headline"]["after"] == 0.0
     again = play(tmp_path, script=Scripted(), method=method, train=1, test=2)
     assert again.metrics == ran.metrics, "what was written can be read again"
+
+
+def test_a_task_whose_headline_its_score_lacks_is_one_sentence_and_loses_no_call(tmp_path, monkeypatch, capsys):
+    with monkeypatch.context() as patched:
+        patched.setattr(Toy, "headline", "letters")
+        assert play(tmp_path, script=Scripted(generator=base_text), **BASE).status == 2
+    assert "score gives accuracy, and its headline is letters" in " ".join(capsys.readouterr().err.split())
+    again = play(tmp_path, script=(script := Scripted(generator=base_text)), **BASE)
+    assert (again.status, script.calls) == (0, [])
 
 
 def test_metrics_of_a_run_worked_out_by_hand(tmp_path):
