@@ -43,11 +43,9 @@ def observe(latest: AIMessage) -> Sequence[DeltaEntry]:
 
     It calls no model and never says that something succeeded or failed, because a reply alone does not show it.
     """
-    if latest.tool_calls:
-        said = f"Called {'; '.join(calls_in_text(latest))}."
-        return [DeltaEntry(category="tool_use", content=_cut(said))]
-    said = str(latest.text).strip()
-    return [DeltaEntry(category="final_answer", content=_cut(said))] if said else []
+    said = f"Called {'; '.join(calls_in_text(latest))}." if latest.tool_calls else str(latest.text).strip()
+    content = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
+    return [DeltaEntry(category="tool_use" if latest.tool_calls else "final_answer", content=content)] if said else []
 
 
 def calls_in_text(message: AIMessage) -> list[str]:
@@ -85,10 +83,6 @@ def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, st
     return refine(playbook, touched, step)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
-
-
 _CITED = re.compile(r"\[([^\s\[\]]+-\d+)\]")
 _ERROR = "Error"
 
@@ -122,26 +116,22 @@ def attempt_in(messages: Sequence[BaseMessage], question: str, playbook: Playboo
         answer=answer,
         reply=answer or "",
         cited=tuple(name for name in dict.fromkeys(_CITED.findall(said)) if name in playbook.index),
-        trajectory=tuple(_turns(replies, _results(run))),
+        trajectory=tuple(_turns(replies, run)),
         ended="completed" if answer is not None else "steps",
     )
 
 
-def _turns(replies: Sequence[AIMessage], results: Mapping[str, str]) -> Iterator[Turn]:
+def _turns(replies: Sequence[AIMessage], run: Sequence[BaseMessage]) -> Iterator[Turn]:
+    results = {message.tool_call_id: _result(message) for message in run if isinstance(message, ToolMessage)}
     for reply in replies:
         observed = "\n".join(results.get(str(call["id"]), "") for call in reply.tool_calls)
         yield Turn(thought=str(reply.text), action="\n".join(calls_in_text(reply)), observation=observed)
 
 
-def _results(messages: Sequence[BaseMessage]) -> Mapping[str, str]:
-    """Return the results of tools by the ids of their calls; a failure says so in its first word."""
-    found = {}
-    for message in messages:
-        if isinstance(message, ToolMessage):
-            text = str(message.text)
-            failed = message.status == "error" and not text.startswith(_ERROR)
-            found[message.tool_call_id] = f"{_ERROR}: {text}" if failed else text
-    return found
+def _result(message: ToolMessage) -> str:
+    """Return what a tool returned; a failure says so in its first word."""
+    text = str(message.text)
+    return f"{_ERROR}: {text}" if message.status == "error" and not text.startswith(_ERROR) else text
 
 
 def _line(function: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ which only feedback shows.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from langchain_core.tools import BaseTool, tool
@@ -16,20 +15,12 @@ from langchain_core.tools import BaseTool, tool
 from ace_bench.core.encoding import digest_of_text
 
 
-@dataclass(frozen=True, kw_only=True)
-class DeskQuestion:
+class DeskQuestion(NamedTuple):
     """A question, the value that a right answer holds, and the call that returns it."""
 
     text: str
     value: str
     call: str
-
-
-class _Kind(NamedTuple):
-    text: str
-    function: Callable[[str], str]
-    measured: str
-    names: tuple[str, str]
 
 
 def _value(kind: str, name: str) -> str:
@@ -86,15 +77,15 @@ _TOOLS = (
     customer_record, ledger_entries, bank_statement, ticket_search, article_catalogue, daily_quote, staff_directory,
     desk_plan, stock_level,
 )  # fmt: skip
-_KINDS = (
-    _Kind("Which invoices of the customer {} are open?", ledger_entries, "ledger", ("Acme", "Globex")),
-    _Kind("What is the weight of the article {}?", article_catalogue, "weight", ("Bolt", "Hinge")),
-    _Kind("What was the last payment of the customer {}?", bank_statement, "bank", ("Initech", "Hooli")),
-    _Kind("What is the price of the article {}?", daily_quote, "price", ("Washer", "Rivet")),
-    _Kind("What is the phone extension of {}?", staff_directory, "phone", ("Miriam", "Tobias")),
-    _Kind("How many complaints has the customer {} made?", ticket_search, "tickets", ("Umbrella", "Stark")),
-    _Kind("In which room is the person {}?", desk_plan, "room", ("Jonas", "Ingrid")),
-    _Kind("How many pieces of {} are left in the warehouse?", stock_level, "stock", ("Dowel", "Bracket")),
+_KINDS: Sequence[tuple[str, Callable[[str], str], str, tuple[str, str]]] = (
+    ("Which invoices of the customer {} are open?", ledger_entries, "ledger", ("Acme", "Globex")),
+    ("What is the weight of the article {}?", article_catalogue, "weight", ("Bolt", "Hinge")),
+    ("What was the last payment of the customer {}?", bank_statement, "bank", ("Initech", "Hooli")),
+    ("What is the price of the article {}?", daily_quote, "price", ("Washer", "Rivet")),
+    ("What is the phone extension of {}?", staff_directory, "phone", ("Miriam", "Tobias")),
+    ("How many complaints has the customer {} made?", ticket_search, "tickets", ("Umbrella", "Stark")),
+    ("In which room is the person {}?", desk_plan, "room", ("Jonas", "Ingrid")),
+    ("How many pieces of {} are left in the warehouse?", stock_level, "stock", ("Dowel", "Bracket")),
 )
 
 
@@ -105,13 +96,9 @@ def desk_tools() -> Sequence[BaseTool]:
 
 def desk_questions(run: int) -> Sequence[DeskQuestion]:
     """Return the questions of run 0 or 1."""
-    return [_question(kind, kind.names[run]) for kind in _KINDS]
-
-
-def _question(kind: _Kind, name: str) -> DeskQuestion:
-    parameter = kind.function.__code__.co_varnames[0]
-    return DeskQuestion(
-        text=kind.text.format(name),
-        value=_value(kind.measured, name),
-        call=f"{kind.function.__name__}({parameter}={name!r})",
-    )
+    found = []
+    for text, function, measured, names in _KINDS:
+        name, parameter = names[run], function.__code__.co_varnames[0]
+        call = f"{function.__name__}({parameter}={name!r})"
+        found.append(DeskQuestion(text.format(name), _value(measured, name), call))
+    return found

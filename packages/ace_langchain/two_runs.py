@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, ModelCallLimitMiddleware
@@ -18,10 +17,10 @@ from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.measurement import Measurement, MeasurementRequest, Value
 from ace_bench.core.replies import takes_tools
 from ace_bench.core.types import Feedback, Stage
-from ace_bench.store.call_log import Account, Ledger
+from ace_bench.store.call_log import Account
 from ace_langchain.chat_model import BackboneChatModel
 from ace_langchain.middleware import ACEMiddleware
-from ace_langchain.roles import AceRoles, CountedModels, Models
+from ace_langchain.roles import AceRoles, CountedModels
 from ace_langchain.toy_office import DeskQuestion, desk_questions, desk_tools
 
 COLUMNS = ("learner", "run", "score", "calls", "tokens in", "learning calls", "bullets")
@@ -39,27 +38,17 @@ _CALLS_PER_QUESTION = 4
 _SYSTEM = "You answer questions of the office staff with the tools."
 
 
-class CountingModels(Models, Protocol):
-    """Backbones whose calls are counted."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """What all calls cost so far."""
-        ...
-
-
-@dataclass(frozen=True, kw_only=True)
-class RunResult:
-    """One run over all questions: the share answered rightly, and what it took.
+class RunResult(NamedTuple):
+    """One run over all questions: the percentage answered rightly, and what it took.
 
     ``calls`` and ``prompt_tokens`` are the agent's, ``learning_calls`` those of Reflector and Curator; ``bullets`` is
     the size of the playbook after the run. ``None`` is unknown. A model's fault counts as a wrong answer.
     """
 
     score: float
-    calls: int
+    calls: int | None
     prompt_tokens: int | None
-    learning_calls: int
+    learning_calls: int | None
     bullets: int
 
 
@@ -85,27 +74,18 @@ def _measure(request: MeasurementRequest, seed: int) -> tuple[bool, Mapping[Lear
 
 
 def _means(results: Sequence[RunResult]) -> tuple[Value, ...]:
-    tokens = [result.prompt_tokens for result in results]
-    known = [count for count in tokens if count is not None]
-    return (
-        100 * fmean(result.score for result in results),
-        fmean(result.calls for result in results),
-        fmean(known) if len(known) == len(tokens) else None,
-        fmean(result.learning_calls for result in results),
-        fmean(result.bullets for result in results),
-    )
+    return tuple(None if None in values else fmean(map(float, values)) for values in zip(*results, strict=True))
 
 
-def two_runs(models: CountingModels, learner: Learner) -> tuple[RunResult, RunResult]:
+def two_runs(models: CountedModels, learner: Learner) -> tuple[RunResult, RunResult]:
     """Ask the questions of both runs in one thread, in which only the playbook stays from question to question."""
     first = _Session(models, learner)
     return first.run(desk_questions(0)), first.run(desk_questions(1))
 
 
 class _Session:
-    def __init__(self, models: CountingModels, learner: Learner):
+    def __init__(self, models: CountedModels, learner: Learner):
         self._models = models
-        self._asked: DeskQuestion | None = None
         limit = ModelCallLimitMiddleware(run_limit=_CALLS_PER_QUESTION, exit_behavior="end")
         middleware: list[AgentMiddleware[Any, Any, Any]] = [limit]
         if learner == "heuristic":
@@ -125,15 +105,13 @@ class _Session:
     def run(self, questions: Sequence[DeskQuestion]) -> RunResult:
         before = self._accounts()
         right = sum([self._ask(question) for question in questions])
-        after = self._accounts()
         state = self._agent.get_state(self._thread).values
-        return RunResult(
-            score=right / len(questions),
-            calls=after[GENERATOR].calls - before[GENERATOR].calls,
-            prompt_tokens=_difference(after[GENERATOR].usage.prompt, before[GENERATOR].usage.prompt),
-            learning_calls=_learning(after) - _learning(before),
-            bullets=len(state.get("ace_playbook", {}).get("bullets", ())),
+        calls, tokens, learning = (
+            None if after is None or earlier is None else after - earlier
+            for earlier, after in zip(before, self._accounts(), strict=True)
         )
+        bullets = len(state.get("ace_playbook", {}).get("bullets", ()))
+        return RunResult(100 * right / len(questions), calls, tokens, learning, bullets)
 
     def _ask(self, question: DeskQuestion) -> bool:
         self._asked = question
@@ -146,22 +124,16 @@ class _Session:
             return False
 
     def _feedback(self, state: Mapping[str, Any]) -> Feedback:
-        assert self._asked is not None  # the agent works on a question
         right = _is_right(self._asked, state)
         message = f"The answer is {'correct' if right else 'not correct'}."
         return Feedback(correct=right, message=message, gold=self._asked.call, score=float(right))
 
-    def _accounts(self) -> Mapping[str, Account]:
-        return {GENERATOR: Account(), **self._models.ledger.roles(Stage.ADAPT)}
+    def _accounts(self) -> tuple[int | None, ...]:
+        """Return the agent's calls and prompt tokens, and the other roles' calls, so far."""
+        accounts = dict(self._models.ledger.roles(Stage.ADAPT))
+        own = accounts.pop(GENERATOR, Account())
+        return own.calls, own.usage.prompt, sum(account.calls for account in accounts.values())
 
 
 def _is_right(question: DeskQuestion, state: Mapping[str, Any]) -> bool:
     return question.value in str(state["messages"][-1].text)
-
-
-def _learning(accounts: Mapping[str, Account]) -> int:
-    return sum(account.calls for role, account in accounts.items() if role != GENERATOR)
-
-
-def _difference(after: int | None, before: int | None) -> int | None:
-    return None if after is None or before is None else after - before
