@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,14 +60,18 @@ class TensorBoard:
 
     def close(self) -> None:
         """Write pending events."""
-        try:
+        with _warning():
             self._writer.close()
-        except OSError as error:
-            _log.warning("TensorBoard's events cannot be written: %s", error)
 
     def _add(self, figures: Mapping[str, float]) -> None:
-        try:
+        with _warning():
             for name, value in figures.items():
                 self._writer.add_scalar(name, value, self._calls)
-        except OSError as error:
-            _log.warning("TensorBoard's events cannot be written: %s", error)
+
+
+@contextmanager
+def _warning() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        _log.warning("TensorBoard's events cannot be written: %s", error)

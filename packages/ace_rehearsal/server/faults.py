@@ -39,11 +39,9 @@ def parse_chances(text: str) -> dict[str, float]:
     """Read ``http_500=0.1,drop=0.05``; raises ``ValueError`` with the piece that is wrong."""
     chances: dict[str, float] = {}
     for piece in filter(None, (piece.strip() for piece in text.split(","))):
-        kind, equals, chance = piece.partition("=")
+        kind, _, chance = piece.partition("=")
         try:
             chances[kind.strip()] = float(chance)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise ValueError(f"{piece!r} is not of the form kind=chance")
+        except ValueError as error:
+            raise ValueError(f"{piece!r} is not of the form kind=chance") from error
     return chances

@@ -24,17 +24,15 @@ def completion_body(completion: Completion, request: ChatRequest, *, number: int
 
     The choices are all the same, because the reader has one answer.
     """
-    message, written = {"content": completion.text}, completion.text
+    content, written = completion.text, completion.text
     calls: tuple[ToolCall, ...] = ()
     if request.tools is not None:
         turn = read_turn(completion.text, ToolTurn)
         calls = _calls_as_offered(turn, request, number)
-        message["content"] = "" if calls and not turn.tool_calls else turn.content
+        content = "" if calls and not turn.tool_calls else turn.content
     if request.schema is not None and not calls:
-        message["content"] = written = obey(message["content"], request.schema)
-    said: dict[str, Any] = {"role": "assistant", **message}
-    if request.tools is not None:
-        said["content"] = said["content"] or None
+        content = written = obey(content, request.schema)
+    said: dict[str, Any] = {"role": "assistant", "content": content if request.tools is None else content or None}
     if calls:
         called = [(call.id, {"name": call.name, "arguments": call.arguments}) for call in calls]
         said["tool_calls"] = [{"id": name, "type": "function", "function": function} for name, function in called]

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -28,7 +28,11 @@ _INTERRUPTED = 130
 LARGEST_BODY, _LONGEST_LENGTH = 64 * 1024 * 1024, 20
 _RETRY_AFTER_S = "0.05"
 _CHAT, _EMBEDDINGS, _MODELS = "/v1/chat/completions", "/v1/embeddings", "/v1/models"
-_WITHOUT_REPLY = ("drop", "http_429", "http_500")
+_ERRORS = {
+    "http_429": (429, "rate_limit_exceeded", "Too many requests (a fault on purpose)."),
+    "http_500": (500, "internal_error", "The server failed (a fault on purpose)."),
+}
+_WITHOUT_REPLY = ("drop", *_ERRORS)
 _HINTS = {
     "/v1/responses": "; a client has a setting for that, such as use_responses_api=False or responses_api=False",
 }
@@ -71,20 +75,18 @@ class Handler(BaseHTTPRequestHandler):
                 message = f"There is nothing at {path}; this server has {_CHAT} and {_EMBEDDINGS}{hint}."
                 raise BadRequest(404, "not_found", message)
             number, began = self.server.count("requests"), time.monotonic()
-            fault = self.server.faults.draw()
+            fault = self.server.faults.draw() or ""
             answer = self._answer(body, number, fault) if path == _CHAT and fault not in _WITHOUT_REPLY else None
             time.sleep(max(0.0, began + self.server.latency_s - time.monotonic()))
-            if fault is not None:
+            if fault:
                 self.server.count(f"fault_{fault}")
             if answer is not None:
                 self.server.count("completions")
                 self._reply(*answer, cut=fault == "truncate")
             elif fault == "drop":
                 self._hang_up()
-            elif fault == "http_429":
-                raise BadRequest(429, "rate_limit_exceeded", "Too many requests (a fault on purpose).")
-            elif fault == "http_500":
-                raise BadRequest(500, "internal_error", "The server failed (a fault on purpose).")
+            elif fault in _ERRORS:
+                raise BadRequest(*_ERRORS[fault])
             else:
                 self._send(200, embeddings_body(body, self.server.backbone.name), cut=fault == "truncate")
         except BadRequest as problem:
@@ -105,7 +107,7 @@ class Handler(BaseHTTPRequestHandler):
     def _path(self) -> str:
         return self.path.split("?", 1)[0].rstrip("/") or "/"
 
-    def _answer(self, body: bytes, number: int, fault: str | None) -> tuple[ChatRequest, Mapping[str, Any]]:
+    def _answer(self, body: bytes, number: int, fault: str) -> tuple[ChatRequest, Mapping[str, Any]]:
         request = read_request(body, self.server.backbone.name)
         completion = self.server.backbone.complete(request.messages, role="", session="", schema=request.offer)
         answer = completion_body(completion, request, number=number, created=int(time.time()))
@@ -145,28 +147,23 @@ class Handler(BaseHTTPRequestHandler):
             headers["Retry-After"] = _RETRY_AFTER_S
         if self.close_connection:
             headers["Connection"] = "close"
-        self._send_head(status, headers)
-        self.wfile.write(payload[: len(payload) // 2] if cut else payload)
-        if cut:
-            self._hang_up()
+        self._write(status, headers, [payload[: len(payload) // 2] if cut else payload], cut=cut)
 
-    def _send_head(self, status: int, headers: Mapping[str, str]) -> None:
+    def _stream(self, events: list[bytes], *, cut: bool) -> None:
+        """Send server-sent events, each as a chunk of HTTP/1.1, so that the connection can be used again."""
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Transfer-Encoding": "chunked"}
+        sent = events[: len(events) // 2] if cut else [*events, b""]
+        self._write(200, headers, [b"%x\r\n%b\r\n" % (len(event), event) for event in sent], cut=cut)
+
+    def _write(self, status: int, headers: Mapping[str, str], pieces: Sequence[bytes], *, cut: bool) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
-
-    def _stream(self, pieces: list[bytes], *, cut: bool) -> None:
-        """Send server-sent events, each as a chunk of HTTP/1.1, so that the connection can be used again."""
-        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "Transfer-Encoding": "chunked"}
-        self._send_head(200, headers)
-        self._write_chunks(pieces[: len(pieces) // 2] if cut else [*pieces, b""])
+        for piece in pieces:
+            self.wfile.write(piece)
         if cut:
             self._hang_up()
-
-    def _write_chunks(self, pieces: Iterable[bytes]) -> None:
-        for piece in pieces:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
 
     def _hang_up(self) -> None:
         self.close_connection = True

@@ -55,8 +55,8 @@ class BatchHandler(Handler):
         return True
 
     def _send_bytes(self, status: int, payload: bytes) -> None:
-        self._send_head(status, {"Content-Type": "application/json", "Content-Length": str(len(payload))})
-        self.wfile.write(payload)
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(payload))}
+        self._write(status, headers, [payload], cut=False)
 
 
 class BatchServer(ReaderServer):
