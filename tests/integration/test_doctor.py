@@ -1,28 +1,21 @@
 """``ace-bench doctor`` finds damage, rebuilds for free what the records allow, and never comes to another number."""
 
-import json
 import os
 import random
 import shutil
-import signal
-import sqlite3
-import subprocess
 import sys
 import warnings
 from collections import Counter
-from contextlib import closing, suppress
-from pathlib import Path
+from contextlib import suppress
 
 import pytest
 
 from ace_bench import api
 from ace_bench.cli.main import start
 from ace_bench.core.errors import Stopped, StoreError
-from ace_bench.core.types import NO_USAGE, Completion
 from ace_bench.report.frames import load_frames
 from ace_bench.report.records import find_runs
 from ace_bench.store.damage import examine, lasting
-from ace_bench.store.responses import FILE, Responses
 from ace_bench.store.results import CHECKSUMS, read_metrics
 from tests.doubles import Recording
 from tests.launching import Ran, launch
@@ -44,59 +37,36 @@ QUICK_AND_ALL = [
 ]
 
 
-def truncated(path, rng, other):
-    path.write_bytes(path.read_bytes()[: rng.randrange(path.stat().st_size)])
+KINDS = (
+    *("truncated", "bit_flipped", "not_utf8", "line_removed", "line_repeated", "replaced", "zeroed", "swapped"),
+    *("gone", "a_folder"),
+)
+OTHER_TEXTS = ("", "[1, 2]\n", '{"task": {"name": 3}, "calls": [], "kind": "rollout", "state": 7}\n', "[" * 5000)
 
 
-def bit_flipped(path, rng, other):
-    data = bytearray(path.read_bytes())
-    data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
-    path.write_bytes(data)
-
-
-def not_utf8(path, rng, other):
-    data = path.read_bytes()
-    path.write_bytes(data[: len(data) // 2] + b"\xff\xfe" + data[len(data) // 2 :])
-
-
-def line_removed(path, rng, other):
-    lines = path.read_bytes().splitlines(keepends=True)
-    del lines[rng.randrange(len(lines))]
-    path.write_bytes(b"".join(lines))
-
-
-def line_repeated(path, rng, other):
-    lines = path.read_bytes().splitlines(keepends=True)
-    lines.insert(0, rng.choice(lines))
-    path.write_bytes(b"".join(lines))
-
-
-def replaced(path, rng, other):
-    texts = ("", "[1, 2]\n", '{"task": {"name": 3}, "calls": [], "kind": "rollout", "state": 7}\n', "[" * 5000 + "\n")
-    path.write_text(rng.choice(texts))
-
-
-def zeroed(path, rng, other):
-    path.write_bytes(bytes(path.stat().st_size))
-
-
-def gone(path, rng, other):
+def damage(path, kind, rng, other=None):
+    """Damage a file; ``swapped`` takes the same file of another run, or another file of this one."""
+    data, beside = path.read_bytes(), [one for one in path.parent.iterdir() if one.is_file() and one.stat().st_size]
+    lines = data.splitlines(keepends=True)
+    place, line = rng.randrange(len(data)), rng.randrange(len(lines))
+    source = other if other and other.is_file() and rng.random() < 0.7 else rng.choice(beside)
+    contents = {
+        "truncated": data[:place],
+        "bit_flipped": data[:place] + bytes([data[place] ^ 1 << rng.randrange(8)]) + data[place + 1 :],
+        "not_utf8": data[:place] + b"\xff\xfe" + data[place:],
+        "line_removed": b"".join(lines[:line] + lines[line + 1 :]),
+        "line_repeated": b"".join(lines[: line + 1] + lines[line:]),
+        "replaced": rng.choice(OTHER_TEXTS).encode(),
+        "zeroed": bytes(len(data)),
+        "swapped": source.read_bytes(),
+    }
     path.unlink()
+    if kind == "a_folder":
+        path.mkdir()
+    elif kind != "gone":
+        path.write_bytes(contents[kind])
 
 
-def a_folder(path, rng, other):
-    path.unlink()
-    path.mkdir()
-
-
-def swapped(path, rng, other):
-    """With the same file of another run, or with another file of this one."""
-    beside = [one for one in path.parent.iterdir() if one.is_file() and one != path and one.stat().st_size]
-    source = other if other.is_file() and rng.random() < 0.7 else rng.choice([*beside, path])
-    path.write_bytes(source.read_bytes())
-
-
-KINDS = (truncated, bit_flipped, not_utf8, line_removed, line_repeated, replaced, gone, zeroed, a_folder, swapped)
 LOGS = ("journal.jsonl", "calls.jsonl")
 HARMLESS = ("processes.jsonl", "status.json", "checksums.jsonl", "journal.jsonl")
 """Files of which no number depends on what is gone: a last line, a reason, or what the run makes again by itself."""
@@ -131,18 +101,6 @@ def runs(tmp_path_factory):
 
     copied.original = original
     return copied
-
-
-@pytest.fixture
-def doctor(capsys):
-    """Call the command; returns its exit status and what it says in JSON."""
-
-    def call(results, *options):
-        capsys.readouterr()
-        status = start("doctor", [str(results), "--json", *options])
-        return status, json.loads(capsys.readouterr().out)
-
-    return call
 
 
 def contents(folder):
@@ -183,13 +141,13 @@ def chosen(folder, rng):
 
 def damage_and_repair(runs, doctor, results, rng):
     """Damage one file, let the doctor look and repair, and repeat the command; returns what became of it."""
-    name, finished, damage = rng.choice([*RUNS]), rng.random() < 0.6, rng.choice(KINDS)
+    name, finished, kind = rng.choice([*RUNS]), rng.random() < 0.6, rng.choice(KINDS)
     folder, whole = runs(name, finished, results)
     path = chosen(folder, rng)
     other = runs.original(rng.choice([one for one in RUNS if one != name]), rng.random() < 0.5)
-    what = f"{name} {'finished' if finished else 'stopped'}: {path.relative_to(folder)} {damage.__name__}"
+    what = f"{name} {'finished' if finished else 'stopped'}: {path.relative_to(folder)} {kind}"
     before = contents(folder)
-    damage(path, rng, other / path.relative_to(folder))
+    damage(path, kind, rng, other / path.relative_to(folder))
     damaged = contents(folder)
     if damaged == before:
         return "unchanged"
@@ -212,7 +170,7 @@ def damage_and_repair(runs, doctor, results, rng):
     ran, asked = repeated(results, *RUNS[name], *SMALL)
     if ran.status:  # of a file that belongs to another run only its owner knows where the right one is
         assert left == 1, what
-        assert damage in (swapped, a_folder), what
+        assert kind in ("swapped", "a_folder"), what
         return "refused"
     assert ran.lasting() == whole.lasting(), what
     assert start("report", [str(ran.folder), "--out", str(results / "page.html")]) == 0, what
@@ -236,12 +194,18 @@ def test_random_damage_never_ends_in_another_number(cases, runs, doctor, tmp_pat
 ACE = (*RUNS["ace"], *SMALL)
 
 
+def lose_calls(folder, number):
+    """Take the last calls from a run's records."""
+    lines = (folder / "calls.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "calls.jsonl").write_bytes(b"".join(lines[:-number]))
+
+
 def test_a_flipped_bit_in_a_finished_journal_is_repaired_by_the_command_again_and_by_the_doctor(
     runs, doctor, tmp_path, capsys
 ):
     for place in ("command", "doctor"):
         folder, whole = runs("ace", True, tmp_path / place)
-        bit_flipped(folder / "journal.jsonl", random.Random(3), None)
+        damage(folder / "journal.jsonl", "bit_flipped", random.Random(3))
         assert "journal.jsonl: line" in doctor(tmp_path / place)[1]["damaged"][0]["problems"][0]
         if place == "doctor":
             assert doctor(tmp_path / place, "--repair")[0] == 0
@@ -256,8 +220,7 @@ def test_a_flipped_bit_in_a_finished_journal_is_repaired_by_the_command_again_an
 
 def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs, doctor, tmp_path, capsys):
     folder, whole = runs("ace", True, tmp_path)
-    lines = (folder / "calls.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "calls.jsonl").write_bytes(b"".join(lines[:-2]))
+    lose_calls(folder, 2)
     status, said = doctor(tmp_path, "--repair")
     lost = [call["usage"] for call in whole.lines("calls")[-2:]]
     spent = {"in": sum(one["prompt"] for one in lost), "out": sum(one["completion"] for one in lost)}
@@ -274,8 +237,7 @@ def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs
 
 def test_calls_lost_after_a_stop_are_named_before_they_are_paid_for_again(runs, doctor, tmp_path, capsys, caplog):
     folder, _ = runs("ace", False, tmp_path)
-    lines = (folder / "calls.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "calls.jsonl").write_bytes(b"".join(lines[:-3]))
+    lose_calls(folder, 3)
     assert doctor(tmp_path)[1]["damaged"][0]["lost"]["calls"] == 3
     repeated(tmp_path, *ACE)
     assert "3 calls that were recorded are gone from its end, made again and paid for again" in caplog.text
@@ -293,81 +255,35 @@ def test_a_run_is_not_continued_with_the_calls_of_another_one(runs, doctor, tmp_
     assert doctor(tmp_path)[0] == 0
 
 
-def test_what_nothing_vouches_for_is_not_made_up(runs, doctor, tmp_path):
-    folder, _ = runs("ace", True, tmp_path / "both")
-    (folder / "metrics.json").unlink()
-    line_removed(folder / "journal.jsonl", random.Random(0), None)
-    status, said = doctor(tmp_path / "both", "--repair")
-    assert (status, "both journal.jsonl and metrics.json are damaged" in said["damaged"][0]["note"]) == (1, True)
-    assert not (folder / "metrics.json").exists()
-    folder, _ = runs("ace", True, tmp_path / "moved")
-    (folder / "metrics.json").unlink()
-    shutil.move(folder.parent, folder.parent.with_name("0123456789ab"))
-    status, said = doctor(tmp_path / "moved", "--repair")
-    assert (status, "settings or data have changed" in said["damaged"][0]["note"]) == (1, True)
-    folder, _ = runs("ace", True, tmp_path / "edited")
-    (folder / "metrics.json").unlink()
+def lose_a_line(folder):
+    damage(folder / "journal.jsonl", "line_removed", random.Random(0))
+    return folder
+
+
+def move_away(folder):
+    return shutil.move(folder.parent, folder.parent.with_name("0123456789ab")) / folder.name
+
+
+def edit_code(folder):
     changed(folder, "processes.jsonl", lambda line: line.get("code", {}).update({"ace_bench.methods.ace": "0"}))
-    status, said = doctor(tmp_path / "edited", "--repair")
-    assert (status, "code that decides its result has changed" in said["damaged"][0]["note"]) == (1, True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("spoil", "note"),
+    [
+        (lose_a_line, "both journal.jsonl and metrics.json are damaged"),
+        (move_away, "settings or data have changed"),
+        (edit_code, "code that decides its result has changed"),
+    ],
+)
+def test_what_nothing_vouches_for_is_not_made_up(spoil, note, runs, doctor, tmp_path):
+    folder, _ = runs("ace", True, tmp_path)
+    (folder / "metrics.json").unlink()
+    folder = spoil(folder)
+    status, said = doctor(tmp_path, "--repair")
+    assert (status, note in said["damaged"][0]["note"]) == (1, True)
     assert not (folder / "metrics.json").exists()
-
-
-def test_of_a_damaged_cache_the_sound_replies_are_kept(doctor, tmp_path):
-    for number in range(2):
-        with closing(Responses(tmp_path / str(number))) as cache:
-            for key in range(200):
-                cache.add(f"{key}", Completion(text=f"{key} " + "x" * 500, usage=NO_USAGE, seconds=0.0))
-    with closing(sqlite3.connect(tmp_path / "0" / FILE)) as connection, connection:
-        connection.execute("UPDATE checked_replies SET text = 'other' WHERE key = '7'")
-    data = bytearray((tmp_path / "1" / FILE).read_bytes())
-    data[len(data) // 2 : len(data) // 2 + 5000] = bytes(5000)
-    (tmp_path / "1" / FILE).write_bytes(data)
-    before = contents(tmp_path)
-    assert [one["lost"]["calls"] for one in doctor(tmp_path)[1]["damaged"]] == [None, None]
-    assert contents(tmp_path) == before
-    assert doctor(tmp_path, "--repair")[0] == 0
-    assert doctor(tmp_path)[0] == 0
-    with closing(Responses(tmp_path / "0")) as cache:
-        assert [key for key in range(200) if cache.find(f"{key}") is None] == [7]
-    with closing(Responses(tmp_path / "1")) as cache:
-        assert sum(cache.find(f"{key}") is not None for key in range(200)) > 20
-
-
-SERVES = """
-import time
-from ace_bench.runners.call_slots import SlotServer
-with SlotServer(1) as server:
-    print(server.address, flush=True)
-    time.sleep(60)
-"""
-
-
-def test_temporary_folders_of_killed_processes_are_removed_and_those_in_use_stay(doctor, tmp_path, monkeypatch):
-    monkeypatch.setenv("TMPDIR", str(tmp_path / "tmp"))
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-    results = tmp_path / "results"
-    results.mkdir()
-    (tmp_path / "tmp").mkdir()
-    command = [sys.executable, "-c", SERVES]
-    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    try:
-        folders = [Path(process.stdout.readline().strip()).parent for process in processes]
-        processes[0].send_signal(signal.SIGKILL)
-        processes[0].wait()
-        draft, young = results / "table.csv.0a1b2c3d.part", results / "table.csv.1a1b2c3d.part"
-        for path in (draft, young):
-            path.touch()
-        for path in (*folders, draft):
-            os.utime(path, (0, 0))
-        assert {str(folders[0]), str(draft)} <= {one["path"] for one in doctor(results)[1]["temporary"]}
-        assert all(path.exists() for path in (*folders, draft, young))
-        assert doctor(results, "--repair")[0] == 0
-        assert [path.exists() for path in (*folders, draft, young)] == [False, True, False, True]
-    finally:
-        for process in processes:
-            process.kill()
-            process.communicate()
 
 
 def test_folders_of_a_version_without_checksums_go_on_and_are_read(runs, tmp_path):
