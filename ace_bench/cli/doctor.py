@@ -30,8 +30,8 @@ from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.scratch import abandoned_folders, clear
 from ace_bench.core.types import NO_USAGE, Record, Usage
 from ace_bench.report.records import run_folders
+from ace_bench.runners.host import EXIT_INTERRUPTED
 from ace_bench.runners.repair import repair_run
-from ace_bench.runners.stopping import EXIT_INTERRUPTED
 from ace_bench.store.damage import Damage, examine
 from ace_bench.store.files import DRAFT
 from ace_bench.store.folder import is_in_use

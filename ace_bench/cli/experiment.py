@@ -76,10 +76,9 @@ def experiment(config: DictConfig) -> float | None:
     """Run one experiment and return its score for searches; exits with its status unless that is 0."""
     from ace_bench.runners.call_slots import shares_slots
     from ace_bench.runners.composing import settled
-    from ace_bench.runners.host import reporting
+    from ace_bench.runners.host import EXIT_INTERRUPTED, reporting
     from ace_bench.runners.metrics import objective
     from ace_bench.runners.run import run
-    from ace_bench.runners.stopping import EXIT_INTERRUPTED
     from ace_bench.store.processes import command_of
 
     hydra_config = HydraConfig.get()
@@ -145,7 +144,7 @@ def sweep() -> None:
     killed.
     """
     from ace_bench.runners.call_slots import call_limit, slots_for_runs
-    from ace_bench.runners.stopping import EXIT_INTERRUPTED
+    from ace_bench.runners.host import EXIT_INTERRUPTED
 
     limit = call_limit(sys.argv[1:])
     if limit is not None and any(word.startswith(_ELSEWHERE) for word in sys.argv):

@@ -11,7 +11,6 @@ from pathlib import Path
 from rich.console import Console
 
 from ace_bench.contexts.loading import encode_context, official_text
-from ace_bench.core.backbones import Interruptible
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
@@ -24,7 +23,7 @@ from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, make_display
 from ace_bench.runners.settings import check_reply_limits
-from ace_bench.runners.stopping import Ending, stop_on_signals
+from ace_bench.runners.stopping import stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import SAMPLES, RunFolder, format_json, pack_samples, unpack_samples
@@ -61,8 +60,17 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
         changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules})
         if changes:
             host.say(f"This run continues with other software than before: {', '.join(changes)}.", style="yellow")
-        ending = _ending(folder, spec, host)
-        with stop_on_signals(host.console, ending) as stop, parts_ready(spec, folder, host, stop):
+
+        def abandon(error: Interrupted) -> None:
+            kept = not folder.discard()
+            if kept:
+                _record_end(folder, error)
+            host.say_stopped(error)
+            if kept:
+                host.say(str(folder.path))
+
+        stopping = stop_on_signals(host, spec.backbones.values(), abandon)
+        with stopping as stop, parts_ready(spec, folder, host, stop):
             check_reply_limits(spec.budget, spec.backbones)  # a server has said by now how long its context is
             spec = with_confinement(spec)
             folder.write({"environment.json": format_json({**environment, **spec.metadata})})
@@ -101,29 +109,6 @@ def _record_end(folder: RunFolder, error: BaseException) -> None:
     reason = str(error) if isinstance(error, AceBenchError) else redact(f"{type(error).__name__}: {error}")
     folder.try_set_status("failed", reason)
     folder.processes.try_end("failed", reason)
-
-
-def _ending(folder: RunFolder, spec: RunSpec, host: Host) -> Ending:
-    def interrupt(grace: float) -> None:
-        for backbone in spec.backbones.values():
-            if isinstance(backbone, Interruptible):
-                backbone.interrupt(grace)
-
-    def abandon(error: Interrupted) -> None:
-        kept = not folder.discard()
-        if kept:
-            _record_end(folder, error)
-        host.say_stopped(error)
-        if kept:
-            host.say(str(folder.path))
-
-    return Ending(
-        interrupt=interrupt,
-        abandon=abandon,
-        parent=host.parent,
-        owns_process=host.owns_process,
-        signals=host.signals,
-    )
 
 
 @contextmanager

@@ -1,11 +1,16 @@
-"""Where a run's output goes, what started it, what stops it, and how it ended."""
+"""What a run has of its process: where its output goes, what started it, what stops it, and how it ended."""
 
 from __future__ import annotations
 
+import os
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import FrameType
 from typing import TextIO
 
 from rich.console import Console
@@ -13,10 +18,70 @@ from rich.console import Console
 from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
 from ace_bench.core.resources import missing_extra
 from ace_bench.core.types import Record
-from ace_bench.runners.stopping import EXIT_INTERRUPTED, Signals
 from ace_bench.store.files import disk_problem
 
-EXIT_ERROR, EXIT_STOPPED = 2, 3
+EXIT_ERROR, EXIT_STOPPED, EXIT_INTERRUPTED = 2, 3, 130
+
+LIMIT_S, LOOK_S = 4.0, 1.0
+"""Seconds for an interrupted run to end, and between looks at its parent process."""
+
+
+def end_after(parent: int) -> None:
+    """End this process once its parent has ended, even by ``kill -9``, and runs had time to stop.
+
+    A worker would otherwise wait for work forever.
+    """
+    threading.Thread(target=_follow, args=[parent], daemon=True).start()
+
+
+def _follow(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(LOOK_S)
+    time.sleep(2 * LIMIT_S)
+    os._exit(EXIT_INTERRUPTED)
+
+
+class Signals:
+    """Passes SIGINT and SIGTERM on to all runs of a process, also to those that start later.
+
+    What gets them is called with the number of signals so far, for one of them perhaps twice.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._runs: dict[int, Callable[[int], None]] = {}
+
+    @contextmanager
+    def handled(self) -> Iterator[None]:
+        """Handle the signals during the block; only the main thread of a process gets them."""
+        numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+        before = {number: signal.signal(number, self._pass_on) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    @contextmanager
+    def passed_to(self, stop: Callable[[int], None]) -> Iterator[None]:
+        """Call ``stop`` at each signal during the block, and at its beginning if there was one before."""
+        self._runs[id(stop)] = stop
+        try:
+            if self._count:
+                stop(self._count)
+            yield
+        finally:
+            del self._runs[id(stop)]
+
+    def _pass_on(self, number: int, frame: FrameType | None) -> None:
+        del number, frame
+        self.send()
+
+    def send(self) -> None:
+        """Stop all runs, as a signal does."""
+        self._count += 1
+        for stop in [*self._runs.values()]:
+            stop(self._count)
 
 
 @dataclass(frozen=True, kw_only=True)

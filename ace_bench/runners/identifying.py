@@ -93,13 +93,17 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
     A command that looks at many runs passes the ``code_of`` of one ``CodeReader``, which reads each module once.
     """
     # Backbones come first: the use of sample data depends on whether they are simulated.
-    resolved, names = config.settings, _names(config.choices)
+    resolved = config.settings
+    if several := [group for group in _NAMED if group not in config.choices]:
+        raise ConfigError(f"{several[0]} must be one option: write {several[0]}=NAME, without brackets")
+    names = {group: config.choices[group] for group in _NAMED}
     settings = read_settings(resolved)
     backbones = _backbones(resolved)
     simulated = any(backbone.simulated for backbone in backbones.values())
     task: Task = build_part(resolved, "task", sample_allowed=simulated)
-    if judge_template(task) is not None and not simulated:
-        backbones |= _default_judge(resolved, backbones)
+    if judge_template(task) is not None and not simulated and JUDGE not in backbones:
+        judge = (resolved.get("default_roles") or {}).get(JUDGE)
+        backbones |= {} if judge is None else {JUDGE: build(judge, f"default_roles.{JUDGE}")}
     if isinstance(settings.embedder, EmbedderSettings):
         embeddings = embeddings_of(build_part(resolved, "method"), settings.embedder)
         if embeddings is not None:
@@ -168,13 +172,6 @@ def embeddings_of(method: Method[Any], embedder: str | EmbedderSettings) -> Back
         return EmbeddingsBackbone(*wanted)
 
 
-def _names(choices: Mapping[str, str]) -> dict[str, str]:
-    several = [group for group in _NAMED if group not in choices]
-    if several:
-        raise ConfigError(f"{several[0]} must be one option: write {several[0]}=NAME, without brackets")
-    return {group: choices[group] for group in _NAMED}
-
-
 def _backbones(resolved: Record) -> dict[str, Backbone]:
     roles = resolved.get("roles") or {}
     if not isinstance(roles, Mapping):
@@ -185,12 +182,6 @@ def _backbones(resolved: Record) -> dict[str, Backbone]:
         roles = resolved["roles"]
     own = {role: build(node, place_of(role)) for role, node in roles.items()}
     return {GENERATOR: build_part(resolved, "backbone"), **own}
-
-
-def _default_judge(resolved: Record, backbones: Mapping[str, Backbone]) -> dict[str, Backbone]:
-    """Return the judge of ``default_roles``, if there is one and the run configures no other."""
-    default = (resolved.get("default_roles") or {}).get(JUDGE)
-    return {} if default is None or JUDGE in backbones else {JUDGE: build(default, f"default_roles.{JUDGE}")}
 
 
 def _prompt_roots(name: str) -> tuple[list[Path], ImportedSet | None]:

@@ -121,9 +121,6 @@ def check_reply_limits(budget: Budget, backbones: Mapping[str, Backbone]) -> Non
             )
 
 
-_ANY_USAGE = Usage(prompt=2, completion=1, cached=1)
-
-
 def place_of(role: str) -> str:
     """Return the configuration key of a role's backbone."""
     return {GENERATOR: "backbone", EMBEDDER: EMBEDDER}.get(role, f"roles.{role}")
@@ -132,24 +129,19 @@ def place_of(role: str) -> str:
 def check_budget_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
     """Raise ``ConfigError`` for a budget in dollars if a backbone has no prices."""
     if budget.usd is not None:
-        for role, backbone in backbones.items():
-            _check(role, backbone, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
+        _check_prices(backbones, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
 
 
 def check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None:
     """Raise ``ConfigError`` for an agent with a limit in dollars if a backbone that answers samples has no prices."""
     if isinstance(agent, CostLimited) and agent.max_usd is not None:
-        for role, backbone in backbones.items():
-            if answers_samples(role):
-                _check(role, backbone, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone")
+        answering = {role: backbone for role, backbone in backbones.items() if answers_samples(role)}
+        _check_prices(answering, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone")
 
 
-def _check(role: str, backbone: Backbone, limit: str, other: str) -> None:
-    if isinstance(backbone, Priced) and backbone.dollars(_ANY_USAGE) is None:
-        where = place_of(role)
-        if role == EMBEDDER:
-            raise ConfigError(f"{limit} needs prices: set embedder.usd_per_million, or {other}")
-        raise ConfigError(
-            f"{limit} needs prices: set {where}.prices.input, {where}.prices.cached_input and {where}.prices.output, "
-            f"or {other}"
-        )
+def _check_prices(backbones: Mapping[str, Backbone], limit: str, other: str) -> None:
+    for role, backbone in backbones.items():
+        if isinstance(backbone, Priced) and backbone.dollars(Usage(prompt=2, completion=1, cached=1)) is None:
+            prices = (f"{place_of(role)}.prices.{name}" for name in ("input", "cached_input", "output"))
+            needed = "embedder.usd_per_million" if role == EMBEDDER else "{}, {} and {}".format(*prices)
+            raise ConfigError(f"{limit} needs prices: set {needed}, or {other}")

@@ -32,12 +32,11 @@ from typing import Any, TextIO
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.resources import config_folders
 from ace_bench.runners.composing import RunConfig
-from ace_bench.runners.host import RunEnd, RunReport, reporting
+from ace_bench.runners.host import EXIT_INTERRUPTED, RunEnd, RunReport, Signals, end_after, reporting
 from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.run import run
 from ace_bench.runners.schedule import Batch, Job, Schedule, Words, cores
-from ace_bench.runners.stopping import EXIT_INTERRUPTED, Signals, end_after
 from ace_bench.store.processes import command_of
 
 DIED = "the process of this run was killed, perhaps for want of memory"
@@ -124,23 +123,20 @@ class Workers:
 
     def _make_one(self, worker: _Worker, words: Words) -> Outcome:
         started = time.monotonic()
+        end: RunEnd | None
         with ExitStack() as turn:
             turn.enter_context(self._turn)
             if self.stopped.is_set():
                 return Outcome(end=RunEnd(status=EXIT_INTERRUPTED))
             config = self.compose(words)
-            if mostly_waits(config.settings):
-                end, output = self._make_here(config, words, turn.close)
+            if mostly_waits(config.settings):  # in this thread; its turn ends once it has a folder
+                text = StringIO() if self._captures else None
+                reported = reporting(command_of(words), signals=self._signals, begun=turn.close, output=text)
+                end, output = _make_run(config, reported, text), text.getvalue() if text else ""
             else:
                 turn.close()
                 end, output = self._make_apart(worker, config, words)
         return Outcome(end=end, seconds=time.monotonic() - started, output=output)
-
-    def _make_here(self, config: RunConfig, words: Words, begun: Callable[[], object]) -> tuple[RunEnd | None, str]:
-        """Make a run in this thread; ``begun`` is called once it has a folder."""
-        output = StringIO() if self._captures else None
-        reported = reporting(command_of(words), signals=self._signals, begun=begun, output=output)
-        return _make_run(config, reported, output), output.getvalue() if output else ""
 
     def _make_apart(self, worker: _Worker, config: RunConfig, words: Words) -> tuple[RunEnd | None, str]:
         """Make a run in a process."""

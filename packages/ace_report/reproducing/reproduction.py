@@ -19,8 +19,8 @@ from ace_bench.report.histories import write_around_fall
 from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, quoted, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.runners.checking import Candidate
+from ace_bench.runners.host import EXIT_INTERRUPTED
 from ace_bench.runners.schedule import Batch, Schedule, Words
-from ace_bench.runners.stopping import EXIT_INTERRUPTED
 from ace_bench.runners.workers import DIED, Outcome, Workers
 from ace_bench.store.code import CodeReader, changed_modules
 from ace_bench.store.processes import last_code
