@@ -1,59 +1,89 @@
-"""Operations on a playbook: one rule a test, then the invariants over any delta."""
+"""Operations on a playbook: a table of rules, then the invariants over any delta."""
 
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 
 from ace_bench.contexts.playbook.apply import Add, Limits, Merge, Operation, Remove, Tag, Update, Votes
-from ace_bench.contexts.playbook.bullets import clean, comparable
+from ace_bench.contexts.playbook.bullets import Bullet, clean, comparable
 from ace_bench.contexts.playbook.playbook import Playbook
 
 from .making import SECTIONS, bullet, count, deltas, examples, ids, playbook, playbooks, rejected, run
 
 START = Playbook.start(SECTIONS)
-EMPTY, TWICE, NOTHING = (
-    "the content is empty",
-    "bullet others-00001 already says exactly this",
-    "the UPDATE changes nothing",
+FIRST, SECOND, THIRD = "others-00001", "others-00002", "others-00003"
+EMPTY, NOTHING = "the content is empty", "the UPDATE changes nothing"
+TWICE, UNKNOWN = f"bullet {FIRST} already says exactly this", "there is no bullet 'x-1'"
+TWO = "a MERGE needs at least two different bullets"
+MEMBERS = (
+    bullet(1, "one", helpful=1, sources=("a",)),
+    bullet(2, "two", "common_mistakes", helpful=2, harmful=1, sources=("b", "a")),
+    bullet(3, "three", neutral=4),
 )
-UNKNOWN, TWO = "there is no bullet 'x-1'", "a MERGE needs at least two different bullets"
-FIRST, SECOND = "others-00001", "others-00002"
 
 
 def reasons(book: Playbook, *delta: Operation, limits: Limits | None = None) -> list[str]:
     return [one["reason"] for one in rejected(run(book, *delta, limits=limits))]
 
 
-def test_add_assigns_the_next_id_and_notes_step_and_source() -> None:
-    done = run(START, Add(section="Strategies & Insights", content="  look\r\ntwice ", votes=Votes(helpful=1)))
-    (made,) = done.playbook.bullets
-    assert made == bullet(
-        1,
-        "look\ntwice",
-        "strategies_and_insights",
-        helpful=1,
-        created=7,
-        changed=7,
-        sources=("s1",),
-    )
-    assert done.events == ({"event": "accepted", "type": "ADD", "bullet": "sai-00001"},)
+@pytest.mark.parametrize(
+    ("bullets", "operation", "wanted", "event", "touched"),
+    [
+        (
+            (),
+            Add(section="Strategies & Insights", content="  look\r\ntwice ", votes=Votes(helpful=1)),
+            [bullet(1, "look\ntwice", SECTIONS[0], helpful=1, created=7, changed=7, sources=("s1",))],
+            {"type": "ADD", "bullet": "sai-00001"},
+            True,
+        ),
+        (
+            (bullet(1, "one"),),
+            Update(id=FIRST, content=" new ", votes=Votes(helpful=2)),
+            [bullet(1, "new", helpful=2, changed=7, sources=("s1",))],
+            {"type": "UPDATE", "bullet": FIRST},
+            True,
+        ),
+        (
+            (bullet(1, "one", sources=("s9",)),),
+            Tag(id=FIRST, votes=Votes(harmful=2, neutral=1)),
+            [bullet(1, "one", harmful=2, neutral=1, changed=7, sources=("s9",))],
+            {"type": "TAG", "bullet": FIRST, "votes": {"harmful": 2, "neutral": 1}},
+            False,
+        ),
+        (
+            MEMBERS,
+            Merge(ids=(THIRD, "cm-00002", FIRST, "cm-00002")),
+            [bullet(1, "one", helpful=3, harmful=1, neutral=4, changed=7, sources=("a", "b", "s1"))],
+            {"type": "MERGE", "bullet": FIRST, "merged": [THIRD, "cm-00002"]},
+            True,
+        ),
+        (
+            (bullet(1, "one"), bullet(2, "two")),
+            Merge(ids=(FIRST, SECOND), content="TWO"),
+            [bullet(1, "TWO", changed=7, sources=("s1",))],
+            {"type": "MERGE", "bullet": FIRST, "merged": [SECOND]},
+            True,
+        ),
+        ((bullet(1, "one"),), Remove(id=FIRST), [], {"type": "REMOVE", "bullet": FIRST}, False),
+    ],
+)
+def test_each_operation_changes_what_it_says_and_nothing_else(
+    bullets: tuple[Bullet, ...], operation: Operation, wanted: list[Bullet], event: dict[str, Any], touched: bool
+) -> None:
+    done = run(Playbook.of(bullets, sections=SECTIONS), operation)
+    assert list(done.playbook.bullets) == wanted
+    assert done.events == ({"event": "accepted", **event},)
+    assert done.touched == ((event["bullet"],) if touched else ())
 
 
 def test_ids_are_never_reused_and_count_over_all_sections() -> None:
-    book = run(START, Add(section="others", content="a"), Remove(id="others-00001")).playbook
+    book = run(START, Add(section="others", content="a"), Remove(id=FIRST)).playbook
     book = run(book, Add(section="others", content="a"), Add(section="common mistakes", content="b")).playbook
-    assert ids(book) == ["others-00002", "cm-00003"]
-
-
-@pytest.mark.parametrize("length", [100, 1_000_000])
-def test_oversized_contents_are_rejected(length: int) -> None:
-    limits = Limits(bullet_tokens=20)
-    (reason,) = reasons(START, Add(section="others", content="x" * length), limits=limits)
-    assert "20" in reason
-    assert reasons(START, Add(section="others", content="x" * 40), limits=limits) == []
+    assert ids(book) == [SECOND, "cm-00003"]
 
 
 @pytest.mark.parametrize(
@@ -64,14 +94,28 @@ def test_oversized_contents_are_rejected(length: int) -> None:
         (("a",), [Update(id=FIRST, content="")], [EMPTY]),
         (("Check the unit",), [Add(section="others", content="Check  the\nunit ")], [TWICE]),
         (("Check the unit", "b"), [Update(id=SECOND, content="check the unit")], [TWICE]),
-        (("a", "b", "two"), [Merge(ids=(SECOND, "others-00003"), content="A")], [TWICE]),
+        (("a", "b", "two"), [Merge(ids=(SECOND, THIRD), content="A")], [TWICE]),
         ((), [Add(section="others", content="a"), Add(section="common_mistakes", content="A")], [TWICE]),
         (("one", "one"), [Remove(id=SECOND), Add(section="others", content="one")], [TWICE]),
         (("one",), [Update(id=FIRST, content=" one"), Update(id=FIRST)], [NOTHING, NOTHING]),
         (("one",), [Update(id=FIRST, content="ONE")], []),
+        (
+            ("one", "two"),
+            [
+                Remove(id=FIRST),
+                Update(id=SECOND, content="3"),
+                *(Add(section="others", content=text) for text in ("one", "two")),
+            ],
+            [],
+        ),
         (("a",), [Update(id="x-1", content="c"), Remove(id="x-1"), Merge(ids=(FIRST, "x-1"))], [UNKNOWN] * 3),
         (("a",), [Tag(id="x-1", votes=Votes(helpful=1))], [UNKNOWN]),
         (("one",), [Merge(ids=()), Merge(ids=(FIRST,)), Merge(ids=(FIRST, FIRST))], [TWO] * 3),
+        (
+            (),
+            [Add(section="no \x00", content="a")],
+            [f"there is no section 'no \\x00'; there are {', '.join(SECTIONS)}"],
+        ),
     ],
 )
 def test_what_cannot_be_applied_is_rejected_with_a_reason(
@@ -83,103 +127,39 @@ def test_what_cannot_be_applied_is_rejected_with_a_reason(
         assert run(book, *delta).playbook is book
 
 
-def test_what_a_delta_removed_or_reworded_may_be_said_again() -> None:
-    book = playbook("one", "two")
-    delta = (
-        Remove(id="others-00001"),
-        Update(id="others-00002", content="three"),
-        Add(section="others", content="one"),
-        Add(section="others", content="two"),
-    )
-    assert reasons(book, *delta) == []
+@pytest.mark.parametrize("length", [100, 1_000_000])
+def test_limits_reject_large_contents_and_kinds_that_are_not_enabled(length: int) -> None:
+    limits = Limits(bullet_tokens=20, kinds=["ADD"])
+    (reason,) = reasons(START, Add(section="others", content="x" * length), limits=limits)
+    assert "20" in reason
+    assert reasons(START, Add(section="others", content="x" * 40), limits=limits) == []
+    assert reasons(playbook("a"), Remove(id=FIRST), limits=limits) == ["REMOVE is not enabled"]
 
 
-def test_unknown_sections_are_rejected_and_named() -> None:
-    (reason,) = reasons(START, Add(section="nowhere", content="a"))
-    assert "'nowhere'" in reason
-    assert "common_mistakes" in reason
-
-
-def test_unknown_sections_can_go_to_others_with_a_note() -> None:
-    limits = Limits(unknown_section="others")
-    done = run(Playbook.start(["a"]), Add(section="nowhere", content="x"), limits=limits)
-    assert ids(done.playbook) == ["others-00001"]
-    assert done.playbook.sections == ("a", "others")
-    assert "nowhere" in str(done.events[0]["note"])
-
-
-def test_update_replaces_content_and_adds_votes() -> None:
-    done = run(playbook("one"), Update(id="others-00001", content=" new ", votes=Votes(helpful=2)))
-    (changed,) = done.playbook.bullets
-    assert changed == bullet(1, "new", helpful=2, created=0, changed=7, sources=("s1",))
-    assert done.touched == ("others-00001",)
-
-
-def test_votes_leave_content_tokens_and_sources_alone() -> None:
-    book = playbook("one")
-    done = run(book, Tag(id="others-00001", votes=Votes(harmful=2, neutral=1)), source="s5")
-    (tagged,) = done.playbook.bullets
-    assert (tagged.harmful, tagged.neutral, tagged.changed, tagged.sources) == (2, 1, 7, ())
-    assert tagged.tokens == book.bullets[0].tokens
-    assert done.touched == ()
-    assert done.events[0]["votes"] == {"harmful": 2, "neutral": 1}
-
-
-def test_merge_keeps_the_oldest_and_adds_counters_and_sources() -> None:
-    book = Playbook.of(
-        [
-            bullet(1, "one", helpful=1, sources=("a",)),
-            bullet(2, "two", "common_mistakes", helpful=2, harmful=1, sources=("b", "a")),
-            bullet(3, "three", neutral=4),
-        ],
-        sections=SECTIONS,
-    )
-    done = run(book, Merge(ids=("others-00003", "cm-00002", "others-00001", "cm-00002")), source="c")
-    assert done.playbook.bullets == (
-        bullet(1, "one", helpful=3, harmful=1, neutral=4, changed=7, sources=("a", "b", "c")),
-    )
-    assert done.events == (
-        {
-            "event": "accepted",
-            "type": "MERGE",
-            "bullet": "others-00001",
-            "merged": ["others-00003", "cm-00002"],
-        },
-    )
-
-
-def test_merge_may_bring_its_own_content() -> None:
-    book = playbook("one", "two", "three")
-    done = run(book, Merge(ids=("others-00001", "others-00003"), content="THREE"))
-    assert [one.content for one in done.playbook.bullets] == ["THREE", "two"]
-    assert reasons(book, Merge(ids=("others-00001", "others-00003"), content="two")) == [
-        "bullet others-00002 already says exactly this"
-    ]
-
-
-def test_kinds_can_be_disabled() -> None:
-    limits = Limits(kinds=["ADD"])
-    delta = (Add(section="others", content="b"), Remove(id="others-00001"))
-    done = run(playbook("a"), *delta, limits=limits)
-    assert ids(done.playbook) == ["others-00001", "others-00002"]
-    assert [one["reason"] for one in rejected(done)] == ["REMOVE is not enabled"]
+def test_unknown_sections_can_go_to_others_with_a_note_or_be_created() -> None:
+    done = run(Playbook.start(["a"]), Add(section="no", content="x"), limits=Limits(unknown_section="others"))
+    assert (ids(done.playbook), done.playbook.sections) == ([FIRST], ("a", "others"))
+    assert done.events[0]["note"] == "there is no section 'no'; put under others"
+    created = run(Playbook.start(["a"]), Add(section="No", content="x"), limits=Limits(unknown_section="create"))
+    assert (ids(created.playbook), created.playbook.sections) == (["no-00001"], ("a", "no"))
 
 
 def test_operations_see_what_the_ones_before_left() -> None:
+    votes = Votes(helpful=1)
     delta = (
         Add(section="others", content="a"),
-        Tag(id="others-00001", votes=Votes(helpful=1)),
-        Remove(id="others-00001"),
-        Tag(id="others-00001", votes=Votes(helpful=1)),
+        Tag(id=FIRST, votes=votes),
+        Remove(id=FIRST),
+        Tag(id=FIRST, votes=votes),
     )
     done = run(START, *delta)
     assert [one["event"] for one in done.events] == ["accepted"] * 3 + ["rejected"]
     assert done.touched == ()
 
 
-@given(playbooks(), deltas)
+@given(playbooks(), deltas, deltas)
 @examples(80)
-def test_apply_is_pure_deterministic_and_keeps_its_promises(book: Playbook, delta: list) -> None:
+def test_apply_is_pure_deterministic_and_keeps_its_promises(book: Playbook, delta: list, later: list) -> None:
     before = book.dump()
     done = run(book, *delta)
     assert run(book, *delta) == done
@@ -189,26 +169,18 @@ def test_apply_is_pure_deterministic_and_keeps_its_promises(book: Playbook, delt
     check(done.playbook)
     said, says = ([comparable(one.content) for one in some.bullets] for some in (book, done.playbook))
     assert len(set(says)) == len(says) or len(set(said)) < len(said)
-    fresh = [number for number in numbers(done.playbook) if number not in numbers(book)]
+    fresh = {one.number for one in done.playbook.bullets} - {one.number for one in book.bullets}
     assert all(book.next_number <= number < done.playbook.next_number for number in fresh)
     for one in done.playbook.bullets:
         assert one is book.index.get(one.id) or one.changed == 7
-
-
-@given(playbooks(), deltas, deltas)
-@examples(40)
-def test_two_deltas_one_after_the_other_are_one(book: Playbook, first: list, second: list) -> None:
-    assert run(run(book, *first).playbook, *second).playbook == run(book, *first, *second).playbook
-
-
-def numbers(book: Playbook) -> list[int]:
-    return [one.number for one in book.bullets]
+    assert run(done.playbook, *later).playbook == run(book, *delta, *later).playbook
 
 
 def check(book: Playbook) -> None:
+    numbers = [one.number for one in book.bullets]
     assert len(set(ids(book))) == book.size
-    assert numbers(book) == sorted(numbers(book))
-    assert all(number < book.next_number for number in numbers(book))
+    assert numbers == sorted(numbers)
+    assert all(number < book.next_number for number in numbers)
     for one in book.bullets:
         assert one.section in book.sections
         assert one.content == clean(one.content) != ""
