@@ -66,39 +66,28 @@ def test_a_new_bullet_is_joined_into_the_older_without_a_model() -> None:
     )
 
 
-def test_an_old_bullet_that_was_reworded_takes_in_the_younger() -> None:
-    book, embedder = on_circle(old=0, young=5)
-    assert ids(refine(Refiner(embedder), book, ["others-00001"]).playbook) == ["others-00001"]
+CIRCLES = [  # degrees, touched, threshold, what each merge joins
+    ({"old": 0, "young": 5}, [1], 0.9, [(1, 2)]),  # an old bullet that was reworded takes in the younger
+    ({"a": 0, "b": 1, "c": 90}, [3, 77], 0.9, []),  # only touched bullets are compared
+    ({"a": 0, "b": 20}, [1, 2], 0.9, [(1, 2)]),
+    ({"a": 0, "b": 20}, [1, 2], 0.98, []),
+    ({"a": 0, "b": 60}, [1, 2], 0.5, [(1, 2)]),  # the threshold itself is enough
+    ({"a": 0, "b": 30, "c": 18}, [3], 0.9, [(2, 3)]),  # the most similar
+    ({"a": 0, "b": 30, "c": 15}, [3], 0.9, [(1, 3)]),  # of equals the oldest
+    ({"a": 0, "b": 20, "c": 40, "d": 60}, [1, 2, 3, 4], 0.9, [(1, 2), (3, 4)]),  # no further than near the leader
+]
 
 
-def test_only_touched_bullets_are_compared() -> None:
-    book, embedder = on_circle(a=0, b=1, c=90)
-    refined = refine(Refiner(embedder), book, ["others-00003", "others-00077"])
-    assert refined.playbook is book
-    assert refined.events == ()
-
-
-@pytest.mark.parametrize(("degrees", "threshold", "left"), [(20, 0.9, 1), (20, 0.98, 2), (60, 0.5, 1)])
-def test_the_threshold_decides_and_itself_is_enough(degrees: int, threshold: float, left: int) -> None:
-    book, embedder = on_circle(a=0, b=degrees)
-    assert refine(Refiner(embedder, threshold=threshold), book).playbook.size == left
-
-
-def test_the_most_similar_is_chosen_and_of_equals_the_oldest() -> None:
-    book, embedder = on_circle(a=0, b=30, c=18)
-    assert refine(Refiner(embedder), book, ["others-00003"]).events[0]["bullet"] == "others-00002"
-    book, embedder = on_circle(a=0, b=30, c=15)
-    assert refine(Refiner(embedder), book, ["others-00003"]).events[0]["bullet"] == "others-00001"
-
-
-def test_a_chain_is_joined_only_as_far_as_the_leader_is_similar() -> None:
-    book, embedder = on_circle(a=0, b=20, c=40, d=60)
-    refined = refine(Refiner(embedder), book)
-    assert ids(refined.playbook) == ["others-00001", "others-00003"]
-    assert [(event["bullet"], event["merged"]) for event in refined.events] == [
-        ("others-00001", ["others-00002"]),
-        ("others-00003", ["others-00004"]),
-    ]
+@pytest.mark.parametrize(("degrees", "touched", "threshold", "joined"), CIRCLES)
+def test_touched_bullets_join_the_most_similar(
+    degrees: dict[str, float], touched: list[int], threshold: float, joined: list[tuple[int, int]]
+) -> None:
+    book, embedder = on_circle(**degrees)
+    refined = refine(Refiner(embedder, threshold=threshold), book, [f"others-{number:05d}" for number in touched])
+    pairs = [(f"others-{one:05d}", [f"others-{other:05d}"]) for one, other in joined]
+    assert [(event["bullet"], event["merged"]) for event in refined.events] == pairs
+    assert set(ids(book)) - set(ids(refined.playbook)) == {other for _, (other,) in pairs}
+    assert joined or refined.playbook is book
 
 
 def test_a_group_may_be_joined_further_with_all_its_members() -> None:
@@ -143,17 +132,17 @@ def test_bullets_that_harm_are_filtered(helpful: int, harmful: int, kept: bool) 
     assert refine(Refiner(HashingEmbedder(), harmful_min=None), book, []).playbook is book
 
 
-def test_what_harms_is_not_joined_into_others() -> None:
-    book = book_of(bullet(1, "good advice"), bullet(2, "Good advice", harmful=5))
-    (left,) = refine(Refiner(HashingEmbedder()), book).playbook.bullets
-    assert left == bullet(1, "good advice")
-
-
-def test_votes_that_only_together_tell_of_harm_count_at_once() -> None:
-    book = book_of(bullet(1, "advice", harmful=2), bullet(2, "Advice", harmful=2))
+@pytest.mark.parametrize(
+    ("votes", "left", "happened"), [((0, 5), ["good advice"], ["filtered"]), ((2, 2), [], ["merged", "filtered"])]
+)
+def test_what_harms_is_not_joined_and_votes_that_only_together_tell_of_harm_count_at_once(
+    votes: tuple[int, int], left: list[str], happened: list[str]
+) -> None:
+    first, second = votes
+    book = book_of(bullet(1, "good advice", harmful=first), bullet(2, "Good advice", harmful=second))
     refined = refine(Refiner(HashingEmbedder()), book)
-    assert refined.playbook.size == 0
-    assert [event["event"] for event in refined.events] == ["merged", "filtered"]
+    assert [one.content for one in refined.playbook.bullets] == left
+    assert [event["event"] for event in refined.events] == happened
 
 
 def test_pruning_takes_the_least_useful_then_the_stalest() -> None:
@@ -172,21 +161,16 @@ def test_pruning_takes_the_least_useful_then_the_stalest() -> None:
         assert set(ids(refined.playbook)) == set(order[5 - left :])
 
 
-def test_a_bullet_larger_than_the_budget_goes_first() -> None:
-    book = book_of(bullet(1, "small"), bullet(2, "large " * 99, helpful=9))
-    refined = refine(Refiner(HashingEmbedder(), max_tokens=20), book, [])
+def test_a_bullet_larger_than_the_budget_goes_first_and_headroom_prunes_further() -> None:
+    large = book_of(bullet(1, "small"), bullet(2, "large " * 99, helpful=9))
+    refined = refine(Refiner(HashingEmbedder(), max_tokens=20), large, [])
     assert ids(refined.playbook) == ["others-00001"]
     assert "alone it takes" in refined.events[0]["reason"]
-
-
-def test_headroom_prunes_further_so_that_it_prunes_less_often() -> None:
     book = playbook(*(f"lesson {number}" for number in range(40)))
-    limit = book.tokens - 1
-    plain = refine(Refiner(HashingEmbedder(), when="never", max_tokens=limit), book)
-    roomy = refine(Refiner(HashingEmbedder(), when="never", max_tokens=limit, headroom=0.5), book)
-    assert plain.playbook.size == 39
-    assert roomy.playbook.tokens <= limit * 0.5
-    assert refine(Refiner(HashingEmbedder(), when="never", max_tokens=limit + 1, headroom=0.5), book).events == ()
+    for limit, headroom, most in ((-1, 0, 39), (-1, 0.5, 20), (0, 0.5, 40)):
+        limits = {"max_tokens": book.tokens + limit, "headroom": headroom}
+        left = refine(Refiner(HashingEmbedder(), when="never", **limits), book).playbook
+        assert left.size == most or (headroom and left.tokens <= limits["max_tokens"] * (1 - headroom))
 
 
 def test_a_joint_content_may_be_worded() -> None:
@@ -212,14 +196,6 @@ def test_an_unusable_joint_content_leaves_the_older(worded: str) -> None:
     book, embedder = on_circle(a=0, b=5, c=90, d=95)
     refined = refine(Refiner(embedder), book, rewrite_merged=lambda _: "the same")
     assert [one.content for one in refined.playbook.bullets] == ["the same", "c"]
-
-
-def test_contents_are_embedded_once() -> None:
-    book, embedder = on_circle(a=0, b=40, c=80, d=120)
-    refiner = Refiner(embedder)
-    for touched in (["others-00001"], ["others-00002"], ids(book)):
-        refine(refiner, book, touched)
-    assert sorted(embedder.asked) == ["a", "b", "c", "d"]
 
 
 def test_many_subjects_are_compared_in_blocks() -> None:

@@ -1,4 +1,4 @@
-"""The official playbook text, in and out."""
+"""The official playbook text, in and out, and the text around the bullets of an imported playbook."""
 
 from __future__ import annotations
 
@@ -8,21 +8,25 @@ from textwrap import dedent
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from ace_bench.contexts.playbook.apply import Add, Merge, Operation, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.authors_text import Line, bullet_lines, statistics
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import Imported, read_text
 from ace_bench.core.errors import DataError
 
-from .making import SECTIONS, bullet, count, examples, ids, playbooks
+from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, playbooks, rejected, run
+
+FIELDS = ("id", "section", "content", "helpful", "harmful")
 
 
-def read(text: str, sections: tuple[str, ...] = SECTIONS) -> Imported:
+def read(text: str, *sections: str) -> Imported:
     return read_text(text, sections=sections, count=count)
 
 
-def contents_of(text: str) -> dict[str, str]:
-    return {one.id: one.content for one in read(dedent(text)).playbook.bullets}
+def fields_of(book: Playbook) -> list[tuple[object, ...]]:
+    return [tuple(getattr(one, name) for name in FIELDS) for one in book.bullets]
 
 
 def test_the_finance_dialect() -> None:
@@ -34,51 +38,31 @@ def test_the_finance_dialect() -> None:
         ## COMMON MISTAKES TO AVOID:
         ## OTHERS
         [misc-00001] helpful=0 harmful=0 :: Answer with the tag alone.
-        """)
+        """),
+        *SECTIONS,
     )
     book = imported.playbook
-    assert [(one.id, one.section, one.content) for one in book.bullets] == [
-        ("misc-00001", "others", "Answer with the tag alone."),
-        ("sai-00002", "strategies_and_insights", "Look for the unit."),
-    ]
+    assert fields_of(book)[0] == ("misc-00001", "others", "Answer with the tag alone.", 0, 0)
     assert book.bullets[1] == bullet(
         2, "Look for the unit.", "strategies_and_insights", helpful=3, harmful=1, created=-1, changed=-1
     )
-    assert book.sections == (*SECTIONS, "common_mistakes_to_avoid")
-    assert book.next_number == 3
+    assert (book.sections, book.next_number) == ((*SECTIONS, "common_mistakes_to_avoid"), 3)
     assert imported.notes == ()
 
 
+CODE = "Log in first:\n```python\n## get the token\ntoken = login()\n\n# then use it\n```\n- keep it\n- never print it"
+
+
 def test_the_appworld_dialect() -> None:
-    imported = read(
-        dedent("""\
-        ## APIs TO USE FOR SPECIFIC INFORMATION
-        [api-00004] Ask the supervisor app.
-
-        ## USEFUL CODE SNIPPETS AND TEMPLATES
-
-        [code-00013] Log in first:
-        ```python
-        ## get the token
-        token = login()
-
-        # then use it
-        ```
-        - keep it
-        - never print it
-        ## TROUBLESHOOTING AND PITFALLS:
-
-        ## OTHERS
-        [misc-00003] Close code blocks with ``` and a newline.
-        """),
-        sections=(),
-    )
-    book = imported.playbook
+    book = read(
+        "## APIs TO USE FOR SPECIFIC INFORMATION\n[api-00004] Ask the supervisor app.\n\n"
+        f"## USEFUL CODE SNIPPETS AND TEMPLATES\n\n[code-00013] {CODE}\n## TROUBLESHOOTING AND PITFALLS:\n\n"
+        "## OTHERS\n[misc-00003] Close code blocks with ``` and a newline.\n"
+    ).playbook
     assert {one.id: one.content for one in book.bullets} == {
         "misc-00003": "Close code blocks with ``` and a newline.",
         "api-00004": "Ask the supervisor app.",
-        "code-00013": "Log in first:\n```python\n## get the token\ntoken = login()\n\n# then use it\n```\n"
-        "- keep it\n- never print it",
+        "code-00013": CODE,
     }
     assert book.sections == (
         "apis_to_use_for_specific_information",
@@ -99,24 +83,13 @@ def test_the_appworld_dialect() -> None:
     ],
 )
 def test_odd_spacing(line: str) -> None:
-    (one,) = read(f"##OTHERS\n{line}\n").playbook.bullets
-    assert (one.id, one.helpful, one.harmful, one.neutral, one.content) == ("a-1", 2, 1, 0, "text")
+    assert fields_of(read(f"##OTHERS\n{line}\n").playbook) == [("a-1", "others", "text", 2, 1)]
 
 
-def test_text_outside_of_bullets_is_noted() -> None:
-    imported = read("My playbook\n\n[a-00001] first\n## OTHERS\nintroduction\n[a-00002] second\n")
-    assert ids(imported.playbook) == ["a-00001", "a-00002"]
-    assert {one.section for one in imported.playbook.bullets} == {"others"}
-    assert imported.notes == (
-        "line 1: text outside of bullets stays in the official text alone: 'My playbook'",
-        "line 5: text outside of bullets stays in the official text alone: 'introduction'",
-    )
-
-
-def test_ids_used_twice_and_ids_without_number_are_replaced_and_noted() -> None:
+def test_what_was_changed_or_left_out_is_noted() -> None:
     imported = read(
-        "## OTHERS\n[a-00007] x\n[a-00007] y\n[rule_one] helpful=1 harmful=0 :: z\n[b-00007] w\n[c-00001] :: \n"
-        "[d-00002] helpful=1 harmful=0 ::\n"
+        "My playbook\n\n[a-00007] x\n## OTHERS\nintroduction\n[a-00007] y\n[rule_one] helpful=1 harmful=0 :: z\n"
+        "[b-00007] w\n[c-00001] :: \n[d-00002] helpful=1 harmful=0 ::\n"
     )
     assert {one.id: one.content for one in imported.playbook.bullets} == {
         "c-00001": "::",
@@ -126,38 +99,29 @@ def test_ids_used_twice_and_ids_without_number_are_replaced_and_noted() -> None:
         "others-00009": "z",
     }
     assert imported.playbook.next_number == 10
-    said = (("line 3: id [a-00007]", "used twice"), ("line 4: id [rule_one]", "no number"), ("line 7: ", "no content"))
-    for note, (start, reason) in zip(imported.notes, said, strict=True):
-        assert note.startswith(start)
-        assert reason in note
+    assert imported.notes == (
+        "line 1: text outside of bullets stays in the official text alone: 'My playbook'",
+        "line 5: text outside of bullets stays in the official text alone: 'introduction'",
+        "line 6: id [a-00007] is used twice; this bullet becomes [others-00008]",
+        "line 7: id [rule_one] has no number; this bullet becomes [others-00009]",
+        "line 10: bullet [d-00002] has no content and stays in the official text alone",
+    )
 
 
-def test_what_only_resembles_a_bullet_or_heading_is_content() -> None:
-    assert contents_of("""\
-        ## OTHERS
-        [a-00001] See
-        [1] a footnote
-        [x] a box
-        [note] helpful advice
-        [link-00001](http://example.org)
-        ### a smaller heading
-        # a comment
-        ##
-        [a-00002] end
-        """) == {
-        "a-00001": "See\n[1] a footnote\n[x] a box\n[note] helpful advice\n[link-00001](http://example.org)\n"
-        "### a smaller heading\n# a comment\n##",
-        "a-00002": "end",
-    }
+RESEMBLING = (
+    "\n[1] a footnote\n[x] a box\n[note] helpful advice\n[link-00001](http://example.org)\n### smaller\n# a\n##"
+)
 
 
-def test_a_fence_never_closed_does_not_swallow_headings_or_bullets() -> None:
+def test_what_only_resembles_a_bullet_or_heading_is_content_and_a_fence_never_closed_swallows_none() -> None:
+    text = f"## OTHERS\n[a-00001] See{RESEMBLING}\n[a-00002] end"
+    assert [one.content for one in read(text).playbook.bullets] == [f"See{RESEMBLING}", "end"]
     book = read("## A\n[a-00001] code ```python\nx = 1\n## B\n[b-00002] next\n```\n## C\n[c-00003] last").playbook
-    assert {one.id: (one.section, one.content) for one in book.bullets} == {
-        "a-00001": ("a", "code ```python\nx = 1"),
-        "b-00002": ("b", "next\n```"),
-        "c-00003": ("c", "last"),
-    }
+    assert [(one.section, one.content) for one in book.bullets] == [
+        ("a", "code ```python\nx = 1"),
+        ("b", "next\n```"),
+        ("c", "last"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -176,13 +140,8 @@ def test_what_cannot_be_read_is_an_error_with_its_line(text: str, message: str) 
 
 
 def test_writing() -> None:
-    book = Playbook.of(
-        [
-            bullet(1, "one\n## OTHERS\n[x-00009] two", neutral=2),
-            bullet(2, "three", "common_mistakes", helpful=1),
-        ],
-        sections=SECTIONS,
-    )
+    bullets = [bullet(1, "one\n## OTHERS\n[x-00009] two", neutral=2), bullet(2, "three", "common_mistakes", helpful=1)]
+    book = Playbook.of(bullets, sections=SECTIONS)
     assert book.official_text() == dedent("""\
         ## STRATEGIES AND INSIGHTS
 
@@ -200,12 +159,10 @@ def test_writing() -> None:
 @given(playbooks())
 @examples(100)
 def test_writing_and_reading_lose_only_neutral_votes(book: Playbook) -> None:
-    again = read(book.official_text())
-    fields = ("id", "section", "content", "helpful", "harmful", "tokens")
+    again = read(book.official_text(), *SECTIONS)
     assert again.notes == ()
-    assert [[getattr(one, name) for name in fields] for one in again.playbook.bullets] == [
-        [getattr(one, name) for name in fields] for one in book.bullets
-    ]
+    assert fields_of(again.playbook) == fields_of(book)
+    assert again.playbook.tokens == book.tokens
     assert again.playbook.sections == book.sections
     assert again.playbook.official_text() == book.official_text()
     assert again.playbook.layout is None
@@ -222,3 +179,127 @@ def test_the_authors_code_sees_every_bullet_that_is_written(book: Playbook) -> N
     counted = json.loads(statistics(text, "finance"))["by_section"]
     counts = {title.lower().replace(" ", "_"): one["count"] for title, one in counted.items()}
     assert counts == Counter(one.section for one in book.bullets)
+
+
+PUBLISHED = """\
+My playbook, second edition
+
+## Hard rules:
+[hr-00004] helpful=2 harmful=0 :: Log in first:
+```python
+## get the token
+token = login()
+```
+
+[hr-00001] helpful=0 harmful=0 ::  two blanks before, two after\x20\x20
+
+
+## APIs TO USE FOR SPECIFIC INFORMATION
+Some words on this section.
+
+  [api-00002] helpful=0 harmful=3 ::\x20
+begins on the next line
+
+[api-00009] helpful=0 harmful=0 ::
+## OTHERS
+"""
+PLAIN = "## VERIFICATION CHECKLIST\n[vc-00001] one\n\n[vc-00002] two\n\n## TROUBLESHOOTING AND PITFALLS:\n\n## OTHERS"
+
+
+def changed(text: str, *operations: Operation, sections: tuple[str, ...] = ()) -> str:
+    applied = run(read(text, *sections).playbook, *operations)
+    assert not rejected(applied)
+    return applied.playbook.official_text()
+
+
+@pytest.mark.parametrize("text", [PUBLISHED, PUBLISHED.rstrip(), PLAIN, f"\n{PLAIN}\n\n"])
+def test_a_published_playbook_is_written_and_shown_as_it_was_read(text: str) -> None:
+    book = read(text, *SECTIONS).playbook
+    assert book.official_text() == text
+    assert Playbook.load(json.loads(json.dumps(book.dump()))).official_text() == text
+    assert book.render(SAMPLE)["official_playbook"](counters="helpful" in text) == text
+
+
+def test_operations_change_no_other_line() -> None:
+    operations = (
+        Add(section="hard_rules", content="new\nrule"),
+        Add(section="others", content="## a heading"),
+        Tag(id="hr-00001", votes=Votes(helpful=1, neutral=2)),
+        Remove(id="api-00002"),
+        Add(section="hard_rules", content="newer"),
+    )
+    added = "[hr-00005] helpful=0 harmful=0 :: new\nrule\n[hr-00007] helpful=0 harmful=0 :: newer"
+    assert changed(PUBLISHED, *operations) == (
+        PUBLISHED.replace("[hr-00001] helpful=0", "[hr-00001] helpful=1")
+        .replace("after  \n", f"after\n{added}  \n")
+        .replace("\n  [api-00002] helpful=0 harmful=3 :: \nbegins on the next line", "")
+        .replace("## OTHERS", "## OTHERS\n[others-00006] helpful=0 harmful=0 :: ## a heading")
+    )
+
+
+def test_changed_contents_merges_lacking_sections_and_first_votes_are_written_in_their_places() -> None:
+    text = PUBLISHED.replace("## get the token", "# get").replace("\n\n[hr-00001]", "\n[hr-00001]")
+    assert changed(PUBLISHED, Update(id="hr-00004", content="## a\n## b")) == PUBLISHED.replace(
+        "Log in first:\n```python\n## get the token\ntoken = login()\n```", "## a\n\\## b"
+    )
+    merged = changed(text, Merge(ids=("hr-00004", "hr-00001"), content="both"))
+    assert "## Hard rules:\n[hr-00001] helpful=2 harmful=0 :: both  \n\n\n## APIs" in merged
+    added = changed(PLAIN, Add(section="hard_rules", content="x"), sections=("strategies", "hard_rules"))
+    assert added == f"{PLAIN}\n\n## HARD RULES\n[hr-00003] x"
+    voted = changed(PLAIN, Tag(id="vc-00002", votes=Votes(harmful=1)))
+    assert voted == PLAIN.replace("[vc-00002] ", "[vc-00002] helpful=0 harmful=1 :: ")
+
+
+def test_a_layout_stays_as_it_is_and_playbooks_without_have_no_such_field() -> None:
+    book = read(PUBLISHED).playbook
+    later = run(book, Add(section="others", content="x")).playbook
+    assert "layout" not in later.patch(book)
+    assert book.patched(later.patch(book)) == later
+    plain = Playbook.of(book.bullets, sections=book.sections)
+    assert "layout" not in plain.dump()
+    assert plain.digest != book.digest
+    assert plain.patched(book.patch(plain)) == book
+    assert book.patched(plain.patch(book)) == plain
+    assert later.fitted(SECTIONS, len).official_text() == later.official_text()
+
+
+LINES = [
+    *(
+        "## OTHERS",
+        "## Strategies & insights:",
+        "##",
+        "### x",
+        "text",
+        "",
+        "  ",
+        "```",
+        "\\## A",
+        "\\[a-00009] x",
+        "##A",
+    ),
+    *("[a-00001] helpful=0 harmful=0 :: x", "  [a-00002] helpful=1 harmful=0 :: y  "),
+    *(
+        "[a-00003] helpful=0 harmful=0 ::",
+        "[b-00004] helpful=0 harmful=0 :: ```python",
+        "[a] helpful=0 harmful=0 ::  z",
+    ),
+]
+texts = st.lists(st.sampled_from(LINES), max_size=12, unique=True).map("\n".join)
+
+
+@given(texts, deltas)
+@examples(150)
+def test_any_text_is_written_as_it_was_read_and_then_with_all_changes(text: str, delta: list[Operation]) -> None:
+    try:
+        book = read(text, *SECTIONS).playbook
+    except DataError:
+        return
+    if "[a] helpful" not in text:  # which gets an id with a number
+        assert book.official_text() == text
+    later = run(book, *delta).playbook
+    layout = "".join(book.layout.parts[::2]) if book.layout else ""
+    if not later.bullets or "```" in layout:  # a mark in prose may close a fence that a new bullet opens
+        return
+    again = read(later.official_text(), *SECTIONS).playbook
+    assert fields_of(again) == fields_of(later)
+    assert again.official_text() == later.official_text()
