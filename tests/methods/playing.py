@@ -20,6 +20,16 @@ def context_of(ran: Ran, name: str = "final") -> dict[str, Any]:
     return json.loads((ran.folder / "contexts" / f"{name}.json").read_text())
 
 
+ONE = {"train": 1, "val": 1, "test": 1}
+
+
+def starting_from(folder: Path, text: str) -> str:
+    """Return the setting of a method that starts from a text."""
+    path = folder / "initial.txt"
+    path.write_text(text)
+    return f"method.initial={path}"
+
+
 WORDS = ("careful", "patient", "modest", "thorough")
 
 

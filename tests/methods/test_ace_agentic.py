@@ -14,6 +14,7 @@ from ace_bench.core.types import Fault
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, PROMPTS, World, code, sample
 from tests.launching import launch
+from tests.methods.playing import starting_from
 from tests.runners.scripted import Scripted, Toy, delta, events, kept, reflection, rollouts
 
 GOLD = "good = True  # the reference"
@@ -86,13 +87,9 @@ def test_the_reflector_sees_the_steps_and_what_labels_reveal(labels, verdict, tr
 
 LOOPS = [  # labels, overrides, steps by try, tries made, reflections made
     ("gold", (), [["x = 1"], [RIGHT]], 2, 1),
-    ("gold", ("method.max_reflection_rounds=3",), [["x = 1"]], 3, 3),
     ("gold", ("method.retries=0",), [["x = 1"]], 1, 1),
-    ("gold", ("method.retries=1",), [["x = 1"]], 2, 2),
     ("correctness", (), [["x = 1"]], 5, 5),
     ("none", (), [["x = 1", COMPLETE], [RIGHT]], 1, 1),
-    ("none", (), [[RIGHT]], 1, 1),
-    ("none", ("method.retries=5",), [["x = 1", COMPLETE], ["x = 1", COMPLETE]], 2, 1),
     ("none", ("method.retries=5",), [["x = 1", COMPLETE], ["x = 2", COMPLETE], ["x = 2", COMPLETE]], 3, 2),
     ("none", ("method.retries=1",), [["x = 1", COMPLETE], ["x = 2", COMPLETE]], 2, 2),
 ]
@@ -146,10 +143,12 @@ def test_without_a_reflector_the_curator_sees_the_steps_once(labels, tmp_path):
 
 
 def test_bullets_named_in_thoughts_are_tagged_and_the_whole_playbook_is_shown(tmp_path):
-    initial = tmp_path / "playbook.txt"
-    initial.write_text("## OTHERS\n[oth-00007] read all pages\n[oth-00009] never guess\n")
     script = Acting([RIGHT], reflector=lambda _: reflection(oth_00007="helpful", oth_00009="harmful"))
-    ran = play(tmp_path, f"method.initial={initial}", script=script)
+    ran = play(
+        tmp_path,
+        starting_from(tmp_path, "## OTHERS\n[oth-00007] read all pages\n[oth-00009] never guess\n"),
+        script=script,
+    )
     assert [(b["id"], b["helpful"], b["harmful"]) for b in kept(ran)] == [("oth-00007", 1, 0), ("oth-00009", 0, 0)]
     prompt = script.of("reflector")[0].prompt
     assert "[oth-00009] (others) never guess" in prompt
@@ -170,10 +169,3 @@ def test_a_trajectory_too_long_for_a_role_loses_its_oldest_outputs(tmp_path):
     assert ran.metrics["faults"]["adapt"] == {}
     left_out = {event["role"] for event in events(ran) if event["event"] == "dropped_from_prompt"}
     assert left_out == {"reflector", "curator"}
-
-
-def test_a_rewrite_is_asked_with_the_steps_too(tmp_path):
-    script = Acting(["x = 12345"], curator=lambda _: {"playbook": "(others) one rule"})
-    ran = play(tmp_path, "method.update=rewrite", script=script, max_steps=1)
-    assert "x = 12345" in script.of("curator")[0].prompt
-    assert [bullet["content"] for bullet in kept(ran)] == ["one rule"]

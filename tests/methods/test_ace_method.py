@@ -11,23 +11,21 @@ from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
 from ace_bench.methods.ace_variants.ablations import RewriterReply
 from tests.doubles import Recording
 from tests.launching import launch
-from tests.runners.scripted import Scripted, delta, events, gold, kept, lesson, play, reflection, right, steps, wrong
-
-ONE = {"train": 1, "val": 1, "test": 1}
-OFFICIAL = """## STRATEGIES
-[str-00007] helpful=2 harmful=1 :: keep calm
-
-## OTHERS
-[oth-00003] helpful=0 harmful=0 :: carry on
-over two lines
-"""
-
-
-@pytest.fixture
-def initial(tmp_path):
-    path = tmp_path / "playbook.txt"
-    path.write_text(OFFICIAL)
-    return f"method.initial={path}"
+from tests.methods.playing import ONE, starting_from
+from tests.runners.scripted import (
+    Scripted,
+    answer,
+    delta,
+    events,
+    gold,
+    kept,
+    lesson,
+    play,
+    reflection,
+    right,
+    steps,
+    wrong,
+)
 
 
 @pytest.mark.slow
@@ -84,6 +82,12 @@ def test_without_a_reflector_the_curator_sees_the_bare_attempt(labels, shown, tm
     assert "thought of wrong on toy-train-0" in curator.prompt
     assert (gold("toy-train-0") in curator.prompt) is shown
     assert ("The answer is not correct." in curator.prompt) is (labels != "none")
+
+
+@pytest.fixture
+def initial(tmp_path):
+    bullets = "[str-00007] helpful=2 harmful=1 :: keep calm\n\n## OTHERS\n[oth-00003] helpful=0 harmful=0 :: carry on"
+    return starting_from(tmp_path, f"## STRATEGIES\n{bullets}\nover two lines\n")
 
 
 def rewriting(*texts):
@@ -206,18 +210,6 @@ def test_a_reflector_that_misleads_takes_over_every_nth_step(tmp_path):
     assert ran.metrics["calls"]["adapt"]["curator"] == 7
 
 
-@pytest.mark.slow
-def test_the_more_reflections_mislead_the_worse_and_always_is_worse_than_no_playbook(tmp_path):
-    def after(every):
-        settings = ("task=finer", "task.source=sample", "mode.epochs=1", "limit={train: 40, test: 30}", "concurrency=2")
-        headline = launch(tmp_path, *settings, f"method.harmful_every={every}").metrics["headline"]
-        return headline["before"], headline["after"]
-
-    before, never = after("null")
-    assert before < after(4)[1] < never
-    assert after(1)[1] <= before
-
-
 def test_with_retrieval_the_generator_sees_some_bullets_and_the_curator_all(tmp_path):
     text = tmp_path / "playbook.txt"
     text.write_text("## OTHERS\n" + "".join(f"[oth-{n:05d}] know toy-train-{n}\n" for n in range(6)))
@@ -270,3 +262,29 @@ def test_reflections_that_were_looked_back_on_do_not_travel_to_another_run(tmp_p
 @pytest.mark.parametrize("reply", [GeneratorReply, ReflectorReply, CuratorReply, RewriterReply])
 def test_a_model_under_constrained_decoding_reasons_before_it_answers(reply):
     assert next(iter(schema_of(reply)["properties"])) == "reasoning"
+
+
+HELPFUL = re.compile(r"str-00007: helpful (\d)")
+
+
+def citing(call):
+    return answer(f"wrong on {call.sample}", "str-00007")
+
+
+def test_tags_count_after_the_step(initial, tmp_path):
+    script = Scripted(generator=citing, reflector=lambda _: reflection(str_00007="helpful"))
+    ran = play(tmp_path, "method.max_reflection_rounds=3", initial, script=script, **ONE)
+    learning = [call for call in script.of("generator") if "train" in call.sample]
+    assert [HELPFUL.search(call.prompt)[1] for call in learning] == ["2", "2", "2", "2"]
+    (curator,) = script.of("curator")
+    assert HELPFUL.search(curator.prompt)[1] == "5"
+    assert [bullet["helpful"] for bullet in kept(ran)] == [0, 5], "each tag counts once"
+
+
+def test_the_curator_counts_the_steps_of_the_run(tmp_path):
+    script = Scripted()
+    ran = play(tmp_path, "mode.epochs=2", "method.curator_every=3", script=script, train=5)
+    assert len(steps(ran)) == 10
+    shown = [re.search(r"\d+ of \d+", call.prompt)[0] for call in script.of("curator")]
+    assert shown == ["3 of 10", "6 of 10", "9 of 10"]
+    assert ran.metrics["calls"]["adapt"]["curator"] == 3

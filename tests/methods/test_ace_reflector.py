@@ -3,10 +3,10 @@
 import pytest
 
 from ace_bench.core.types import Fault
+from tests.methods.playing import ONE, starting_from
 from tests.runners.scripted import Scripted, answer, delta, events, gold, kept, play, reflection, right, rollouts
 
 GOLD = gold("toy-train-0")
-ONE = {"train": 1, "val": 1, "test": 1}
 OFFICIAL = "## OTHERS\n[others-00001] helpful=0 harmful=0 :: first\n[others-00002] helpful=0 harmful=0 :: second\n"
 
 
@@ -26,15 +26,12 @@ class Trying(Scripted):
 LOOPS = [  # labels, most rounds, answers by try, tries made, reflections made
     ("gold", 5, [GOLD], 1, 1),
     ("gold", 5, ["a", GOLD], 2, 1),
-    ("gold", 5, ["a", "a", GOLD], 3, 2),
     ("gold", 3, ["a"], 4, 3),
     ("gold", 1, ["a", "b", GOLD], 2, 1),
-    ("correctness", 5, [GOLD], 1, 1),
     ("correctness", 5, ["a", "a", GOLD], 3, 2),
     ("correctness", 2, ["a"], 3, 2),
     ("none", 5, ["a"], 2, 1),
     ("none", 5, ["a", "b", "b"], 3, 2),
-    ("none", 5, [GOLD], 2, 1),
     ("none", 3, ["a", "b", "a", "b"], 4, 3),
 ]
 
@@ -74,8 +71,6 @@ def test_a_retry_gets_the_reflection_and_the_curator_the_last_one(tmp_path):
 
 
 def test_tags_count_once_and_strays_are_rejected_with_a_reason(tmp_path):
-    initial = tmp_path / "initial.txt"
-    initial.write_text(OFFICIAL)
     tags = [
         {"id": "others-00001", "tag": "helpful"},
         {"id": "others-00001", "tag": "harmful"},  # the first verdict counts
@@ -86,7 +81,7 @@ def test_tags_count_once_and_strays_are_rejected_with_a_reason(tmp_path):
         generator=lambda call: answer(gold(call.sample), "others-00001", "zz-99999"),
         reflector=lambda _: {"key_insight": "k", "bullet_tags": tags},
     )
-    ran = play(tmp_path, f"method.initial={initial}", script=script, **ONE)
+    ran = play(tmp_path, starting_from(tmp_path, OFFICIAL), script=script, **ONE)
     counters = {bullet["id"]: (bullet["helpful"], bullet["harmful"]) for bullet in kept(ran)}
     assert counters == {"others-00001": (1, 0), "others-00002": (0, 0)}
     rejected = {event["operation"]["id"]: event["reason"] for event in events(ran) if event["event"] == "rejected"}
@@ -99,13 +94,11 @@ def test_tags_count_once_and_strays_are_rejected_with_a_reason(tmp_path):
 
 
 def test_a_verdict_of_an_unknown_kind_is_rejected_and_the_rest_stands(tmp_path):
-    initial = tmp_path / "initial.txt"
-    initial.write_text(OFFICIAL)
     script = Scripted(
         generator=lambda call: answer(gold(call.sample), "others-00001", "others-00002"),
         reflector=lambda _: reflection(others_00001="splendid", others_00002="neutral"),
     )
-    ran = play(tmp_path, f"method.initial={initial}", script=script, **ONE)
+    ran = play(tmp_path, starting_from(tmp_path, OFFICIAL), script=script, **ONE)
     assert [(bullet["helpful"], bullet["neutral"]) for bullet in kept(ran)] == [(0, 0), (0, 1)]
     (rejected,) = [event for event in events(ran) if event["event"] == "rejected"]
     assert rejected["operation"]["id"] == "others-00001"

@@ -1,15 +1,12 @@
 """ACE with rules in place of Reflector and Curator: no call of either, and a playbook that grows by what was run."""
 
-import re
-from contextlib import contextmanager
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
 from ace_bench.agents.react import ReAct
 from tests.agents.test_react_memory import TOOLS
-from tests.agents.world import COMPLETE, PROMPTS, World, code
+from tests.agents.world import COMPLETE, PROMPTS, code
 from tests.launching import ROOT, launch
 from tests.methods.test_ace_agentic import GOLD, RIGHT, Acting, Worlds
 from tests.packages.appworld.sharing import sharing
@@ -84,84 +81,6 @@ def test_a_run_that_is_cut_and_continued_ends_with_the_same_bytes(tmp_path):
     continued = play(tmp_path / "cut", "budget.calls=null", script=Acting(*tries), train=4)
     assert continued.folder == cut.folder
     assert continued.lasting() == whole.lasting()
-
-
-@pytest.mark.parametrize("task", ["finer", "bird_sql"])
-def test_questions_have_no_executions_to_learn_from(task, tmp_path, capsys):
-    assert launch(tmp_path, f"task={task}", "method=ace", "method.reflector=rules").status == 2
-    assert "method.reflector=rules needs an agent that acts by tools" in capsys.readouterr().err
-
-
-def test_a_role_without_calls_takes_no_backbone(tmp_path, capsys):
-    roles = ("task=appworld", "method.reflector=rules", "backbone@roles.reflector=embedded")
-    assert launch(tmp_path, *roles, "method=ace").status == 2
-    assert "this run has no role reflector" in capsys.readouterr().err
-
-
-MACHINES = ("lathe", "press", "drill", "kiln", "loom", "mill", "saw", "still")
-PREPARATIONS = ("power.switch_on", "water.fill", "door.close", "clock.set_time")
-
-
-class Workshop(World):
-    """Eight machines, each of which starts only after another tool was called; an error does not say which."""
-
-    def __init__(self):
-        super().__init__()
-        self._ready = set()
-        tools = {name: SimpleNamespace(**{api: self._prepare(f"{name}.{api}")}) for name, api in split(PREPARATIONS)}
-        machines = {name: SimpleNamespace(start=self._start(n)) for n, name in enumerate(MACHINES)}
-        vars(self._names["apis"]).update(tools | machines)
-
-    def _prepare(self, name):
-        return lambda: self._ready.add(name)
-
-    def _start(self, number):
-        def start():
-            if PREPARATIONS[number % 4] not in self._ready:
-                raise RuntimeError("Response status code is 409: not ready")
-            return True
-
-        return start
-
-
-def split(names):
-    return [name.split(".") for name in names]
-
-
-class Workshops(Worlds):
-    @contextmanager
-    def open(self, sample):
-        yield Workshop()
-
-
-def mechanic(call):
-    """Start the machine; where that fails, prepare two things one after the other, other ones in a second trial.
-
-    A strategy in the playbook about the machine is followed first.
-    """
-    number = int(call.sample[-1])
-    learnt = re.search(rf"`{MACHINES[number]}\.start\(\)` can fail .*\n.*, after `([\w.]+)\(", call.prompt)
-    first = 2 * (call.trial % 2)
-    order = [learnt[1]] if learnt else [None, *PREPARATIONS[first : first + 2]]
-    needed = PREPARATIONS[number % 4]
-    steps = order[: order.index(needed) + 1] if needed in order else order
-    if call.nth >= len(steps):
-        return code(COMPLETE)
-    before = f"apis.{steps[call.nth]}()\n" if steps[call.nth] else ""
-    return code(f"{before}good = apis.{MACHINES[number]}.start()")
-
-
-@pytest.mark.parametrize(
-    ("settings", "score", "steps"), [((), 75.0, 2.875), (("method.refiner.threshold=0.99",), 100.0, 2.0)]
-)
-def test_strategies_help_an_agent_that_follows_them_unless_similar_ones_are_merged(tmp_path, settings, score, steps):
-    script = Scripted(generator=mechanic)
-    sizes = {"train": 8, "test": 8, "max_steps": 4}
-    ran = play(tmp_path, "mode.before=true", *settings, script=script, task=Workshops, **sizes)
-    assert set(ran.metrics["calls"]["adapt"]) == {"generator"}
-    assert (ran.metrics["headline"]["before"], ran.metrics["headline"]["after"]) == (50.0, score)
-    tested = [len(line["attempt"]["trajectory"]) for line in rollouts(ran, "evaluate") if "test" in line["sample"]]
-    assert [sum(some) / 8 for some in (tested[:8], tested[8:])] == [3.75, steps]
 
 
 UNKNOWN = "print(apis.spotify.show_song_library())"

@@ -1,4 +1,4 @@
-"""Reflections on earlier samples that ACE's Generator is shown while it adapts."""
+"""Reflections on earlier samples that ACE's Generator is shown while it adapts, and the order of its bullets."""
 
 import re
 
@@ -45,20 +45,14 @@ def test_a_rollout_of_adaptation_sees_the_last_reflections_on_earlier_samples_an
     assert continued.lasting() == whole.lasting()
 
 
-def test_a_retry_sees_the_reflection_on_its_own_sample_in_its_own_place(tmp_path):
+def test_they_stand_behind_the_playbook_and_before_the_question_and_a_retry_sees_its_own_reflection_apart(tmp_path):
     scripted = script()
     play(tmp_path, WINDOW, *ORDERED, script=scripted, train=2, test=1)
-    retry = next(call for call in scripted.of("generator") if call.sample == "toy-train-1" and call.trial == 1)
-    assert recent(retry.prompt) == ["train-0"]
-    assert "insight on toy-train-1" in retry.prompt.partition("<reflection>")[2]
-
-
-def test_what_changes_with_the_step_stands_behind_the_playbook_and_before_the_question(tmp_path):
-    scripted = script()
-    play(tmp_path, WINDOW, *ORDERED, script=scripted, train=2, test=1)
-    prompt = next(call.prompt for call in scripted.of("generator") if call.sample == "toy-train-1")
-    parts = [prompt.index(f"\n<{part}>") for part in ("playbook", "counters", "recent_reflections", "question")]
+    first, retry = [call.prompt for call in scripted.of("generator") if call.sample == "toy-train-1"]
+    parts = [first.index(f"\n<{part}>") for part in ("playbook", "counters", "recent_reflections", "question")]
     assert parts == sorted(parts)
+    assert recent(retry) == ["train-0"]
+    assert "insight on toy-train-1" in retry.partition("<reflection>")[2]
 
 
 @pytest.mark.parametrize("settings", [(), (WINDOW,)])
@@ -78,16 +72,6 @@ def test_an_agent_sees_them_too(tmp_path):
     assert prompts["toy-train-1"].index("<recent_reflections>") < prompts["toy-train-1"].index("<supervisor>")
 
 
-@pytest.mark.parametrize("labels", ["none", "correctness", "gold"])
-def test_the_window_widens_no_label(labels, tmp_path):
-    scripted = Scripted(generator=wrong, reflector=lambda call: reflection(f"shown: {'gold of' in call.prompt}"))
-    ran = play(tmp_path, WINDOW, *ORDERED, f"labels={labels}", script=scripted, train=3, test=2)
-    assert ran.status == 0
-    later = [call.prompt for call in scripted.of("generator") if call.sample == "toy-train-2"]
-    assert all(f"shown: {labels == 'gold'}" in prompt for prompt in later)
-    assert all("gold of" not in call.prompt for call in scripted.of("generator"))
-
-
 def test_a_prompt_set_that_would_not_show_them_is_refused(tmp_path, capsys):
     prompts = tmp_path / "prompts"
     for source in (ROOT / "prompts" / "default").rglob("*.*"):
@@ -105,3 +89,13 @@ def test_a_prompt_set_that_would_not_show_them_is_refused(tmp_path, capsys):
     assert launch(tmp_path, *settings, backbone=record).status == 2
     assert "needs prompts that show the field recent_reflections" in capsys.readouterr().err
     assert not any(recorder.asked for recorder in asked)
+
+
+def test_helpful_bullets_come_first_only_on_request(tmp_path):
+    start = tmp_path / "start.txt"
+    start.write_text("## OTHERS\n[o-1] helpful=0 harmful=1 :: last\n[o-2] helpful=3 harmful=0 :: first\n")
+    settings = ("method=ace", "task=finer", "task.source=sample", "limit=1", "mode=evaluate")
+    for order, shown in (("created", ["last", "first"]), ("helpful", ["first", "last"])):
+        folder = launch(tmp_path / order, *settings, f"mode.context={start}", f"method.bullet_order={order}").folder
+        calls = (folder / "calls.jsonl").read_text()
+        assert sorted(shown, key=lambda text: calls.index(f") {text}")) == shown

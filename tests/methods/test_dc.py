@@ -177,18 +177,6 @@ def test_a_saved_sheet_is_a_start_and_can_be_evaluated(tmp_path):
     assert all("- saw" in call.prompt for call in frozen.of("generator"))
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("method.code_runs=-1", "method.code_runs=-1 must be"),
-        ("method.initial=nowhere.json", "method.initial=nowhere.json is not a file"),
-    ],
-)
-def test_settings_that_cannot_work_are_refused_by_name(setting, message, tmp_path, capsys):
-    assert launch(tmp_path, "task=formula", "task.source=sample", "method=dc_rs", setting).status == 2
-    assert message in capsys.readouterr().err
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("method", ["dc", "dc_rs"])
 def test_the_reader_learns_with_gold_answers_and_not_without(method, tmp_path):

@@ -5,13 +5,12 @@ import re
 
 import pytest
 
-from ace_bench.cli.main import main
 from tests.launching import launch
+from tests.methods.playing import ONE, starting_from
 from tests.runners.scripted import Scripted, answer, delta, events, gold, play, right, steps, wrong
 
 OFFICIAL = "protocol=official"
 TEXT = (OFFICIAL, "method.measure_post_update=false")
-ONE = {"train": 1, "val": 1, "test": 1}
 
 
 def text_of(ran, name="final"):
@@ -31,9 +30,7 @@ def test_exact_duplicates_stay_and_ids_are_numbered_by_one_counter(tmp_path):
 
 @pytest.fixture
 def initial(tmp_path):
-    path = tmp_path / "playbook.txt"
-    path.write_text("## STRATEGIES\n[str-00007] helpful=2 harmful=0 :: keep calm\n\n## OTHERS\n")
-    return f"method.initial={path}"
+    return starting_from(tmp_path, "## STRATEGIES\n[str-00007] helpful=2 harmful=0 :: keep calm\n\n## OTHERS\n")
 
 
 def test_the_last_tag_of_a_round_counts_in_exact_words_on_any_bullet(initial, tmp_path):
@@ -84,11 +81,6 @@ def test_a_text_is_evaluated_as_it_is(tmp_path):
     settings = ("task=formula", "task.source=sample", "limit=1", "mode=evaluate", f"mode.context={path}")
     launch(tmp_path, "method=ace", *TEXT, *settings, backbone=lambda _: script)
     assert path.read_text().strip() in script.of("generator")[0].prompt
-
-
-def test_the_settings_of_ace_are_not_those_of_the_authors_loop(tmp_path, capsys):
-    assert main(["run", "method=ace", OFFICIAL, "method.update=rewrite", f"results={tmp_path}"]) == 2
-    assert "method has no setting update" in capsys.readouterr().err
 
 
 def test_the_curator_counts_the_steps_of_the_epoch(tmp_path):

@@ -126,6 +126,10 @@ SAID = {
         "method.retries=often": "method.retries=often must be one of auto, or a whole number, 0 or more",
         "method.reflector=rules task=appworld method.update=rewrite": "method.update=rewrite needs a Curator",
         "method.generator_reflections=3 method.reflector=off": "method.generator_reflections=3 needs a Reflector",
+        "method.curator_sees=nearest method.update=rewrite": "with update=rewrite set all",
+        "method.curator_sees=nearest method.reflector=rules": "with reflector=rules set all",
+        "task=bird_sql method.reflector=rules": "method.reflector=rules needs an agent that acts by tools",
+        "backbone@roles.merger=embedded": "this run has no role merger",
         "method.harmful_every=2 method.reflector=off": "method.harmful_every=2 needs a Reflector",
         "method.operations=[]": "method.operations=[] must be a list of some of ADD",
         "method.operations=[ADD,BURN]": "method.operations=[ADD, BURN] must be a list of some of ADD, UPDATE",
@@ -149,10 +153,17 @@ SAID = {
         "method.scaling=sequential method.protocol=authors": "their code runs scaling=parallel alone",
         "method.scaling=both": "method.scaling=both must be one of parallel, sequential",
     },
-    "method=icl": {"labels=none": "method=icl shows reference answers; labels=none forbids that: use gold"},
+    "method=icl": {
+        "labels=correctness": "method=icl shows reference answers; labels=correctness forbids that: use gold"
+    },
     "method=gepa": {
         "labels=none": "method=gepa searches for the best score, and with labels=none there is none",
         "method.max_metric_calls=50 method.max_full_evals=2": "GEPA takes one budget",
+        "method.auto=null": "GEPA takes one budget",
+        "method.auto=enormous": "method.auto=enormous must be one of light, medium, heavy",
+        "method.proposals=4 method.parents=3": "proposals=4 must be a multiple of parents=3",
+        "method.proposals=2 method.keep=3": "at least keep=3",
+        "method.parents=2": "proposals=1 must be a multiple of parents=2",
         "method.auto=null method.max_metric_calls=3": "method.max_metric_calls=3 is used up by the first evaluation",
     },
     "method=mipro": {"labels=none": "method=mipro searches for the best score, and with labels=none there is none"},
@@ -160,6 +171,12 @@ SAID = {
         "": "method.context is missing: give mode=evaluate mode.context=FILE, or method.context=FILE in another mode",
         "mode=evaluate mode.context=nowhere": "nowhere: the context file cannot be read",
     },
+    "method=dc_rs": {"method.initial=nowhere.json": "method.initial=nowhere.json is not a file"},
+    "method=combee": {
+        "method.update=rewrite": "method=combee merges deltas of a model",
+        "method.reflector=rules": "method=combee merges deltas of a model",
+    },
+    "method=ace protocol=official": {"method.update=rewrite": "method has no setting update"},
     "mode=online": {"mode.epochs=2": "mode.epochs=2 must be 1 with mode=online"},
     "mode=online method=icl": {"": "Icl optimises on a training split; use mode=offline"},
     "mode=evaluate method=base": {

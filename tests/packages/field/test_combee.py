@@ -71,10 +71,3 @@ def test_a_group_that_fails_proposes_nothing_and_a_failed_merger_changes_nothing
     assert [(bullet["content"], bullet["helpful"]) for bullet in kept(ran)] == [("keep calm", 11)]
     (fault,) = [event for event in events(ran) if event["event"] == "fault"]
     assert (fault["role"], len(fault["samples"])) == ("merger", 9)
-
-
-@pytest.mark.parametrize("setting", ["method.update=rewrite", "method.reflector=rules"])
-def test_parts_that_make_no_delta_of_a_model_are_refused(setting, tmp_path, capsys):
-    _, ran = combine(tmp_path, setting)
-    assert ran.status == 2
-    assert "method=combee merges deltas" in capsys.readouterr().err

@@ -135,32 +135,6 @@ def test_an_estimate_knows_the_budget(tmp_path, capsys):
     assert evaluations // 2 < low < evaluations + attempts <= high < evaluations + 2 * attempts
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (("method=gepa", "labels=none"), "with labels=none there is none"),
-        (("method=mipro", "labels=none"), "with labels=none there is none"),
-        (("method=gepa", "method.auto=null"), "one budget"),
-        (("method=gepa", "method.max_metric_calls=50", "method.max_full_evals=2"), "one budget"),
-        (("method=gepa", "method.auto=null", "method.max_metric_calls=3"), "used up by the first evaluation of the 3"),
-        (("method=gepa", "method.auto=null", "method.max_full_evals=0"), "method.max_full_evals=0"),
-        (("method=gepa", "method.auto=enormous"), "method.auto=enormous must be one of light, medium, heavy"),
-        (("method=gepa", "method.minibatch=0"), "method.minibatch=0"),
-        (("method=gepa", "method.proposals=4", "method.parents=3"), "must be a multiple of parents=3"),
-        (("method=gepa", "method.proposals=2", "method.keep=3"), "at least keep=3"),
-        (("method=gepa", "method.parents=2"), "proposals=1 must be a multiple of parents=2"),
-        (("method=mipro", "method.bootstrapped=-1"), "method.bootstrapped=-1"),
-        (("method=mipro", "mode=online"), "use mode=offline"),
-    ],
-)
-def test_what_cannot_work_is_refused_before_any_call(settings, message, tmp_path, capsys):
-    script = Scripted()
-    small = ("task=formula", "task.source=sample", "limit=3")
-    assert launch(tmp_path, *small, *settings, backbone=lambda _: script).status == 2
-    assert message in " ".join(capsys.readouterr().err.split())
-    assert script.calls == []
-
-
 @pytest.mark.slow
 @METHODS
 @pytest.mark.parametrize("reply", [FAILING, "", "no form at all", '{"new_instruction": ["a", {}]}', "{" * 5_000])
