@@ -64,7 +64,7 @@ def play(results, *overrides, script, max_steps=5, memory="off", train=1, task=W
             max_usd=None,
         )
         method_ = method or plan.method
-        return replace(plan, task=task(train=train, val=1, test=1), prompts=prompts, agent=agent, method=method_)
+        return replace(plan, task=task(train=train, val=1, test=1), prompt_set=prompts, agent=agent, method=method_)
 
     settings = ("task=formula", "task.source=sample", "method=ace", "mode.epochs=1", "mode.before=false")
     return launch(results, *settings, *overrides, backbone=lambda _: script, spec=acting)

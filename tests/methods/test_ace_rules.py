@@ -32,7 +32,7 @@ def play(results, *overrides, script, train=1, test=1, max_steps=3, task=Worlds)
             keep_text_replies=True,
             max_usd=None,
         )
-        return replace(plan, task=task(train=train, val=1, test=test), prompts=PROMPTS, agent=agent)
+        return replace(plan, task=task(train=train, val=1, test=test), prompt_set=PROMPTS, agent=agent)
 
     settings = ("task=appworld", "task.source=sample", "method=ace", "method.reflector=rules", "mode.epochs=1")
     return launch(results, *settings, "mode.before=false", *overrides, backbone=lambda _: script, spec=acting)

@@ -176,7 +176,7 @@ SAID = {
         "method.update=rewrite": "method=combee merges deltas of a model",
         "method.reflector=rules": "method=combee merges deltas of a model",
     },
-    "method=ace protocol=official": {"method.update=rewrite": "method has no setting update"},
+    "method=ace protocol=official": {"method.update=rewrite": "method.update: there is no such key"},
     "mode=online": {"mode.epochs=2": "mode.epochs=2 must be 1 with mode=online"},
     "mode=online method=icl": {"": "Icl optimises on a training split; use mode=offline"},
     "mode=evaluate method=base": {
