@@ -46,7 +46,7 @@ def _parse(line: bytes) -> tuple[_Line, PaidReply]:
     return found, PaidReply(completion=decoder_of(Completion).decode(line), fault=found.fault)
 
 
-class CallLog:
+class CallLog(AppendLog[tuple[_Line, PaidReply]]):
     """``calls.jsonl``: replies by call id, with the ledger over them.
 
     Each line also holds what the call asked (``requests``): prompts that share their beginning with earlier ones, as
@@ -57,26 +57,22 @@ class CallLog:
 
     def __init__(self, path: Path, guard: DiskGuard | None = None):
         """Read the file; raises ``StoreError`` if it cannot be read."""
+        meaning = "lost calls are made again and paid for again, and what may rest on them is repeated"
+        super().__init__(read_lines(path, _parse), guard=guard, meaning=meaning)
         self.ledger = Ledger()
-        self._log = AppendLog(
-            read_lines(path, _parse),
-            guard=guard,
-            meaning="lost calls are made again and paid for again, and what may rest on them is repeated",
-        )
-        self.path = path
-        self.lost = self._log.found.lost
+        self.lost = self.found.lost
         """Numbers of the lines that damage took."""
-        self.seen = self._log.found.count
+        self.seen = self.found.count
         """Number of the last line that was ever recorded, as far as the file shows."""
         self._by_id: dict[str, PaidReply] = {}
         self._requests = RequestHistory()
-        for line, reply in self._log.found.entries:
+        for line, reply in self.found.entries:
             self._enter(line.id, reply, line.stage, line.role)
 
     @property
     def made(self) -> int:
         """Number of calls recorded, unanswered ones included."""
-        return self._log.count
+        return self.count
 
     def prepare(
         self, session: str, role: str, messages: Sequence[Message], *, schema: Record | None, settings: Record
@@ -107,21 +103,9 @@ class CallLog:
             **vars(reply.completion),
             "fault": reply.fault,
         }
-        self._log.append(record)
+        self.append(record)
         self._requests.add(request)  # only now may another request refer to it
         self._enter(call_id, reply, stage, request.role)
-
-    def repair(self) -> None:
-        """Put the file in order after damage; raises ``FolderUnwritable``."""
-        self._log.repair()
-
-    def sync(self) -> None:
-        """Flush to the disk itself."""
-        self._log.sync()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._log.close()
 
     def _enter(self, call_id: str, reply: PaidReply, stage: Stage, role: str) -> None:
         self._by_id[call_id] = reply

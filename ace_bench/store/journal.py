@@ -108,7 +108,7 @@ def parse_journal(line: bytes) -> JournalLine:
     return found
 
 
-class Journal:
+class Journal(AppendLog[JournalLine]):
     """``journal.jsonl``. Each line holds how long its stage has run so far, so wall time adds up over processes.
 
     Each line also holds how many calls were recorded when it was written. If calls before a line were lost to a power
@@ -118,11 +118,8 @@ class Journal:
 
     def __init__(self, path: Path, calls: CallLog, guard: DiskGuard | None = None):
         """Read the journal and repair its file; raises ``StoreError`` and ``FolderUnwritable``."""
-        self._log = AppendLog(
-            read_lines(path, parse_journal),
-            guard=guard,
-            meaning="rollouts and steps of the lost lines are repeated from the recorded calls",
-        )
+        meaning = "rollouts and steps of the lost lines are repeated from the recorded calls"
+        super().__init__(read_lines(path, parse_journal), guard=guard, meaning=meaning)
         self._calls = calls
         self.rollouts: dict[str, RolloutRecord] = {}
         self.steps: list[StepRecord] = []
@@ -130,16 +127,16 @@ class Journal:
         self.asked_before: dict[str, int] = {}
         """Tokens that each server had looked up in its cache before this run's first call; 0 means a cold start."""
         self._walls: dict[tuple[str, Stage], float] = {}
-        lines = self._log.found.entries
+        lines = self.found.entries
         lost = max((line.calls_made for line in lines), default=0) - calls.seen
         if lost > 0:  # from the end of their file, which itself does not show it
             what = "1 call that was recorded is" if lost == 1 else f"{lost} calls that were recorded are"
             _log.warning("%s: %s gone from its end, made again and paid for again", calls.path, what)
         gone = min(calls.lost, default=calls.made + 1)
         with_calls = takewhile(lambda line: line.calls_made < gone, lines)
-        gap = min(self._log.found.lost, default=len(lines) + 1)
+        gap = min(self.found.lost, default=len(lines) + 1)
         kept = {place for place, line in enumerate(with_calls) if self._load(line, follows_gap=place + 1 >= gap)}
-        self._log.repair(kept)
+        self.repair(kept)
         self._process = str(1 + max((int(p) for p, _ in self._walls), default=0))
         self._stage: Stage | None = None
         self._stage_start = 0.0
@@ -154,7 +151,7 @@ class Journal:
         """Stop the clock and record its time."""
         self._record_time()
         self._stage = None
-        self._sync()
+        self._sync_both()
 
     @property
     def stage(self) -> Stage:
@@ -179,7 +176,7 @@ class Journal:
     def add_step(self, record: StepRecord) -> None:
         """Add a finished step; on return it is synced to disk."""
         self._append("step", record)
-        self._sync()
+        self._sync_both()
         self.steps.append(record)
 
     def add_server(self, server: str, asked_before: int) -> None:
@@ -195,18 +192,14 @@ class Journal:
             self._append("cache", record)
             self.caches.append(record)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._log.close()
-
     def _append(self, kind: str, record: object = None) -> None:
         when = {"process": self._process, "clock": self._stage, "wall": round(self._elapsed(), 4)}
         fields = {} if record is None else vars(record)
-        self._log.append({"kind": kind, **fields, **when, "calls_made": self._calls.made})
+        self.append({"kind": kind, **fields, **when, "calls_made": self._calls.made})
 
-    def _sync(self) -> None:
+    def _sync_both(self) -> None:
         self._calls.sync()  # first the calls, which the journal's lines refer to
-        self._log.sync()
+        self.sync()
 
     def _elapsed(self) -> float:
         return time.monotonic() - self._stage_start if self._stage else 0.0

@@ -16,6 +16,7 @@ from ace_bench.core.encoding import converted, decoder_of
 from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.redaction import redact_argument
 from ace_bench.core.resources import CONFIG_DIRS
+from ace_bench.core.types import Record
 from ace_bench.store.code import changed_modules, modules_in_words
 from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 
@@ -91,43 +92,41 @@ class _End:
     seconds: float
 
 
-class ProcessLog:
+class ProcessLog(AppendLog[Process | _End]):
     """The file of a run that this process works on."""
 
     def __init__(self, path: Path, guard: DiskGuard):
-        self._log = AppendLog(
-            read_lines(path, parse_process), guard=guard, meaning="the record of processes is incomplete"
-        )
-        self.processes = _join_ends(self._log.found.entries)
-        """All processes so far; once it has begun, the last one is this."""
+        super().__init__(read_lines(path, parse_process), guard=guard, meaning="the record of processes is incomplete")
+        self._entries = [*self.found.entries]
         self._began = time.monotonic()
+
+    @property
+    def processes(self) -> list[Process]:
+        """All processes so far; once it has begun, the last one is this."""
+        return _join_ends(self._entries)
 
     def begin(self, command: str | None, environment: Mapping[str, Any]) -> list[str]:
         """Record that this process begins; return what is other software than in the one before it.
 
         Raises ``FolderUnwritable``.
         """
-        process = _new_process(command, environment)
+        process, earlier = _new_process(command, environment), without_checks(self.processes)[-1:]
         began = {name: value for name, value in asdict(process).items() if name not in _End.__dataclass_fields__}
-        self._log.append(began)
-        self._log.sync()
-        earlier = without_checks(self.processes)[-1:]
-        self.processes = [*self.processes, process]
+        self._add(process, began)
+        self.sync()
         return [change for one in earlier for change in one.changes_to(process)]
 
     def add_check(self, how: How, reason: str, command: str | None, environment: Mapping[str, Any]) -> None:
         """Record in one line that the run stands with the code of this process; raises ``FolderUnwritable``."""
         process = _new_process(command, environment)
         process = replace(process, ended=process.at, how=how, reason=reason, seconds=0.0)
-        self._log.append(asdict(process))
-        self._log.sync()
-        self.processes = [*self.processes, process]
+        self._add(process, asdict(process))
+        self.sync()
 
     def end(self, how: How, reason: str = "") -> None:
         """Record how this process ends; raises ``FolderUnwritable``."""
         end = _End(ended=_now(), how=how, reason=reason, seconds=round(time.monotonic() - self._began, 3))
-        self._log.append(vars(end))
-        self.processes = [*self.processes[:-1], replace(self.processes[-1], **vars(end))]
+        self._add(end, vars(end))
 
     def try_end(self, how: How, reason: str) -> None:
         """Record how this process ends, if it has begun and the disk allows it."""
@@ -135,9 +134,9 @@ class ProcessLog:
             with contextlib.suppress(FolderUnwritable):
                 self.end(how, reason)
 
-    def close(self) -> None:
-        """Close the file."""
-        self._log.close()
+    def _add(self, entry: Process | _End, record: Record) -> None:
+        self.append(record)
+        self._entries.append(entry)
 
 
 def command_of(overrides: Sequence[str]) -> str:

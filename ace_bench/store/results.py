@@ -145,32 +145,27 @@ class _ChecksumLine(msgspec.Struct):
     sha256: str
 
 
-class Checksums:
+class Checksums(AppendLog[_ChecksumLine]):
     """A SHA-256 for each version of a file. It is added before the file is written, so a kill in between is harmless.
 
     A file without checksum, as in folders of older versions, is not checked.
     """
 
     def __init__(self, folder: Path, guard: DiskGuard):
-        path = folder / CHECKSUMS
         meaning = "the files they belong to are not checked"
-        self._log = AppendLog(read_lines(path, parse_checksum), guard=guard, meaning=meaning)
-        self._known = {(line.file, line.sha256) for line in self._log.found.entries}
-        self._log.repair()
+        super().__init__(read_lines(folder / CHECKSUMS, parse_checksum), guard=guard, meaning=meaning)
+        self._known = {(line.file, line.sha256) for line in self.found.entries}
+        self.repair()
 
     def add(self, contents: Mapping[str, bytes]) -> None:
         """Add the checksums of files that will be written next."""
         lines = [_ChecksumLine(file=name, sha256=hashlib.sha256(one).hexdigest()) for name, one in contents.items()]
         new = [line for line in lines if (line.file, line.sha256) not in self._known]
         for line in new:
-            self._log.append(msgspec.to_builtins(line))
+            self.append(msgspec.to_builtins(line))
             self._known.add((line.file, line.sha256))
         if new:
-            self._log.sync()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._log.close()
+            self.sync()
 
 
 class CheckedFiles:
