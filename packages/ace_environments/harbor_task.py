@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import SettingError
+from ace_bench.core.resources import require
 from ace_bench.core.settings import Count, Text
 from ace_environments.host import Episode, brief
 from ace_environments.session import EnvironmentItem
@@ -69,14 +70,10 @@ def _import_path(machine: str) -> str:
 
 def _check_machine(machine: str) -> None:
     """Refuse a machine that cannot be had, before anything is spent."""
-    try:
-        from harbor.environments.factory import EnvironmentFactory
-        from harbor.models.environment_type import EnvironmentType
-    except ImportError as error:
-        raise SettingError(
-            f"machine={machine} needs Harbor, which is not installed: "
-            "run `pip install 'ace-bench[harbor]'` with Python 3.12 or newer"
-        ) from error
+    require("task=harbor, with Python 3.12 or newer,", "harbor")
+    from harbor.environments.factory import EnvironmentFactory
+    from harbor.models.environment_type import EnvironmentType
+
     path = _import_path(machine)
     known = [*(str(one.value) for one in EnvironmentType), BUBBLEWRAP]
     if ":" not in path and path not in known:

@@ -7,6 +7,7 @@ from inspect import signature
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ace_bench.core.errors import SettingError
+from ace_bench.core.resources import require
 from ace_bench.core.settings import Text
 from ace_environments.host import Episode, brief
 from ace_environments.session import EnvironmentItem
@@ -70,12 +71,9 @@ def _question(sample: Sample) -> str:
 
 
 def _load(name: str, args: Mapping[str, Any]) -> Task:
-    try:
-        from inspect_ai._eval.loader import load_tasks
-    except ImportError as error:
-        raise SettingError(
-            f"name={name} needs Inspect AI, which is not installed: run `pip install 'ace-bench[inspect]'`"
-        ) from error
+    require("task=inspect", "inspect_ai")
+    from inspect_ai._eval.loader import load_tasks
+
     if name.endswith(".py"):
         raise SettingError(f"name={name} is a file: name one of its tasks as {name}@TASK")
     try:

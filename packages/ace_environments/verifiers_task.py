@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from ace_bench.core.errors import SettingError
+from ace_bench.core.resources import require
 from ace_bench.core.settings import Count, Text
 from ace_environments.host import Episode, brief
 from ace_environments.session import EnvironmentItem
@@ -42,13 +43,7 @@ class VerifiersTask(EnvironmentTask):
         if environment is None:
             raise SettingError("environment is not set: name an installed taskset of verifiers, or a FILE.py")
         self._environment, self._answer, self._most, self._judge = environment, answer, most, judge
-        try:
-            import verifiers.v1  # noqa: F401
-        except ImportError as error:
-            raise SettingError(
-                f"environment={environment} needs verifiers, which is not installed: "
-                "run `pip install 'ace-bench[verifiers]'`"
-            ) from error
+        require("task=verifiers", "verifiers")
         items = self._load(args or {})
         training = None if train_args is None else self._load({**(args or {}), **train_args})
         super().__init__(items, training, judge=judge, **common)
