@@ -6,7 +6,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -49,8 +49,7 @@ class Gatherer:
         self._last = 0.0
         self._busy: Callable[[], bool] = lambda: False
         self._calling = 0
-        self._waiting = Counter[str]()
-        self._asked: dict[str, Future[Result]] = {}
+        self._asked = defaultdict[str, list[Future[Result]]](list)
         self._open: dict[str, set[str]] = {}
         self._answers: dict[str, Result] = {}
         self._error: BaseException | None = None
@@ -90,8 +89,8 @@ class Gatherer:
                 raise self._error
             if name in self._answers:
                 return self._answers.pop(name)
-            future = self._asked.setdefault(name, Future())
-            self._waiting[name] += 1
+            future: Future[Result] = Future()
+            self._asked[name].append(future)
             if not any(name in names for names in self._open.values()):
                 self._unsent[name] = line
             self._last = time.monotonic()
@@ -105,9 +104,11 @@ class Gatherer:
         """End all waits, and refuse later calls, by an error."""
         with self._changed:
             self._error = self._error or error
-            waiting, self._asked, self._unsent = self._asked, {}, {}
+            waiting = [future for futures in self._asked.values() for future in futures]
+            self._asked.clear()
+            self._unsent = {}
             self._changed.notify_all()
-        for future in waiting.values():
+        for future in waiting:
             future.set_exception(error)
 
     def close(self) -> None:
@@ -147,7 +148,7 @@ class Gatherer:
 
     def _quiet_seconds(self) -> float:
         """Return how long no call has to come: long while a rollout works, or a call is between two attempts."""
-        at_work = self._busy() or self._calling > self._waiting.total()
+        at_work = self._busy() or self._calling > sum(map(len, self._asked.values()))
         return max(self._settings.gather_seconds, _BUSY_S * at_work)
 
     @property
@@ -223,11 +224,10 @@ class Gatherer:
         with self._changed:  # as a whole: a call that is asked meanwhile must not be sent again
             del self._open[name]
             asked = {call: self._asked.pop(call) for call in calls if call in self._asked}
-            for call in asked:
-                del self._waiting[call]
             self._answers |= {c: r for c, r in found.items() if c not in asked and isinstance(r, Answer)}
-        for call, future in asked.items():
-            future.set_result(found.get(call, none))
+        for call, futures in asked.items():
+            for future in futures:
+                future.set_result(found.get(call, none))
 
     def _patiently(self, function: Callable[[], T]) -> T:
         """Call again while the provider is silent; raises ``BackboneUnavailable`` after ``patience`` seconds."""
