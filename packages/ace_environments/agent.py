@@ -18,7 +18,7 @@ from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, read_turn, ta
 from ace_bench.core.settings import Count
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, AttemptEnd, GeneratorSpec, Message, Record, Sample, Turn
-from ace_environments.host import ReplyRequest
+from ace_environments.episode import ReplyRequest
 from ace_environments.session import EnvironmentSession
 
 

@@ -29,7 +29,7 @@ from harbor.utils.logger import logger as harbor_logger
 
 from ace_bench.core.replies import ToolCall, offer, without_surrogates
 from ace_bench.core.types import Message
-from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.episode import Ask, ReplyRequest, Scores, fault
 from ace_environments.messages import assistant_message, describe_tool, tool_message
 
 Commands = Literal["tool", "block"]

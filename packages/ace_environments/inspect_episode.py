@@ -42,7 +42,7 @@ from inspect_ai.util._store import init_subtask_store
 
 from ace_bench.core.replies import ToolCall, ToolTurn, offer
 from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.episode import Ask, ReplyRequest, Scores, fault
 from ace_environments.messages import assistant_message, describe_tool, tool_message
 
 _FLOAT = value_to_float()

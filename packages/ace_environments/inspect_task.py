@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ace_bench.core.errors import SettingError
 from ace_bench.core.resources import require
 from ace_bench.core.settings import Text
-from ace_environments.host import Episode, brief
+from ace_environments.episode import Episode, brief
 from ace_environments.session import EnvironmentItem
 from ace_environments.task import CommonSettings, EnvironmentTask
 

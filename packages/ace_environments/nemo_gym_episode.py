@@ -16,7 +16,7 @@ import httpx2
 
 from ace_bench.core.replies import ToolCall, ToolTurn, offer
 from ace_bench.core.types import Message, Record
-from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.episode import Ask, ReplyRequest, Scores, fault
 from ace_environments.messages import assistant_message, describe_tool, tool_message
 
 PARAMETERS = "responses_create_params"

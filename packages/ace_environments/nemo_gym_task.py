@@ -12,7 +12,7 @@ from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Text
 from ace_bench.core.types import Record
 from ace_bench.tasks.data import read_records
-from ace_environments.host import Episode, brief
+from ace_environments.episode import Episode, brief
 from ace_environments.nemo_gym_episode import PARAMETERS, Conversation, NemoGymEpisode
 from ace_environments.session import EnvironmentItem
 from ace_environments.task import CommonSettings, EnvironmentTask

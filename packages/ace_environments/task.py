@@ -18,7 +18,7 @@ from ace_bench.core.settings import NotNegative, Seconds, Seed
 from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent
 from ace_bench.tasks.data import SPLITS
-from ace_environments.host import ReplyRequest
+from ace_environments.episode import ReplyRequest
 from ace_environments.session import EnvironmentItem, EnvironmentSession, graded
 
 

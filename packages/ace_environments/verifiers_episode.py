@@ -22,7 +22,7 @@ from verifiers.v1.utils.decorators import invoke
 
 from ace_bench.core.replies import ToolCall, ToolTurn, offer
 from ace_bench.core.types import Message
-from ace_environments.host import Ask, ReplyRequest, Scores, fault
+from ace_environments.episode import Ask, ReplyRequest, Scores, fault
 from ace_environments.messages import assistant_message, describe_tool, tool_message
 
 
