@@ -7,8 +7,8 @@ from ace_bench.runners import executing
 from ace_bench.store.processes import read_processes
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
-from tests.integration.test_preflight import real
 from tests.launching import launch
+from tests.runners.test_preflight import real
 
 SMALL = ("task=formula", "task.source=sample", "limit=4", "mode.epochs=1")
 NOWHERE = "http://127.0.0.1:9/v1"
