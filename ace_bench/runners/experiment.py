@@ -11,7 +11,7 @@ from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost, StoreError
 from ace_bench.core.method import RESTART, ContextUpdate, Method
-from ace_bench.core.types import CacheCounters, Record, Sample, Stage, Step
+from ace_bench.core.types import CacheCounters, Record, Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.progress import ProgressCounter
 from ace_bench.store.folder import RunFolder
@@ -120,6 +120,36 @@ class Experiment:
     def adapts(self) -> bool:
         """Whether the method changes its context."""
         return self.method.adaptation != "none"
+
+    def take_step(self, context: Context, batch: Batch) -> tuple[Context, Sequence[Rollout]]:
+        """Attempt a batch, learn from it and record the step; a recorded step is not learnt again.
+
+        A step that loses a call starts over. Its other calls are replayed, so either one more of them is answered, or
+        the count of unanswered calls grows until the run stops.
+        """
+        method, arena = self.method, self.begin_step(batch)
+        learning, attempted = self.learning_arena(arena, batch), batch.window or batch.samples
+        learnt = self.recorded_context(context, batch)
+        if learnt is not None and not batch.predicts:
+            return learnt, ()
+        while True:
+            try:
+                prepared = ContextUpdate(context=context)
+                if batch.prepares:
+                    prepared = method.prepare(context, attempted, batch.step, arena)
+                predicted: Sequence[Rollout] = arena.rollouts(attempted, prepared.context) if batch.predicts else ()
+                if learnt is None:
+                    known = learning is arena and batch.predicts
+                    first = (
+                        predicted[: len(batch.samples)] if known else learning.rollouts(batch.samples, prepared.context)
+                    )
+                    update = method.update(prepared.context, first, batch.step, learning)
+                    update = replace(update, events=(*prepared.events, *update.events))
+                    learnt = self.record_step(context, batch, update)
+            except CallLost:
+                arena.gateway.replay_all()
+            else:
+                return learnt, predicted
 
     def begin_step(self, batch: Batch) -> RunArena:
         """Return the arena of a step."""

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field, replace
 
 from ace_bench.contexts.loading import encode_context
 from ace_bench.core.context import Context
-from ace_bench.core.errors import CallLost
-from ace_bench.core.method import FINAL_TRIAL, ContextUpdate
-from ace_bench.core.types import Record, Rollout
-from ace_bench.runners.experiment import Batch, Experiment, StepTest, Validation
+from ace_bench.core.method import FINAL_TRIAL
+from ace_bench.core.types import Record
+from ace_bench.runners.experiment import Experiment, StepTest, Validation
 from ace_bench.runners.mode import Mode
 from ace_bench.store.journal import Journal, RolloutRecord
 
@@ -44,7 +43,7 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
             if batch.restarts:
                 context = experiment.restart(context, start, batch)
                 continue
-            context, rollouts = take_step(experiment, context, batch)
+            context, rollouts = experiment.take_step(context, batch)
             predicted += experiment.arena.records(rollouts)
             if batch.tests:
                 tests.append(experiment.test(batch.tests, context, f"test after {batch.scope}", batch.scope))
@@ -66,35 +65,6 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
         validation=[one.record() for one in validations],
         results=mode.results(experiment, tests or [replace(last, records=after)]),
     )
-
-
-def take_step(experiment: Experiment, context: Context, batch: Batch) -> tuple[Context, Sequence[Rollout]]:
-    """Attempt a batch, learn from it and record the step; a recorded step is not learnt again.
-
-    A step that loses a call starts over. Its other calls are replayed, so either one more of them is answered, or the
-    count of unanswered calls grows until the run stops.
-    """
-    method, arena = experiment.method, experiment.begin_step(batch)
-    learning, attempted = experiment.learning_arena(arena, batch), batch.window or batch.samples
-    learnt = experiment.recorded_context(context, batch)
-    if learnt is not None and not batch.predicts:
-        return learnt, ()
-    while True:
-        try:
-            prepared = ContextUpdate(context=context)
-            if batch.prepares:
-                prepared = method.prepare(context, attempted, batch.step, arena)
-            predicted: Sequence[Rollout] = arena.rollouts(attempted, prepared.context) if batch.predicts else ()
-            if learnt is None:
-                known = learning is arena and batch.predicts
-                first = predicted[: len(batch.samples)] if known else learning.rollouts(batch.samples, prepared.context)
-                update = method.update(prepared.context, first, batch.step, learning)
-                update = replace(update, events=(*prepared.events, *update.events))
-                learnt = experiment.record_step(context, batch, update)
-        except CallLost:
-            arena.gateway.replay_all()
-        else:
-            return learnt, predicted
 
 
 def last_trials(journal: Journal, first: Sequence[RolloutRecord]) -> list[RolloutRecord]:
