@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count, groupby
 from pathlib import Path
 
@@ -144,60 +144,42 @@ def simulate(plans: Sequence[RunPlan], slots: int) -> float:
     """Return the seconds until all calls of all runs are done, with at most ``slots`` in flight."""
     now, free, order = 0.0, slots, count()
     waiting: list[tuple[float, int, _Run, Iterator[float], float]] = []
-    under_way: list[tuple[float, int, _Run, Iterator[float]]] = []
+    under_way: list[tuple[float, int, _Run, Iterator[float], float]] = []
 
-    def ask(run: _Run, chain: Iterator[float]) -> None:
-        seconds = next(chain, None)
-        if seconds is not None:
-            heapq.heappush(waiting, (-run.urgency, next(order), run, chain, seconds))
+    def ask(urgency: float, run: _Run, chain: Iterator[float]) -> None:
+        if (seconds := next(chain, None)) is not None:
+            heapq.heappush(waiting, (-urgency, next(order), run, chain, seconds))
         else:
-            for started in run.end_chain():
-                ask(run, started)
+            go_on(run)
 
-    for run in map(_Run, plans):
-        for chain in run.begin():
-            ask(run, chain)
+    def go_on(run: _Run) -> None:
+        for begun in iter(lambda: next(run, None), None):
+            ask(begun[0], run, iter(begun[1]))
+
+    for run in map(_begin_chains, plans):
+        go_on(run)
     while waiting or under_way:
         while free and waiting:
-            _, _, run, chain, seconds = heapq.heappop(waiting)
-            heapq.heappush(under_way, (now + seconds, next(order), run, chain))
+            urgency, _, run, chain, seconds = heapq.heappop(waiting)
+            heapq.heappush(under_way, (now + seconds, next(order), run, chain, -urgency))
             free -= 1
-        now, _, run, chain = heapq.heappop(under_way)
+        now, _, run, chain, urgency = heapq.heappop(under_way)
         free += 1
-        ask(run, chain)
+        ask(urgency, run, chain)
     return now
 
 
-@dataclass(eq=False)
-class _Run:
-    """A run in the simulation: where it is in its phases."""
+_Run = Iterator[tuple[float, tuple[float, ...]] | None]
 
-    plan: RunPlan
-    urgency: float = 0.0
-    _phase: int = -1
-    _left: list[tuple[float, ...]] = field(default_factory=list)
-    _active: int = 0
 
-    def begin(self) -> Iterator[Iterator[float]]:
-        """Begin the next phase; yields the chains that start with it."""
-        self._phase += 1
-        if self._phase == len(self.plan.phases):
-            return
-        phase = self.plan.phases[self._phase]
-        adapting = [one for one in self.plan.phases[self._phase :] if one.adapts]
-        self.urgency = sum(one.seconds(self.plan.concurrency) for one in adapting) if phase.adapts else 0.0
-        self._left = list(reversed(phase.chains))
-        while self._left and self._active < self.plan.concurrency:
-            yield self._next()
-
-    def end_chain(self) -> Iterator[Iterator[float]]:
-        """Note that a chain is done; yields those that start because of it."""
-        self._active -= 1
-        if self._left:
-            yield self._next()
-        elif not self._active:
-            yield from self.begin()
-
-    def _next(self) -> Iterator[float]:
-        self._active += 1
-        return iter(self._left.pop())
+def _begin_chains(plan: RunPlan) -> _Run:
+    """Yield each chain of calls when it may begin, with its urgency, and ``None`` to wait until one has ended."""
+    for place, phase in enumerate(plan.phases):
+        adapting = [one for one in plan.phases[place:] if one.adapts]
+        urgency = sum(one.seconds(plan.concurrency) for one in adapting) if phase.adapts else 0.0
+        for number, chain in enumerate(phase.chains):
+            if number >= plan.concurrency:
+                yield None
+            yield urgency, chain
+        for _ in phase.chains[: plan.concurrency]:
+            yield None
