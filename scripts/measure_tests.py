@@ -29,18 +29,6 @@ from rich.console import Console
 ROOT = Path(__file__).resolve().parents[1]
 TURNED = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "is": "is not", "is not": "is"}
 TURNED |= {"in": "not in", "not in": "in"}
-SIGNS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-    ast.Is: "is",
-    ast.IsNot: "is not",
-    ast.In: "in",
-    ast.NotIn: "not in",
-}
 SECONDS = 150.0
 
 
@@ -72,21 +60,21 @@ def find_changes(path: Path) -> Iterator[Change]:
     def place(line: int, column: int) -> int:
         return starts[line - 1] + len(text[starts[line - 1] :].encode()[:column].decode())
 
+    def between(left: ast.expr, right: ast.expr) -> tuple[int, str]:
+        begin = place(left.end_lineno or left.lineno, left.end_col_offset or 0)
+        return begin, text[begin : place(right.lineno, right.col_offset)]
+
     for node in ast.walk(ast.parse(text)):
         if not isinstance(node, ast.expr | ast.If | ast.While):
             continue
         if isinstance(node, ast.Compare) and len(node.ops) == 1:
-            left, right = node.left, node.comparators[0]
-            begin = place(left.end_lineno or left.lineno, left.end_col_offset or 0)
-            between = text[begin : place(right.lineno, right.col_offset)]
-            sign = SIGNS[type(node.ops[0])]
-            yield Change(path, begin, between, between.replace(sign, TURNED[sign], 1))
+            begin, old = between(node.left, node.comparators[0])
+            sign = next(sign for sign in sorted(TURNED, key=len, reverse=True) if sign in old)
+            yield Change(path, begin, old, old.replace(sign, TURNED[sign], 1))
         elif isinstance(node, ast.BoolOp):
-            left, right = node.values[:2]
-            begin = place(left.end_lineno or left.lineno, left.end_col_offset or 0)
-            between = text[begin : place(right.lineno, right.col_offset)]
-            old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
-            yield Change(path, begin, between, between.replace(old, new, 1))
+            begin, old = between(node.values[0], node.values[1])
+            sign, turned = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+            yield Change(path, begin, old, old.replace(sign, turned, 1))
         elif isinstance(node, ast.Constant) and type(node.value) is int:
             begin = place(node.lineno, node.col_offset)
             yield Change(path, begin, text[begin : place(node.lineno, node.end_col_offset or 0)], str(node.value + 1))

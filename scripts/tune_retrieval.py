@@ -9,8 +9,7 @@ cross-validation: no bullet has queries in two folds. The report half is not rea
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +28,7 @@ _PENALTY = 0.01
 Matrix = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Examples:
+class Examples(NamedTuple):
     """Queries with the features of all bullets (queries, bullets, features), relevance, fold and wording."""
 
     features: Matrix
@@ -40,12 +38,7 @@ class Examples:
 
     def only(self, chosen: npt.NDArray[np.bool_]) -> Examples:
         """Return some of the queries."""
-        return Examples(
-            features=self.features[chosen],
-            relevant=self.relevant[chosen],
-            fold=self.fold[chosen],
-            wording=self.wording[chosen],
-        )
+        return Examples(self.features[chosen], self.relevant[chosen], self.fold[chosen], self.wording[chosen])
 
 
 def examples() -> Examples:

@@ -11,10 +11,9 @@ import itertools
 import re
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from scripts.samples.draw import SIZES, WORDINGS, Draw, read_blocks
 
@@ -118,13 +117,12 @@ ROWS: Mapping[str, Mapping[str, tuple[int, Maker]]] = {
 """How many rows a table has, and how one is drawn; the first column, its key, counts from 1."""
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(NamedTuple):
     """A kind of question: its database, its three wordings and its query."""
 
     database: str
     level: str
-    wordings: tuple[str, ...]
+    wordings: list[str]
     sql: str
 
 
@@ -150,11 +148,8 @@ def _literal(value: Any) -> str:
 
 def kinds() -> list[Kind]:
     """Return the kinds of questions of ``bird_sql.txt``."""
-    found = []
-    for head, *wordings, sql in read_blocks("bird_sql.txt"):
-        database, level = head.split()
-        found.append(Kind(database, level, tuple(wordings), sql))
-    return found
+    blocks = ((head.split(), wordings, sql) for head, *wordings, sql in read_blocks("bird_sql.txt"))
+    return [Kind(database, level, wordings, sql) for (database, level), wordings, sql in blocks]
 
 
 @cache
@@ -186,12 +181,8 @@ def _question(kind: Kind, split: str, draw: Draw, taken: set[str]) -> dict[str, 
         constants = dict(zip(slots, values, strict=True))
         sql = kind.sql.format_map(constants)
         if sql not in taken and _finds_something(kind.database, sql):
-            return {
-                "question": wording.format_map(constants),
-                "SQL": sql,
-                "db_id": kind.database,
-                "difficulty": kind.level,
-            }
+            question = wording.format_map(constants)
+            return {"question": question, "SQL": sql, "db_id": kind.database, "difficulty": kind.level}
     return None
 
 

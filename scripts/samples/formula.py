@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ace_rehearsal.reader.expressions import evaluate
 from scripts.samples.draw import SIZES, WORDINGS, Draw, read_blocks
@@ -38,8 +38,7 @@ _RANGES = {
 """Smallest, largest and step of each kind of number: dollars, tenths of a percent, cents, hundredths, or ones."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Formula:
+class Formula(NamedTuple):
     """A formula, the kinds of its numbers, how the answer is computed, and three wordings of a problem."""
 
     name: str
@@ -53,20 +52,10 @@ class Formula:
 @cache
 def read_formulas() -> tuple[Formula, ...]:
     """Return the formulas of ``formula.txt``."""
-    found = []
-    for name, text, explanation, numbers, computation, *wordings in read_blocks("formula.txt"):
-        kinds = dict(re.findall(r"(\w+)=(\w+)", numbers))
-        found.append(
-            Formula(
-                name=name,
-                text=text,
-                explanation=explanation,
-                numbers=kinds,
-                computation=computation,
-                wordings=tuple(wordings),
-            )
-        )
-    return tuple(found)
+    return tuple(
+        Formula(name, text, explanation, dict(re.findall(r"(\w+)=(\w+)", numbers)), computation, tuple(wordings))
+        for name, text, explanation, numbers, computation, *wordings in read_blocks("formula.txt")
+    )
 
 
 def rows(split: str) -> list[dict[str, str]]:
