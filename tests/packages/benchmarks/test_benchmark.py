@@ -37,8 +37,9 @@ def rows(text, first):
 
 
 @pytest.mark.slow
-def test_methods_side_by_side(benchmark, tmp_path):
-    status, output, asked = benchmark(*SMALL, "--results", str(tmp_path / "runs"), "--out", str(tmp_path / "m.md"))
+def test_methods_side_by_side_and_again_without_new_calls(benchmark, tmp_path):
+    command = (*SMALL, "--results", str(tmp_path / "runs"), "--out")
+    status, output, asked = benchmark(*command, str(tmp_path / "m.md"))
     assert status == 0
     assert len(asked) == 6
     assert all("limit={test: 3}" in overrides for overrides in asked)
@@ -56,15 +57,9 @@ def test_methods_side_by_side(benchmark, tmp_path):
         ["dollars at list prices", "-83.6 %"],
         ["seconds", "-91.5 %"],
     ]
-
-
-@pytest.mark.slow
-def test_a_killed_benchmark_goes_on(benchmark, tmp_path):
-    first = benchmark(*SMALL, "--results", str(tmp_path), "--out", str(tmp_path / "first.md"))
     calls = {path: path.read_bytes() for path in tmp_path.rglob("calls.jsonl")}
-    second = benchmark(*SMALL, "--results", str(tmp_path), "--out", str(tmp_path / "second.md"))
-    assert first[0] == second[0] == 0
-    assert (tmp_path / "first.md").read_text() == (tmp_path / "second.md").read_text()
+    assert benchmark(*command, str(tmp_path / "again.md"))[0] == 0
+    assert (tmp_path / "again.md").read_text() == text
     assert calls == {path: path.read_bytes() for path in tmp_path.rglob("calls.jsonl")}
 
 
@@ -76,12 +71,9 @@ def test_a_run_that_fails_says_why(script, capsys, tmp_path):
     assert "is not a folder" in error
 
 
-def test_an_unknown_case_is_told(script, capsys):
+def test_an_unknown_case_and_prices_that_are_not_there_are_named(script, capsys):
     with pytest.raises(SystemExit):
         start("benchmark", ["methodes"])
     assert "there is no case methodes" in capsys.readouterr().err
-
-
-def test_prices_that_are_not_there_are_told(script, capsys):
     assert start("benchmark", ["methods", "--prices", "embedded"]) == 2
     assert "--prices embedded: " in capsys.readouterr().err

@@ -57,18 +57,13 @@ def followed(question, choice, *results):
     ]
 
 
-def test_it_calls_by_description_and_fills_arguments_from_the_question(ask):
-    choice = ask(user("What will the weather in Paris be for the next 3 days?"))
+def test_it_calls_by_description_with_values_of_the_question_and_answers_with_what_returned(ask):
+    question = "What will the weather in Paris be for the next 3 days?"
+    choice = ask(user(question))
     assert calls_of(choice) == [("weather", {"city": "Paris", "days": 3})]
-    assert choice.finish_reason == "tool_calls"
-    assert choice.message.content is None
-
-
-def test_it_answers_with_what_the_tools_returned(ask):
-    question = "Add the numbers 17 and 25."
-    first = ask(user(question))
-    answer = ask(*followed(question, first, "42"))
-    assert (answer.message.content, answer.message.tool_calls, answer.finish_reason) == ("42", None, "stop")
+    assert (choice.message.content, choice.finish_reason) == (None, "tool_calls")
+    answer = ask(*followed(question, choice, "Rain."))
+    assert (answer.message.content, answer.message.tool_calls, answer.finish_reason) == ("Rain.", None, "stop")
 
 
 def test_an_error_leads_to_the_tool_that_it_names_and_no_call_is_repeated(ask):
@@ -84,11 +79,12 @@ def test_an_error_leads_to_the_tool_that_it_names_and_no_call_is_repeated(ask):
 def test_a_lesson_decides_and_may_hold_several_calls(ask):
     lesson = "When asked \"How warm is Rome in June?\", call `climate(place='Rome'); weather(city='Rome', days=1)`."
     playbook = f"<playbook>\n[api-00001] {lesson}\n</playbook>"
-    choice = ask({"role": "system", "content": playbook}, user("How warm is Lima in June?"))
+    taught, question = {"role": "system", "content": playbook}, user("How warm is Lima in June?")
+    choice = ask(taught, question)
     assert calls_of(choice) == [("climate", {"place": "Lima"}), ("weather", {"city": "Lima", "days": 1})]
     assert choice.message.content == "I rely on [api-00001]."
-    unknown = playbook.replace("climate(", "tides(")
-    assert calls_of(ask({"role": "system", "content": unknown}, user("How warm is Lima in June?"))) == []
+    assert len(calls_of(ask(taught, question, parallel_tool_calls=False))) == 1
+    assert calls_of(ask({**taught, "content": playbook.replace("climate(", "tides(")}, question)) == []
 
 
 def test_a_question_for_no_tool_is_answered_as_without_tools(ask):
@@ -98,22 +94,15 @@ def test_a_question_for_no_tool_is_answered_as_without_tools(ask):
     assert ask(user("Add 1 and 2."), tool_choice="none").message.tool_calls is None
 
 
-def test_a_call_can_be_required(ask):
+def test_a_call_can_be_required_and_the_arguments_of_a_strict_tool_obey_its_schema(ask):
     colour = "Choose from: red, green, blue. What is the colour of a green frog?"
     named = ask(user(colour), tool_choice={"type": "function", "function": {"name": "climate"}})
     assert calls_of(named) == [("climate", {"place": "green"})]
     assert named.finish_reason == "tool_calls"
     assert calls_of(ask(user("Add 17 and 25."), tool_choice="required")) == [("add", {"a": 17, "b": 25})]
-    lesson = "When asked \"How warm is Rome?\", call `climate(place='Rome'); weather(city='Rome', days=1)`."
-    taught = {"role": "system", "content": f"<playbook>\n[api-00001] {lesson}\n</playbook>"}
-    assert len(calls_of(ask(taught, user("How warm is Lima?"), parallel_tool_calls=False))) == 1
-
-
-def test_the_arguments_of_a_strict_tool_obey_its_schema(ask):
-    loose = tool("weather", "Weather in a city.", city={"type": "string"}, unit={"enum": ["C", "F"]})
-    strict = {"type": "function", "function": {**loose["function"], "strict": True}}
-    (call,) = calls_of(ask(user("The weather in Paris?"), tools=[strict]))
-    assert call == ("weather", {"city": "Paris", "unit": "C"})
+    strict = tool("weather", "Weather in a city.", city={"type": "string"}, unit={"enum": ["C", "F"]})
+    strict["function"]["strict"] = True
+    assert calls_of(ask(user("The weather in Paris?"), tools=[strict])) == [("weather", {"city": "Paris", "unit": "C"})]
 
 
 @pytest.mark.parametrize(
@@ -131,12 +120,9 @@ def test_what_the_server_cannot_do_is_refused(ask, more, message):
         ask(user("Add 1 and 2."), **more)
 
 
-@pytest.mark.parametrize("text", ["", "add", "add(1)", "add(a=b)", "x = 1", "add(**{})", "add(a=open('x'))", "("])
-def test_only_calls_with_plain_arguments_are_read(text):
-    assert read_calls(text) == []
-
-
-def test_broken_arguments_in_a_conversation_do_no_harm():
+def test_only_calls_with_plain_arguments_are_read_and_broken_ones_do_no_harm():
+    for text in ("", "add", "add(1)", "add(a=b)", "x = 1", "add(**{})", "add(a=open('x'))", "("):
+        assert read_calls(text) == []
     turn = write_turn(ToolTurn(tool_calls=(ToolCall(id="1", name="add", arguments="{"),)))
     messages = [Message(role="user", content="Add 1 and 2."), Message(role="assistant", content=turn)]
     reply = EmbeddedBackbone().complete(messages, role="", session="", schema=offer(TOOLS))
