@@ -1,6 +1,6 @@
 """Connections to one server: one HTTP client for each call under way, and a time limit for the whole call.
 
-A socket's limit is for each read, so a server that sends a byte now and then could hold a call for ever; ``Watchdog``
+A socket's limit is for each read, so a server that sends a byte now and then could hold a call for ever: a watchdog
 ends such calls.
 """
 
@@ -10,8 +10,8 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,82 +65,50 @@ class Connection:
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)  # an SSL socket's own would drop its encryption
 
 
-class Watchdog:
-    """A thread that cuts calls which take longer than ``limit`` seconds; it runs while calls are watched."""
-
-    def __init__(self, limit: float):
-        self._limit = limit
-        self._ends: dict[Connection, float] = {}  # the first to end comes first: all have the same limit
-        self._closed = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def watch(self, connection: Connection) -> Iterator[None]:
-        """Cut the connection if the block takes too long."""
-        if self._thread is None:
-            self._start()
-        self._ends[connection] = time.monotonic() + self._limit
-        try:
-            yield
-        finally:
-            self._ends.pop(connection, None)
-
-    def close(self) -> None:
-        """End the thread; calls in flight keep only their limit per read."""
-        self._closed.set()
-
-    def cut_all(self) -> None:
-        """Cut every call that is under way."""
-        for connection in tuple(self._ends):
-            connection.cut()
-
-    def _start(self) -> None:
-        with self._lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="call-watchdog", daemon=True)
-                self._thread.start()
-
-    def _run(self) -> None:
-        # A call that starts while this thread sleeps cannot end before a whole limit has passed.
-        pause = self._limit
-        while not self._closed.wait(pause):
-            now, pause = time.monotonic(), self._limit
-            for connection, end in tuple(self._ends.items()):
-                if end > now:
-                    pause = end - now
-                    break
-                connection.cut()
-
-
 class Connections:
-    """A pool of connections for many threads; ``keep`` of them stay open when no call needs them.
+    """A pool of connections for many threads, and a thread that cuts calls which take longer than ``timeout`` seconds.
 
-    ``make`` creates a connection, which opens at its first call; ``timeout`` is in seconds a call.
+    ``make`` creates a connection, which opens at its first call; ``keep`` of them stay open when no call needs them.
     """
 
     def __init__(self, make: Callable[[], Connection], *, timeout: float, keep: int):
         self._make = make
+        self._timeout = timeout
         self._keep = keep
-        self._watchdog = Watchdog(timeout)
         # Reuse the most recent connection first, so that the others can time out and be closed.
         self._idle: deque[Connection] = deque()
-        self._closed = self._aborted = False
+        self._ends: dict[Connection, float] = {}  # the first to end comes first: all have the same limit
+        self._watchdog: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._aborted = False
 
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         """Send a request and read the whole reply; raises ``TransportError``, also after ``timeout``."""
-        connection = self._take()
+        if self._watchdog is None:
+            self._start_watchdog()
         try:
-            with self._watchdog.watch(connection):
-                if self._aborted:
-                    raise TransportError("dropped", "the run is being stopped")
-                response = connection.send(method, path, body, headers)
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._make()
+        self._ends[connection] = time.monotonic() + self._timeout
+        try:
+            if self._aborted:
+                raise TransportError("dropped", "the run is being stopped")
+            response = connection.send(method, path, body, headers)
         except BaseException as error:
             connection.close()
             if connection.was_cut and not self._aborted and isinstance(error, TransportError):
                 raise TransportError("timeout", "the time for the whole call is over") from error
             raise
-        self._put_back(connection)
+        finally:
+            self._ends.pop(connection, None)
+        if self._closed.is_set() or connection.was_cut:
+            connection.close()
+            return response
+        self._idle.append(connection)
+        if len(self._idle) > self._keep:
+            self._idle.popleft().close()
         return response
 
     def abort(self, grace: float) -> None:
@@ -150,26 +118,29 @@ class Connections:
         timer.start()
 
     def close(self) -> None:
-        """Close the idle connections; those in use close when their reply has come."""
-        self._closed = True
-        self._watchdog.close()
+        """Close the idle connections; those in use close when their reply has come, with only a limit per read."""
+        self._closed.set()
         while self._idle:
             self._idle.pop().close()
 
     def _cut_off(self) -> None:
         self._aborted = True
-        self._watchdog.cut_all()
+        for connection in tuple(self._ends):
+            connection.cut()
 
-    def _take(self) -> Connection:
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._make()
+    def _start_watchdog(self) -> None:
+        with self._lock:
+            if self._watchdog is None:
+                self._watchdog = threading.Thread(target=self._watch, name="call-watchdog", daemon=True)
+                self._watchdog.start()
 
-    def _put_back(self, connection: Connection) -> None:
-        if self._closed or connection.was_cut:
-            connection.close()
-            return
-        self._idle.append(connection)
-        if len(self._idle) > self._keep:
-            self._idle.popleft().close()
+    def _watch(self) -> None:
+        # A call that starts while this thread sleeps cannot end before a whole limit has passed.
+        pause = self._timeout
+        while not self._closed.wait(pause):
+            now, pause = time.monotonic(), self._timeout
+            for connection, end in tuple(self._ends.items()):
+                if end > now:
+                    pause = end - now
+                    break
+                connection.cut()
