@@ -49,30 +49,29 @@ def test_a_torn_tail_is_dropped_at_any_byte_and_writing_goes_on(tmp_path, cut, c
     assert content(path) == [1, 3]
 
 
-@pytest.mark.parametrize(
-    ("spoil", "left", "problem"),
-    [
-        (
-            lambda lines: [*lines[:2], lines[2][:5] + b"\xff" + lines[2][6:], *lines[3:]],
-            [1, 2, 4, 5],
-            "line 3 is damaged",
-        ),
-        (lambda lines: [*lines[:2], b"\x00" * 30 + b"\n", *lines[3:]], [1, 2, 4, 5], "line 3 is damaged"),
-        (
-            lambda lines: [*lines[:2], lines[2].replace(b'"n":3', b'"n":9'), *lines[3:]],
-            [1, 2, 4, 5],
-            "line 3 is damaged",
-        ),
-        (lambda lines: [*lines[:2], b'{"n":3}\n', *lines[3:]], [1, 2, 4, 5], "line 3 is damaged"),
-        (lambda lines: [*lines[:2], lines[2][:9] + lines[3], *lines[4:]], [1, 2, 5], "line 3 is damaged"),
-        (lambda lines: [*lines[:4], b"\x00" * 30 + b"\n"], [1, 2, 3, 4], "line 5 is damaged"),
-        (lambda lines: [b"\n", *lines[1:]], [2, 3, 4, 5], "line 1 is damaged"),
-        (lambda lines: [*lines[:3], lines[1], *lines[3:]], [1, 2, 3, 4, 5], "line 4 comes twice"),
-        (lambda lines: [*lines[:1], *lines[3:]], [1, 4, 5], "2 lines are missing (the first gap is at number 2)"),
-    ],
-    ids=["bit", "zeros", "content", "no seal", "glued", "last", "empty", "twice", "missing"],
-)
-def test_damage_is_told_set_aside_and_gone_the_next_time(spoil, left, problem, tmp_path, caplog):
+def third(change):
+    """Return what changes the third line."""
+    return lambda lines: [*lines[:2], change(lines[2]), *lines[3:]]
+
+
+THIRD = ([1, 2, 4, 5], "line 3 is damaged")
+GAP = "2 lines are missing (the first gap is at number 2)"
+DAMAGES = {
+    "bit": (third(lambda line: line[:5] + b"\xff" + line[6:]), *THIRD),
+    "zeros": (third(lambda _: b"\x00" * 30 + b"\n"), *THIRD),
+    "content": (third(lambda line: line.replace(b'"n":3', b'"n":9')), *THIRD),
+    "no seal": (third(lambda _: b'{"n":3}\n'), *THIRD),
+    "glued": (lambda lines: [*lines[:2], lines[2][:9] + lines[3], *lines[4:]], [1, 2, 5], "line 3 is damaged"),
+    "last": (lambda lines: [*lines[:4], b"\x00" * 30 + b"\n"], [1, 2, 3, 4], "line 5 is damaged"),
+    "empty": (lambda lines: [b"\n", *lines[1:]], [2, 3, 4, 5], "line 1 is damaged"),
+    "twice": (lambda lines: [*lines[:3], lines[1], *lines[3:]], [1, 2, 3, 4, 5], "line 4 comes twice"),
+    "missing": (lambda lines: [*lines[:1], *lines[3:]], [1, 4, 5], GAP),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_damage_is_told_set_aside_and_gone_the_next_time(case, tmp_path, caplog):
+    spoil, left, problem = DAMAGES[case]
     path = tmp_path / "log.jsonl"
     spoilt = spoil(written(path, 1, 2, 3, 4, 5))
     path.write_bytes(b"".join(spoilt))

@@ -2,7 +2,6 @@
 
 import email.utils
 import json
-import socket
 import time
 
 import pytest
@@ -107,6 +106,7 @@ STOPS = {
     "no key": (error(401, "Incorrect API key provided.", code="invalid_api_key"), "api_key_env=NAME"),
     "a forbidden country": (error(403, "Country, region, or territory not supported"), "api_key_env=NAME"),
     "no balance": (error(402, "Insufficient Balance"), "top up"),
+    "no balance, 400": (error(400, "Insufficient credit"), "top up"),
     "no quota": (error(429, "You exceeded your current quota, please check your plan."), "top up"),
     "no such model": (error(404, "The model `x` does not exist or you do not have access."), "does list tiny"),
     "no such page": (error(404, "Not Found"), "tiny"),
@@ -173,14 +173,6 @@ def test_where_nobody_listens_the_run_stops():
         assert url in caught.value.reason
 
 
-def test_no_answer_in_time_is_a_timeout():
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
-        with pytest.raises(RolloutFault, match=r"0\.05 s") as caught:
-            complete(url, timeout=0.05, retry=Retry(times=1, first_pause=0.001))
-    assert caught.value.fault.kind == "timeout"
-
-
 @pytest.mark.parametrize(
     "reply",
     [*(error(status, "not now") for status in (408, 409, 429, 503, 529)), DROP, CUT, Reply(body=b'{"choices": [')],
@@ -200,22 +192,16 @@ def test_an_empty_reply_is_asked_for_once_more_and_both_are_paid_for(nothing):
     assert (completion.usage.prompt, completion.usage.completion, completion.usage.cached) == (200, 40, 120)
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"Retry-After": "7"},
-        {"retry-after-ms": "7000"},
-        {"Retry-After": "1", "Retry-After-Ms": "7000"},
-        {"Retry-After": email.utils.formatdate(time.time() + 3600, usegmt=True)},
-    ],
-)
+HOUR = email.utils.formatdate(time.time() + 3600, usegmt=True)
+PAUSES = [{"Retry-After": "7"}, {"retry-after-ms": "7000"}, {"Retry-After": "1", "Retry-After-Ms": "7000"}]
+
+
+@pytest.mark.parametrize("headers", [*PAUSES, {"Retry-After": HOUR}])
 def test_retry_after_is_read_in_all_its_forms(headers):
     # The pause asked for is longer than the client's patience, so the run is to go on later.
     reply = Reply(status=429, body=error(429, "slow down").body, headers=headers)
-    with serving(reply, answer()) as server:
-        with pytest.raises(BackboneUnavailable, match=r"longer than backbone\.retry\.seconds=6\.5"):
-            complete(server.url, retry=Retry(times=3, seconds=6.5, first_pause=0.001))
-        assert len(server.asked()) == 1
+    with pytest.raises(BackboneUnavailable, match=r"longer than backbone\.retry\.seconds=6\.5"):
+        completed(reply, answer(), retry=Retry(times=3, seconds=6.5, first_pause=0.001))
 
 
 @pytest.mark.parametrize("value", ["soon", "-3", "nan", "Thu, 01 Jan 1970 00:00:00 GMT"])
