@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Stage, Usage
 from ace_benchmarks.measuring import Grid, Setting, metrics_of, price_card
-from ace_report.paper.tables import load_paper
+from ace_report.experiments import load_experiments
 
 TASKS = ("finer", "formula")
 SIZES: Mapping[str, int] = {"train": 100, "val": 50, "test": 100}
@@ -144,7 +144,7 @@ _PAIRS = (("ace", "gepa", _OFFLINE), ("ace_1", "gepa", _OFFLINE), ("ace_online",
 
 
 def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
-    paper = load_paper()
+    paper = load_experiments()
     rows: list[tuple[str, ...]] = []
     rules: set[int] = set()
     made = set.intersection(*(set(runs) for runs in ran.values()))

@@ -7,14 +7,19 @@ the row define a cell's run. Cells with equal overrides share one run, also betw
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from importlib.resources.abc import Traversable
+
+from msgspec.structs import replace as changed
 
 from ace_bench.core.errors import DataError
 from ace_bench.report.planned import TESTED, Need, PlannedRun, read_setting
-from ace_report.paper.tables import Experiment, Paper
+from ace_report.paper.rows import read_yaml
+from ace_report.paper.tables import CLAIM, DATA, Cell, Claim, Experiment, check_experiment
 
-_DOCUMENT = "seed_"
-"""Start of the names of the founding documents' experiments."""
+_RESULTS, _DOCUMENT = ("table_", "figure_"), "seed_"
+"""Start of the names of files about the paper's results, and about the founding documents beside it."""
 Refusal = Callable[[Sequence[str]], str]
 """Why the program refuses a run with these overrides, "" if it does not refuse it."""
 
@@ -27,10 +32,39 @@ def refuses_nothing(overrides: Sequence[str]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiments:
-    """All experiments by name: the paper's tables and figures, ``seed_002`` for a founding document, and ``field``."""
+    """All experiments by name: the paper's tables and figures, ``seed_002`` for a founding document, and ``field``.
+
+    The paper's are ``1`` to ``21`` with ``4a`` and ``4b``, and ``figure_2``. ``claims`` are the numbers that only its
+    text states.
+    """
 
     by_name: Mapping[str, Experiment]
-    paper: Paper
+    claims: Mapping[str, Claim] = field(default_factory=dict)
+
+    @cached_property
+    def tables(self) -> Mapping[str, Experiment]:
+        """The results that have numbers of the paper."""
+        return {name: result for name, result in self.by_name.items() if result.section}
+
+    @cached_property
+    def models(self) -> frozenset[str]:
+        """The models that the paper's tables are about."""
+        return frozenset(table.model for table in self.tables.values())
+
+    def table(self, name: str) -> Experiment:
+        """Return a table of the paper; raises ``DataError`` for an unknown one."""
+        if name not in self.tables:
+            raise DataError(f"the paper has no table {name}; there are {', '.join(self.tables)}")
+        return self.tables[name]
+
+    def cell(self, ref: str) -> Cell:
+        """Return the cell ``table/row/column``, or the claim ``claim/name``; raises ``DataError``."""
+        match ref.split("/"):
+            case [str(table), row, column] if table != CLAIM:
+                return self.table(table).cell(row, column)
+            case [str(kind), name] if kind == CLAIM and name in self.claims:
+                return Cell(ref=ref, value=self.claims[name].value)
+        raise DataError(f"{ref} is not a number of the paper; write table/row/column or {CLAIM}/name")
 
     @property
     def documents(self) -> tuple[str, ...]:
@@ -49,10 +83,8 @@ class Experiments:
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiments:
         """Return them with the chosen methods, tasks and so on in those that list methods; raises ``DataError``."""
-        if not chosen:
-            return self
-        found = {name: self.by_name[name].narrowed(chosen) for name in self.combined}
-        return Experiments(by_name={**self.by_name, **found}, paper=self.paper)
+        found = {name: self.by_name[name].narrowed(chosen) for name in self.combined} if chosen else {}
+        return replace(self, by_name={**self.by_name, **found})
 
     def cells(self, name: str) -> Iterator[tuple[str, str]]:
         """Row and column of all measured cells, line by line; raises ``DataError`` for an unknown experiment."""
@@ -109,15 +141,32 @@ class Experiments:
         return self.by_name[name]
 
 
-def load_experiments(paper: Paper) -> Experiments:
-    """Return all results as experiments; raises ``DataError`` for a broken reference between them."""
-    experiments = Experiments(by_name=paper.results, paper=paper)
-    for name, experiment in paper.results.items():
+def load_experiments(folder: Traversable = DATA) -> Experiments:
+    """Read all experiments, by default those of the package; raises ``DataError`` that names a damaged file.
+
+    Also for a broken reference between them.
+    """
+    found: dict[str, Experiment] = {}
+    files = folder.joinpath("experiments").iterdir()
+    for file in sorted(files, key=lambda file: (not file.name.startswith(_RESULTS), file.name)):
+        if file.name.endswith(".yaml"):
+            name = _name(file.name.removesuffix(".yaml"))
+            found[name] = changed(read_yaml(file, Experiment), id=name).with_combinations
+            check_experiment(found[name], str(file))
+    experiments = Experiments(by_name=found, claims=read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim]))
+    for name, experiment in found.items():
         experiments.runs(name)
         for bars in experiment.bars.values():
             for ref in bars.values():
-                paper.cell(ref)
+                experiments.cell(ref)
     return experiments
+
+
+def _name(stem: str) -> str:
+    kind, _, number = stem.partition("_")
+    if not stem.startswith(_RESULTS):
+        return stem
+    return number.lstrip("0") if kind == "table" else f"{kind}_{number.lstrip('0')}"
 
 
 def _for_method(overrides: Sequence[str]) -> list[str]:

@@ -11,7 +11,6 @@ import yaml
 
 from ace_rehearsal.server.serve import ReaderServer
 from ace_report.experiments import load_experiments
-from ace_report.paper.tables import load_paper
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, composed, launch, options
 from tests.packages.report.test_experiments import compose
@@ -33,7 +32,7 @@ def command(*arguments, cwd):
 
 @pytest.mark.parametrize("preset", [preset for preset in options("experiment") if preset.endswith("_paper")])
 def test_a_preset_is_the_run_behind_a_number_of_the_paper(preset):
-    planned = load_experiments(load_paper()).run(*PAPER[preset].split("/"))
+    planned = load_experiments().run(*PAPER[preset].split("/"))
     assert compose([f"experiment={preset}"]) == compose([*planned.overrides, "backbone=deepseek_v3_1"])
 
 

@@ -22,7 +22,6 @@ from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Point, Points
 from ace_report.experiments import Experiments, load_experiments
-from ace_report.paper.tables import load_paper
 from ace_report.tables.claim_result import ClaimResult, Verdict
 from ace_report.tables.claims import claim_results
 from ace_report.tables.results_index import Selection
@@ -132,7 +131,7 @@ def told_runs(experiments: Experiments, share: float, model: str) -> Mapping[Pla
     """Return what is true of each planned run: between its reference row's numbers and its own, by ``share``."""
     numbers: dict[PlannedRun, dict[str, float]] = {}
     kinds: dict[PlannedRun, tuple[str, bool]] = {}
-    for name, table in experiments.paper.tables.items():
+    for name, table in experiments.tables.items():
         if table.model != model:
             continue
         rows = (row for row in table.rows if row not in table.not_reproducible and not table.rows[row].ours)
@@ -154,9 +153,9 @@ def told_runs(experiments: Experiments, share: float, model: str) -> Mapping[Pla
 
 def world_results(world: World) -> list[ClaimResult]:
     """Return the claims table of a world."""
-    experiments = load_experiments(load_paper())
-    runs = {model: WorldRuns(experiments, world, model) for model in experiments.paper.models if model}
-    return claim_results(experiments, runs[experiments.paper.table("1").model], runs)
+    experiments = load_experiments()
+    runs = {model: WorldRuns(experiments, world, model) for model in experiments.models if model}
+    return claim_results(experiments, runs[experiments.table("1").model], runs)
 
 
 def verdicts_of(results: Sequence[ClaimResult]) -> Mapping[str, Counter[Verdict]]:

@@ -102,7 +102,7 @@ def published_bars(name: str, experiments: Experiments) -> dict[str, dict[str, f
         for method, ref in methods.items():
             table, row, _ = ref.split("/")
             if row in experiments.by_name[table].not_reproducible:
-                found.setdefault(method, {})[group] = experiments.paper.cell(ref).value or nan
+                found.setdefault(method, {})[group] = experiments.cell(ref).value or nan
     return {
         method: {group: scores.get(group, fmean(scores.values())) for group in bars} for method, scores in found.items()
     }

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from ace_bench.core.errors import DataError
+from ace_report.experiments import Experiments
 from ace_report.paper.rows import YamlModel, read_yaml
-from ace_report.paper.tables import CLAIM, DATA, Claim, Paper
+from ace_report.paper.tables import CLAIM, DATA, Claim
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,13 +88,13 @@ def known_contradictions() -> list[Contradiction]:
     return found
 
 
-def paper_claims(paper: Paper) -> list[PaperClaim]:
+def paper_claims(paper: Experiments) -> list[PaperClaim]:
     """Read the rows of the claims table (``data/claims_table.yaml``); raises ``DataError``."""
     rows: list[PaperClaim] = read_yaml(DATA.joinpath("claims_table.yaml"), list[PaperClaim])
     return [_with_number(paper, row) for row in rows]
 
 
-def _with_number(paper: Paper, row: PaperClaim) -> PaperClaim:
+def _with_number(paper: Experiments, row: PaperClaim) -> PaperClaim:
     if row.claim:
         claim = _claim(paper, row.claim)
         differences = [] if row.run else _differences(paper, claim)
@@ -111,13 +112,13 @@ def _with_number(paper: Paper, row: PaperClaim) -> PaperClaim:
     return replace(row, **known, differences=tuple(differences))
 
 
-def _claim(paper: Paper, name: str) -> Claim:
+def _claim(paper: Experiments, name: str) -> Claim:
     if name not in paper.claims:
         raise DataError(f"claims_table.yaml names the unknown claim {name}; there are {', '.join(paper.claims)}")
     return paper.claims[name]
 
 
-def _differences(paper: Paper, claim: Claim) -> list[Difference]:
+def _differences(paper: Experiments, claim: Claim) -> list[Difference]:
     """Return the differences that a claim is the mean of; those in points are joined to one."""
     if not claim.mean:
         return [_difference(claim.gain, claim.over, claim.relative_to)]

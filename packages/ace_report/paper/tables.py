@@ -1,25 +1,20 @@
-"""The paper's tables and other experiments as data: the settings of their runs, and the paper's numbers."""
+"""One table of the paper or another experiment as data: the settings of its runs, and the paper's numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Literal
 
 from msgspec.structs import replace
 
 from ace_bench.core.errors import DataError
-from ace_report.paper.rows import Column, Combinations, Row, YamlModel, read_yaml
+from ace_report.paper.rows import Column, Combinations, Row, YamlModel
 
 CLAIM = "claim"
 """Takes the place of the table in a reference to a number that only the text states."""
 
 DATA = files(__package__).joinpath("data")
-
-_RESULTS = ("table_", "figure_")
-"""Start of the files of the paper's results."""
 
 
 class Cell(YamlModel, frozen=True, kw_only=True):
@@ -112,64 +107,8 @@ class Claim(YamlModel, frozen=True, kw_only=True):
     relative_to: str = ""
 
 
-class Paper(YamlModel, frozen=True, kw_only=True, dict=True):
-    """All results by name: the paper's (``1`` to ``21`` with ``4a`` and ``4b``, ``figure_2``), and others.
-
-    ``tables`` are those of the paper, ``claims`` the numbers that only its text states.
-    """
-
-    results: Mapping[str, Experiment]
-    claims: Mapping[str, Claim]
-
-    @cached_property
-    def tables(self) -> Mapping[str, Experiment]:
-        """The results that have numbers of the paper."""
-        return {name: result for name, result in self.results.items() if result.section}
-
-    @cached_property
-    def models(self) -> frozenset[str]:
-        """The models that its tables are about."""
-        return frozenset(table.model for table in self.tables.values())
-
-    def table(self, name: str) -> Experiment:
-        """Return a table of the paper; raises ``DataError`` for an unknown one."""
-        if name not in self.tables:
-            raise DataError(f"the paper has no table {name}; there are {', '.join(self.tables)}")
-        return self.tables[name]
-
-    def cell(self, ref: str) -> Cell:
-        """Return the cell ``table/row/column``, or the claim ``claim/name``; raises ``DataError``."""
-        match ref.split("/"):
-            case [str(table), row, column] if table != CLAIM:
-                return self.table(table).cell(row, column)
-            case [str(kind), name] if kind == CLAIM and name in self.claims:
-                return Cell(ref=ref, value=self.claims[name].value)
-        raise DataError(f"{ref} is not a number of the paper; write table/row/column or {CLAIM}/name")
-
-
-def load_paper(folder: Traversable | None = None) -> Paper:
-    """Read all results, by default those of the package; raises ``DataError`` that names the file."""
-    folder = folder or DATA
-    results: dict[str, Experiment] = {}
-    files = folder.joinpath("experiments").iterdir()
-    for file in sorted(files, key=lambda file: (not file.name.startswith(_RESULTS), file.name)):
-        if file.name.endswith(".yaml"):
-            result: Experiment = replace(read_yaml(file, Experiment), id=_name(file.name))
-            result = result.with_combinations
-            _check(result, str(file))
-            results[result.id] = result
-    return Paper(results=results, claims=read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim]))
-
-
-def _name(file: str) -> str:
-    stem = file.removesuffix(".yaml")
-    kind, _, number = stem.partition("_")
-    if not stem.startswith(_RESULTS):
-        return stem
-    return number.lstrip("0") if kind == "table" else f"{kind}_{number.lstrip('0')}"
-
-
-def _check(result: Experiment, where: str) -> None:
+def check_experiment(result: Experiment, where: str) -> None:
+    """Raise ``DataError`` for numbers or names that do not fit each other; ``where`` is the file."""
     if not (result.model or result.section or result.bars):
         raise DataError(f"{where}: give the paper's section, or a model: the backbone by default")
     if result.measure and result.rows:

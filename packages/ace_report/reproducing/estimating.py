@@ -27,7 +27,7 @@ from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.runners.workers import mostly_waits
 from ace_bench.store.call_log import Account
-from ace_report.paper.tables import Paper
+from ace_report.experiments import Experiments
 
 _SIZES: Mapping[str, Mapping[str, int]] = {
     "appworld": {"train": 90, "val": 57, "test_normal": 168, "test_challenge": 417},
@@ -90,7 +90,7 @@ def between(low: Array, high: Array) -> Array:
 class Estimator:
     """Reads costs off the paper's tables."""
 
-    def __init__(self, paper: Paper) -> None:
+    def __init__(self, paper: Experiments) -> None:
         self._paper = paper
 
     def cost(self, settings: Mapping[str, Any]) -> Array:

@@ -177,7 +177,7 @@ def _planned(name: str, experiments: Experiments) -> Iterator[tuple[str, Planned
             table, row, column = ref.split("/")
             if row in experiments.by_name[table].not_reproducible:
                 continue
-            for part in experiments.paper.table(table).columns[column].mean_of or (column,):
+            for part in experiments.table(table).columns[column].mean_of or (column,):
                 for planned in _with_needs(experiments.run(table, row, part)):
                     yield table, planned
 

@@ -137,7 +137,7 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
     """
     if any(f"backbone={EMBEDDED}" in job.extra for job in jobs):
         raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name a paid one")
-    estimator, rehearsals = Estimator(index.experiments.paper), Rehearsals(compose)
+    estimator, rehearsals = Estimator(index.experiments), Rehearsals(compose)
     experiments = index.experiments
     listed = {run for name in experiments.combined for run in experiments.runs(name) if run.option("task") != APPWORLD}
     costs: dict[Job, Array] = {}

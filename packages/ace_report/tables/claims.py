@@ -29,9 +29,9 @@ def claim_results(
 
     The intervals of the primary claims about scores have the levels of Holm's method for that family.
     """
-    selections = {**(others or {}), experiments.paper.table("1").model: selection}
+    selections = {**(others or {}), experiments.table("1").model: selection}
     found = []
-    for claim in paper_claims(experiments.paper):
+    for claim in paper_claims(experiments):
         chosen = selections.get(claim.model) or (selection if claim.run else None)
         if chosen is None:
             found.append(ClaimResult(claim=claim, state=f"no runs with {claim.model}"))
@@ -107,7 +107,7 @@ class _Reader:
 
     def _published(self, place: str) -> bool:
         table, row = place.split("/")
-        return row in self.experiments.paper.table(table).not_reproducible
+        return row in self.experiments.table(table).not_reproducible
 
     def _parts(self, difference: Difference) -> Iterator[_Part]:
         for ref, coefficient in difference.cells.items():
@@ -117,24 +117,24 @@ class _Reader:
 
     def _measured(self, table: str, column: str) -> Mapping[str, float]:
         """Return the measured columns of which a column is a mean, with their weights."""
-        spec = self.experiments.paper.table(table).columns[column]
+        spec = self.experiments.table(table).columns[column]
         if spec.metric:
             return {column: 1.0}
         weights = spec.weights or (1.0,) * len(spec.mean_of)
         return {part: weight / sum(weights) for part, weight in zip(spec.mean_of, weights, strict=True)}
 
     def _part(self, table: str, row: str, column: str, coefficient: float) -> _Part:
-        spec = self.experiments.paper.table(table).columns[column]
+        spec = self.experiments.table(table).columns[column]
         place, split = f"{table}/{row}/{column}", f"{spec.task}/{spec.split}"
         where = Place(row=row, column=column, unit=spec.unit)
         if self._published(f"{table}/{row}"):
             cell = Measured(place=where, metric=spec.metric)
-            published = self.experiments.paper.cell(place).value
+            published = self.experiments.cell(place).value
             return _Part(cell=cell, coefficient=coefficient, place=place, split=split, published=published)
         planned, metric = self.experiments.run(table, row, column), self.experiments.metric(table, row, column)
         cell = self.selection.measure(where, planned, metric)
         if cell.runs:  # composing configurations is slow
-            model = self.experiments.paper.table(table).model
+            model = self.experiments.table(table).model
             cell = replace(cell, deviations=self.selection.deviations(planned, model))
         return _Part(cell=cell, coefficient=coefficient, place=place, split=split)
 

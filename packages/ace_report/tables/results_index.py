@@ -19,7 +19,6 @@ from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_report.conditions import Selector, Variant
 from ace_report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
 from ace_report.matching import Runs, deviations, settings_with_defaults
-from ace_report.paper.tables import load_paper
 from ace_report.tables.cells import Measured, Place, measure
 from ace_report.tables.similar import Similar, SimilarRuns
 
@@ -160,7 +159,7 @@ class ResultsIndex:
     @cached_property
     def experiments(self) -> Experiments:
         """All experiments."""
-        return load_experiments(load_paper()).narrowed(self.chosen)
+        return load_experiments().narrowed(self.chosen)
 
     @cached_property
     def selections(self) -> list[Selection]:

@@ -173,7 +173,7 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
 
     Runs of the paper's other models under the same conditions fill the claims about these models.
     """
-    model = index.experiments.paper.table("1").model
+    model = index.experiments.table("1").model
     for selection, others in _by_conditions(index, model):
         variant = selection.variant
         results = claim_results(index.experiments, selection, others)
@@ -196,7 +196,7 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
 
     Without runs of the main model, its part is empty.
     """
-    models = index.experiments.paper.models
+    models = index.experiments.models
     alike: dict[tuple[str, ...], dict[str, Selection]] = {}
     for selection in index.selections:
         variant = selection.variant
@@ -210,7 +210,7 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
 
 def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
     """Yield the conditions of a model, or of one that no table of the paper is about."""
-    others = index.experiments.paper.models - {model}
+    others = index.experiments.models - {model}
     yield from (one for one in index.selections if not model or one.variant.backbone not in others)
 
 

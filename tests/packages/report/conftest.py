@@ -17,13 +17,11 @@ from ace_bench.runners.host import reporting
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.workers import Outcome, Workers
 from ace_report.experiments import load_experiments
-from ace_report.paper.tables import load_paper
 from ace_report.reproducing import reproduction, session
 from ace_report.tables.results_index import ResultsIndex
 from tests.launching import composed
 
-PAPER = load_paper()
-EXPERIMENTS = load_experiments(PAPER)
+EXPERIMENTS = load_experiments()
 compose = Composer(config_folders())
 
 Reproduce = Callable[..., tuple[int, str]]

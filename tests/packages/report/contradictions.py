@@ -8,9 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
+from ace_report.experiments import Experiments
 from ace_report.paper.claims import Contradiction
 from ace_report.paper.rows import Column, YamlModel, read_yaml
-from ace_report.paper.tables import CLAIM, Experiment, Paper
+from ace_report.paper.tables import CLAIM, Experiment
 
 _SLACK = 1e-9
 
@@ -43,7 +44,7 @@ class _Check(NamedTuple):
     formula: Formula
     digits: int
 
-    def contradiction(self, paper: Paper) -> Contradiction | None:
+    def contradiction(self, paper: Experiments) -> Contradiction | None:
         """Return none where rounding can explain the difference, to first order in the rounding errors."""
         numbers = [paper.cell(part).value for part in self.parts]
         exact = self.formula(numbers)
@@ -59,7 +60,7 @@ class _Check(NamedTuple):
         return Contradiction(cell=self.ref, rule=self.rule, printed=self.printed, recomputed=round(exact, self.digits))
 
 
-def contradictions(paper: Paper) -> list[Contradiction]:
+def contradictions(paper: Experiments) -> list[Contradiction]:
     """Recompute every mean, ratio, sum, repetition, change, claim and statement; return the contradictions."""
     units = [contradiction for table in paper.tables.values() for contradiction in _mixed_units(table)]
     checks = [check for table in paper.tables.values() for ref in refs(table) for check in _of_cell(paper, table, ref)]
@@ -67,14 +68,14 @@ def contradictions(paper: Paper) -> list[Contradiction]:
     return [*units, *filter(None, found)]
 
 
-def _digits(paper: Paper, ref: str) -> int:
+def _digits(paper: Experiments, ref: str) -> int:
     """Return the decimals of a number."""
     name, *place = ref.split("/")
     unit = "" if name == CLAIM else paper.table(name).columns[place[1]].unit
     return 0 if unit in ("count", "tokens", "seconds") else 1
 
 
-def _of_cell(paper: Paper, table: Experiment, ref: str) -> Iterator[_Check]:
+def _of_cell(paper: Experiments, table: Experiment, ref: str) -> Iterator[_Check]:
     _, name, column = ref.split("/")
     spec, row, cell = table.columns[column], table.rows[name], paper.cell(ref)
 
@@ -101,7 +102,7 @@ def _same(one: Column, other: Column | None) -> bool:
     return all(getattr(one, name) == getattr(other, name, None) for name in names)
 
 
-def _of_claims(paper: Paper) -> Iterator[_Check]:
+def _of_claims(paper: Experiments) -> Iterator[_Check]:
     for name, claim in paper.claims.items():
         parts = claim.mean or (*claim.gain, *claim.over, *filter(None, [claim.relative_to]))
         formula = fmean if claim.mean else _gain(len(claim.gain), len(claim.over))
@@ -109,7 +110,7 @@ def _of_claims(paper: Paper) -> Iterator[_Check]:
             yield _Check(f"{CLAIM}/{name}", "text", claim.value, parts, formula, 1)
 
 
-def _of_statements(paper: Paper) -> Iterator[_Check]:
+def _of_statements(paper: Experiments) -> Iterator[_Check]:
     statements: list[Statement] = read_yaml(Path(__file__).with_name("statements.yaml"), list[Statement])
     for one in statements:
         parts = [one.cell, *one.highest_of] if one.highest_of else [one.equals]

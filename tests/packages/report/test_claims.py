@@ -38,7 +38,7 @@ def scores(share, n, seed):
 
 
 def test_every_claim_follows_from_the_papers_own_numbers():
-    paper = SHARED.experiments.paper
+    paper = SHARED.experiments
     for claim in paper_claims(paper):
         if claim.run:  # a share that the runs themselves have
             continue
@@ -127,7 +127,7 @@ def test_costs_are_savings_by_seed_and_rehearsals_say_nothing_about_the_paper(tm
     assert "+75.1%" in claims(tmp_path, paper=True)[1]
 
 
-CLAIMS = {claim.than: claim for claim in paper_claims(SHARED.experiments.paper)}
+CLAIMS = {claim.than: claim for claim in paper_claims(SHARED.experiments)}
 GAIN, STABLE = CLAIMS["ACE offline against GEPA"], CLAIMS["10K tokens equal 100K"]
 
 

@@ -18,18 +18,16 @@ from ace_bench.report.records import find_runs
 from ace_bench.runners.planning import Composer
 from ace_bench.store.results import CHECKSUMS
 from ace_report.conditions import Variant
-from ace_report.experiments import Experiments, load_experiments
+from ace_report.experiments import load_experiments
 from ace_report.matching import Runs, settings_with_defaults
-from ace_report.paper.tables import load_paper
 from ace_report.tables.similar import SimilarRuns
 from tests.launching import ROOT, composed, launch, options
 from tests.packages.report.contradictions import refs
 from tests.packages.report.planned import Planner
 
 FOLDER = ROOT / "packages" / "ace_report" / "paper" / "data"
-PAPER = load_paper()
-EXPERIMENTS = load_experiments(PAPER)
-REFS = {ref for table in PAPER.tables.values() for ref in refs(table)}
+EXPERIMENTS = load_experiments()
+REFS = {ref for table in EXPERIMENTS.tables.values() for ref in refs(table)}
 
 compose = Composer(config_folders())
 
@@ -37,14 +35,14 @@ compose = Composer(config_folders())
 def explained(ref):
     """The experiments that say where a number of the paper comes from: a run, other numbers, or why from none."""
     table, row, column = ref.split("/")
-    spec = PAPER.table(table).columns[column]
+    spec = EXPERIMENTS.table(table).columns[column]
     found = []
     for name, experiment in EXPERIMENTS.by_name.items():
         if experiment.paper == table:
             measured = row in experiment.rows and spec.metric and row not in experiment.not_reproducible
             parts = [f"{table}/{row}/{part}" for part in spec.mean_of]
             if spec.per:
-                parts = [f"{PAPER.table(table).rows[row].same_as}/{part}" for part in spec.per]
+                parts = [f"{EXPERIMENTS.table(table).rows[row].same_as}/{part}" for part in spec.per]
             derived = not measured and spec.derived and all(explained(part) for part in parts)
             found += [name] * (bool(measured) + derived + (row in experiment.not_reproducible))
     return found
@@ -54,7 +52,7 @@ def test_every_number_of_the_paper_is_measured_or_derived_or_said_to_be_out_of_r
     assert {ref: explained(ref) for ref in REFS if len(explained(ref)) != 1} == {}
     measured = {f"{name}/{row}/{column}" for name in EXPERIMENTS.by_name for row, column in EXPERIMENTS.cells(name)}
     reasons = {f"{e.paper}/{row}" for e in EXPERIMENTS.by_name.values() for row in e.not_reproducible}
-    assert reasons == {f"figure_5/{row}" for row in PAPER.table("figure_5").rows}
+    assert reasons == {f"figure_5/{row}" for row in EXPERIMENTS.table("figure_5").rows}
     assert len(measured & REFS) == 262
 
 
@@ -268,7 +266,7 @@ def edited(tmp_path):
         file = tmp_path / "data" / "experiments" / name
         assert old in file.read_text()
         file.write_text(file.read_text().replace(old, new))
-        return load_experiments(load_paper(tmp_path / "data"))
+        return load_experiments(tmp_path / "data")
 
     return edit
 
@@ -292,7 +290,7 @@ def test_a_mistake_in_an_experiment_is_told(old, new, message, edited):
 
 def test_an_unknown_experiment_lists_those_there_are():
     with pytest.raises(DataError, match=r"no experiment 22; there are .*4a"):
-        Experiments(by_name=EXPERIMENTS.by_name, paper=PAPER).runs("22")
+        EXPERIMENTS.runs("22")
 
 
 def test_a_run_on_a_server_of_ones_own_has_no_settings_of_a_server_that_runs_start():

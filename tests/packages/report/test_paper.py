@@ -5,11 +5,12 @@ import shutil
 import pytest
 
 from ace_bench.core.errors import DataError
+from ace_report.experiments import load_experiments
 from ace_report.paper.claims import known_contradictions
-from ace_report.paper.tables import DATA, load_paper
+from ace_report.paper.tables import DATA
 from tests.packages.report.contradictions import contradictions, refs
 
-PAPER = load_paper()
+PAPER = load_experiments()
 TABLES = [*(str(number) for number in range(1, 22) if number != 4), "4a", "4b"]
 
 
@@ -73,7 +74,7 @@ def copied(tmp_path):
     ],
 )
 def test_a_slip_in_any_kind_of_number_is_noticed(name, old, new, slip, copied):
-    found = contradictions(load_paper(copied(name, old, new)))
+    found = contradictions(load_experiments(copied(name, old, new)))
     assert slip in {(one.cell, one.rule) for one in found if one not in known_contradictions()}
 
 
@@ -96,5 +97,5 @@ def test_a_slip_in_any_kind_of_number_is_noticed(name, old, new, slip, copied):
 def test_a_broken_file_is_named_with_what_is_wrong(old, new, message, copied):
     folder = copied("table_02.yaml", old, new)
     with pytest.raises(DataError, match=message) as caught:
-        load_paper(folder)
+        load_experiments(folder)
     assert "table_02.yaml" in str(caught.value)

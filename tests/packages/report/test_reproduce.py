@@ -28,7 +28,7 @@ from ace_report.reproducing.reproduction import Reproduction
 from ace_report.reproducing.request import Job, jobs, read_request
 from ace_report.tables.results_index import ResultsIndex
 from tests.launching import ROOT
-from tests.packages.report.conftest import EXPERIMENTS, PAPER, compose
+from tests.packages.report.conftest import EXPERIMENTS, compose
 from tests.packages.report.planned import Planner
 
 REHEARSED = ("table=4b", "backbone=embedded", "limit=2")
@@ -149,7 +149,7 @@ def chain():
     }
     row = Row(overrides=("method=ace",), adapts="offline", label="x")
     plan = Experiment(title="chain", model="deepseek_v3_1", columns=columns, rows={"row": row})
-    return Experiments(by_name={"chain": plan}, paper=PAPER)
+    return Experiments(by_name={"chain": plan})
 
 
 @pytest.mark.slow
@@ -182,7 +182,7 @@ def test_one_run_in_other_words_is_not_made_twice_at_the_same_time(tmp_path):
     rows = {name: Row(overrides=words, adapts="offline", label=name) for name, words in methods.items()}
     plan = Experiment(title="same", model="deepseek_v3_1", columns={"score": column}, rows=rows)
     index = ResultsIndex(results=tmp_path, compose=compose)
-    index.__dict__["experiments"] = Experiments(by_name={"same": plan}, paper=PAPER)
+    index.__dict__["experiments"] = Experiments(by_name={"same": plan})
     request = read_request(["experiment=same", "backbone=embedded", f"results={tmp_path}"], index.experiments)
     plain, default, other = jobs(request, index.experiments)
     made = Reproduction(request, [plain, default, other], index, Console(), Workers(2))
@@ -195,7 +195,7 @@ def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
     wanted = jobs(request, EXPERIMENTS)
     assert len(set(wanted)) == len(wanted)
     backbones = {job.extra[0] for job in wanted}
-    assert backbones == {f"backbone={table.model}" for table in PAPER.tables.values() if table.model}
+    assert backbones == {f"backbone={table.model}" for table in EXPERIMENTS.tables.values() if table.model}
     places = {job: place for place, job in enumerate(wanted)}
     for job in wanted:
         for need in job.planned.needs:
@@ -247,15 +247,17 @@ def test_a_mistake_is_told_before_anything_is_run(settings, message, reproduce, 
 
 def estimate(name, row, column, *more):
     planned = EXPERIMENTS.run(name, row, column)
-    settings = compose([*planned.overrides, f"backbone={PAPER.table(EXPERIMENTS.by_name[name].paper).model}", *more])
+    settings = compose(
+        [*planned.overrides, f"backbone={EXPERIMENTS.table(EXPERIMENTS.by_name[name].paper).model}", *more]
+    )
     low, _, high = (
-        SimpleNamespace(**dict(zip(COUNTED, line, strict=True))) for line in Estimator(PAPER).cost(settings)
+        SimpleNamespace(**dict(zip(COUNTED, line, strict=True))) for line in Estimator(EXPERIMENTS).cost(settings)
     )
     return SimpleNamespace(low=low, high=high)
 
 
 def number(ref):
-    return PAPER.cell(ref).value
+    return EXPERIMENTS.cell(ref).value
 
 
 def test_the_papers_own_counts_lie_in_the_estimated_range():
@@ -315,7 +317,7 @@ def test_what_the_paper_does_not_count_is_unknown_and_a_sum_says_what_it_leaves_
 
 
 def test_every_run_of_the_paper_has_an_estimate():
-    estimator = Estimator(PAPER)
+    estimator = Estimator(EXPERIMENTS)
     for name in ("2", "10", "11", "18", "figure_2"):
         for planned in EXPERIMENTS.runs(name):
             low, _, high = estimator.cost(compose([*planned.overrides, "backbone=deepseek_v3_1"]))

@@ -87,7 +87,7 @@ def latex_of(results, name, **form):
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="pdflatex is not installed")
 def test_the_tables_of_the_paper_compile_as_they_are(real, tmp_path):
-    names = [name for name, plan in SHARED.experiments.paper.tables.items() if plan.layout == "table"]
+    names = [name for name, plan in SHARED.experiments.tables.items() if plan.layout == "table"]
     wanted = Wanted(names=tuple(names), formats=("tex",), standalone=True)
     texts = [file.read_text() for file in write_tables(results_index(real), tmp_path, wanted)]
     assert len(texts) == len(names)
