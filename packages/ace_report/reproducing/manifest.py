@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -69,15 +70,15 @@ class Manifest:
 
 
 def _version(library: str) -> str | None:
-    try:
+    with suppress(PackageNotFoundError):  # text tables need none of them
         return version(library)
-    except PackageNotFoundError:  # text tables need none of them
-        return None
+    return None
 
 
 def _program() -> Iterator[Path]:
-    package = import_folder() / "ace_bench"
-    for folder, pattern in ((package, "*.py"), (package, "*.yaml"), *((one, "*.yaml") for one in config_folders())):
+    packages = (import_folder() / "ace_bench", Path(__file__).parents[1])
+    code = ((package, pattern) for package in packages for pattern in ("*.py", "*.yaml"))
+    for folder, pattern in (*code, *((one, "*.yaml") for one in config_folders())):
         yield from sorted(folder.rglob(pattern))
 
 
