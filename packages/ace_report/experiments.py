@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
+from itertools import chain
 
 from msgspec.structs import replace as changed
 
@@ -104,16 +105,8 @@ class Experiments:
 
     def runs(self, name: str) -> tuple[PlannedRun, ...]:
         """The runs of an experiment, each once and after those it needs."""
-        found: dict[PlannedRun, None] = {}
-
-        def add(run: PlannedRun) -> None:
-            for need in run.needs:
-                add(need.run)
-            found.setdefault(run)
-
-        for row, column in self.cells(name):
-            add(self.run(name, row, column))
-        return tuple(found)
+        runs = (with_needs(self.run(name, row, column)) for row, column in self.cells(name))
+        return tuple(dict.fromkeys(chain.from_iterable(runs)))
 
     def run(self, name: str, row: str, column: str) -> PlannedRun:
         """The run behind a cell."""
@@ -139,6 +132,13 @@ class Experiments:
         if name not in self.by_name:
             raise DataError(f"there is no experiment {name}; there are {', '.join(self.by_name)}")
         return self.by_name[name]
+
+
+def with_needs(run: PlannedRun) -> Iterator[PlannedRun]:
+    """Yield the runs that a run needs, then the run."""
+    for need in run.needs:
+        yield from with_needs(need.run)
+    yield run
 
 
 def load_experiments(folder: Traversable = DATA) -> Experiments:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from rich.console import Console
@@ -28,8 +27,7 @@ def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
     """
     plans = list(dict.fromkeys((job.planned, job.extra) for job in jobs))
     for extra in dict.fromkeys(extra for _, extra in plans):
-        runs = tuple(run for run, own in plans if own == extra)
-        _Check(runs=runs, extra=extra, compose=compose).all()
+        _check_extra([run for run, own in plans if own == extra], extra, compose)
 
 
 def check_packages(request: ReproduceRequest) -> None:
@@ -38,60 +36,50 @@ def check_packages(request: ReproduceRequest) -> None:
         require("drawing figures", "matplotlib", otherwise="ask for tables only, which need no package")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Check:
-    """Runs that are requested with the same settings."""
-
-    runs: Sequence[PlannedRun]
-    extra: Sequence[str]
-    compose: Compose
-
-    def all(self) -> None:
-        settings = sorted(map(read_setting, self.extra), key=lambda setting: not setting.chooses)
-        for setting in settings:
-            if not self._runs_for(setting):
-                raise ConfigError(self._for_none(setting))
-        refused = {run: left_out(run, self.extra, self.compose) for run in self.runs}
-        for setting in settings:
-            takers = [run for run in self._runs_for(setting) if setting.override not in refused[run]]
-            if not takers:
-                raise ConfigError(f"{setting} cannot be composed with any run asked for: {self._reason(setting)}")
-            if not setting.only and len(takers) < len(self.runs):
-                raise ConfigError(self._fits_some(setting, takers))
-
-    def _runs_for(self, setting: Setting) -> list[PlannedRun]:
-        return [run for run in self.runs if setting.is_for(run.names)]
-
-    def _for_none(self, setting: Setting) -> str:
-        methods, tasks = (list(options(group, config_folders())) for group in ("method", "task"))
-        asked = dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*(run.names for run in self.runs)))))
-        if setting.only not in (*methods, *tasks, *options("backbone", config_folders())):
-            return (
-                f"{setting} names no method or task; METHOD:SETTING takes one of {', '.join(methods)}; "
-                f"TASK:SETTING takes one of {', '.join(tasks)}; BACKBONE:SETTING one that a row has for a role"
+def _check_extra(runs: Sequence[PlannedRun], extra: Sequence[str], compose: Compose) -> None:
+    """Check the settings of runs that are requested with the same ones."""
+    settings = sorted(map(read_setting, extra), key=lambda setting: not setting.chooses)
+    users = {setting: [run for run in runs if setting.is_for(run.names)] for setting in settings}
+    for setting in settings:
+        if not users[setting]:
+            raise ConfigError(_for_none(setting, runs))
+    refused = {run: left_out(run, extra, compose) for run in runs}
+    for setting, some in users.items():
+        takers = [run for run in some if setting.override not in refused[run]]
+        if not takers:
+            reason = _reason(setting, run_overrides(some[0], extra, compose), compose)
+            raise ConfigError(f"{setting} cannot be composed with any run asked for: {reason}")
+        if not setting.only and len(takers) < len(runs):
+            other = next(run for run in runs if run not in takers)
+            methods = dict.fromkeys(run.option("method") for run in takers)
+            raise ConfigError(
+                f"{setting} fits only {len(takers)} of the {len(runs)} runs asked for, not "
+                f"{' '.join(other.overrides)}; give it to the runs of a method that have it: "
+                f"{' or '.join(f'{method}:{setting}' for method in methods)}"
             )
-        return f"{setting} is for no run asked for; give it to one of {', '.join(asked)}, or leave it out"
 
-    def _fits_some(self, setting: Setting, takers: Sequence[PlannedRun]) -> str:
-        other = next(run for run in self.runs if run not in takers)
-        methods = dict.fromkeys(run.option("method") for run in takers)
+
+def _for_none(setting: Setting, runs: Sequence[PlannedRun]) -> str:
+    methods, tasks = (list(options(group, config_folders())) for group in ("method", "task"))
+    asked = dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*(run.names for run in runs)))))
+    if setting.only not in (*methods, *tasks, *options("backbone", config_folders())):
         return (
-            f"{setting} fits only {len(takers)} of the {len(self.runs)} runs asked for, not "
-            f"{' '.join(other.overrides)}; give it to the runs of a method that have it: "
-            f"{' or '.join(f'{method}:{setting}' for method in methods)}"
+            f"{setting} names no method or task; METHOD:SETTING takes one of {', '.join(methods)}; "
+            f"TASK:SETTING takes one of {', '.join(tasks)}; BACKBONE:SETTING one that a row has for a role"
         )
+    return f"{setting} is for no run asked for; give it to one of {', '.join(asked)}, or leave it out"
 
-    def _reason(self, setting: Setting) -> str:
-        """Return the reason why a setting fits no run."""
-        taken = run_overrides(self._runs_for(setting)[0], self.extra, self.compose)
-        hints = suggestions(config_folders(), with_commit_apart([*taken, setting.override]))
-        if hints:
-            return hints[-1].partition(": ")[2]
-        try:
-            self.compose([*taken, setting.override])
-        except ConfigError as error:
-            return str(error.__cause__ or error).partition("\n")[0]
-        return "it does not go with the other settings"
+
+def _reason(setting: Setting, taken: Sequence[str], compose: Compose) -> str:
+    """Return why a setting does not go with the overrides of a run."""
+    hints = suggestions(config_folders(), with_commit_apart([*taken, setting.override]))
+    if hints:
+        return hints[-1].partition(": ")[2]
+    try:
+        compose([*taken, setting.override])
+    except ConfigError as error:
+        return str(error.__cause__ or error).partition("\n")[0]
+    return "it does not go with the other settings"
 
 
 def refused(request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex) -> Mapping[Job, str]:

@@ -26,7 +26,6 @@ from ace_bench.runners.identifying import build_part, identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.runners.workers import mostly_waits
-from ace_bench.store.call_log import Account
 from ace_report.experiments import Experiments
 
 _SIZES: Mapping[str, Mapping[str, int]] = {
@@ -95,22 +94,16 @@ class Estimator:
 
     def cost(self, settings: Mapping[str, Any]) -> Array:
         """Estimate a run by its composed configuration; what the paper does not count is unknown."""
-        total: Array = np.sum([_priced(part, settings) for part in self._parts(settings)], axis=0)
-        return total
-
-    def _parts(self, settings: Mapping[str, Any]) -> Iterator[Array]:
-        """Yield adaptation and evaluation."""
-        task, method, mode = (_option_of(settings[group]["_target_"]) for group in ("task", "method", "mode"))
+        task, method, mode = map(_option_of, _targets(settings))
         sizes = _limited(_SIZES[task], settings["limit"])
         tested = sizes[settings["task"].get("test_split", "test") if task == APPWORLD else "test"]
-        if mode == "offline":
-            yield self._fit(task, method, settings, sizes["train"])
+        looks, fit = 1 + bool(settings["mode"].get("before")), np.zeros_like(UNKNOWN)
         if mode == "online":
-            yield tested * self._step(task, method, settings)
-        else:
-            looks = 1 + bool(settings["mode"].get("before"))
-            once = self._evaluation(task, method, settings)
-            yield tested * looks * between(once, once)
+            return _priced(tested * self._step(task, method, settings), settings)
+        if mode == "offline":
+            fit = self._fit(task, method, settings, sizes["train"])
+        once = self._evaluation(task, method, settings)
+        return _priced(fit, settings) + _priced(tested * looks * between(once, once), settings)
 
     def _fit(self, task: str, method: str, settings: Mapping[str, Any], train: int) -> Array:
         if method in _LEARNING_NOTHING:
@@ -211,6 +204,10 @@ def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
     return {split: most(split) for split in sizes}
 
 
+def _targets(settings: Mapping[str, Any]) -> Iterator[str]:
+    return (settings[group]["_target_"] for group in ("task", "method", "mode"))
+
+
 def _option_of(target: str) -> str:
     """Return the paper's name of a task, method or mode, "" of others: ``ace_bench.tasks.finer.Finer`` is ``finer``."""
     package, module, *rest = target.split(".")
@@ -245,28 +242,22 @@ class Rehearsals:
     def cost(self, overrides: Sequence[str]) -> Array:
         """Return the cost of a run, which is the same for all seeds; unknown where its data is missing."""
         key = tuple(overrides)
-        if key not in self._costs:
-            self._costs[key] = self._rehearsed(key)
-        return self._costs[key]
-
-    def _rehearsed(self, overrides: Sequence[str]) -> Array:
+        if key in self._costs:
+            return self._costs[key]
+        self._costs[key] = UNKNOWN
         try:
             estimate = rehearse(assemble(identify(self._compose.run(overrides))))
+            accounts = ((one.calls, one.usage) for one in (estimate.low, estimate.typical, estimate.high))
+            known = [(calls, usage.prompt, usage.completion, usage.usd, None) for calls, usage in accounts]
+            self._costs[key] = np.array(known, dtype=float)  # None is NaN
         except AceBenchError as error:
             self.problems[str(error)] = None
-            return UNKNOWN
-        return np.stack([_counted(account) for account in (estimate.low, estimate.typical, estimate.high)])
-
-
-def _counted(account: Account) -> Array:
-    usage = account.usage
-    known = (account.calls, usage.prompt, usage.completion, usage.usd, None)
-    return np.array([np.nan if value is None else value for value in known])
+        return self._costs[key]
 
 
 def chain_of(settings: Mapping[str, Any]) -> float:
     """Return about how many calls of a run must follow one another, to compare runs with each other."""
-    task, method, mode = (_option_of(settings[group]["_target_"]) for group in ("task", "method", "mode"))
+    task, method, mode = map(_option_of, _targets(settings))
     sizes = _limited(_SIZES.get(task, {"train": 1000, "val": 500, "test": 1000}), settings["limit"])
     tested = max(size for split, size in sizes.items() if split.startswith("test"))
     turns = _STEPS if task == APPWORLD else 1
@@ -277,12 +268,9 @@ def chain_of(settings: Mapping[str, Any]) -> float:
         return waves + turns * sizes["train"]
     at_once: int = settings["mode"]["batch_size"]
     learnt: int = tested if mode == "online" else sizes["train"] * settings["mode"]["epochs"]
-    return waves + learnt / at_once * _calls_of_step(settings, turns)
-
-
-def _calls_of_step(settings: Mapping[str, Any], turns: int) -> float:
-    counts = _sample_counts(settings)
-    return sum((turns if role == GENERATOR else 1) * (span.low + span.high) / 2 for role, span in counts.items())
+    counts = _sample_counts(settings).items()
+    calls = sum((turns if role == GENERATOR else 1) * (span.low + span.high) / 2 for role, span in counts)
+    return waves + learnt / at_once * calls
 
 
 def memory_of(settings: Mapping[str, Any]) -> int:

@@ -96,20 +96,18 @@ class RunStates:
         simulated = f"backbone={EMBEDDED}" in job.extra or bool(self._compose(option)["backbone"].get("simulated"))
         variant = Variant(backbone="", name="", overrides=tuple(job.extra), simulated=simulated)
         found = self._similar.find(
-            job.planned, variant, lambda planned, seed: self._runs.find(planned, seed=seed, extra=job.extra)
+            job.planned, variant, lambda run, seed: self.run(replace(job, planned=run, seed=seed))
         )
         return ", ".join(found.differs) if job.seed in {run.seed for run in found.runs} else ""
 
     def command(self, job: Job) -> list[str] | None:
         """Return the arguments of ``ace-bench run``; ``None`` while a run that it needs is not finished."""
         overrides = self._overrides(job)
-        if overrides is None:
-            return None
-        return [*overrides, f"seed={job.seed}", f"name={NAME}", f"results={self._results}"]
+        return overrides and [*overrides, f"seed={job.seed}", f"name={NAME}", f"results={self._results}"]
 
     def _made(self, job: Job, need: Need) -> bool:
         """Write the contexts around a run's sharpest fall; false where there was no fall."""
-        run = self._runs.find(need.run, seed=job.seed, extra=job.extra)
+        run = self.run(replace(job, planned=need.run))
         return need.context == TESTED or (run is not None and write_around_fall(run.folder))
 
     def _overrides(self, job: Job) -> list[str] | None:
@@ -128,11 +126,8 @@ class Reproduction:
     def __init__(
         self, request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex, console: Console, workers: Workers
     ) -> None:
-        self._request = request
-        self._jobs = jobs
-        self._index = index
-        self._console = console
-        self._workers = workers
+        self._request, self._jobs, self._index = request, jobs, index
+        self._console, self._workers = console, workers
         self._states = self._read_states()
         self._lock = threading.Lock()
         self._words_of_run: dict[str, Words] = {}
@@ -168,10 +163,12 @@ class Reproduction:
 
     def candidate(self, job: Job) -> Candidate:
         """Return what is checked of a job before any is started."""
-        overrides = run_overrides(job.planned, job.extra, self._index.compose)
         # Some file in place of the context that is not made yet: it must exist, and is not read.
         later = (f"{need.setting}={quoted(__file__)}" for need in job.planned.needs)
-        return Candidate(overrides=(*overrides, *later), waits=bool(job.planned.needs))
+        return Candidate(overrides=(*self._overrides(job), *later), waits=bool(job.planned.needs))
+
+    def _overrides(self, job: Job) -> list[str]:
+        return run_overrides(job.planned, job.extra, self._index.compose)
 
     def complete(self, unfinished: Sequence[Job]) -> int:
         """Measure, make the unfinished runs, then tables and figures; returns the exit status.
@@ -202,7 +199,7 @@ class Reproduction:
                 self._note_outcome(job, outcome)
 
         def settings(job: Job) -> Mapping[str, Any]:
-            return self._index.compose(run_overrides(job.planned, job.extra, self._index.compose))
+            return self._index.compose(self._overrides(job))
 
         schedule = Schedule(
             jobs=jobs,
@@ -225,11 +222,10 @@ class Reproduction:
         for job in jobs:
             arguments = self._states.command(job)
             needless = arguments is not None and self._states.of(job) is State.NEEDLESS
+            found[job] = None
             if arguments is None:
                 self._note(job, problem="not started: a run that it needs is not finished")
-            if arguments is None or needless:
-                found[job] = None
-            else:
+            elif not needless:
                 run = digest_of(self._index.compose(arguments))
                 found[job] = self._words_of_run.setdefault(run, tuple(arguments))
         return found
@@ -256,13 +252,7 @@ class Reproduction:
         """Write the tables and figures of the request from the runs that exist; return the files."""
         request = self._request
         extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
-        index = ResultsIndex(
-            results=request.results,
-            compose=self._index.compose,
-            extra=extra,
-            refusal=self._index.refusal,
-            chosen=request.chosen,
-        )
+        index = replace(self._index, results=request.results, extra=extra)
         experiments = index.experiments
         whole = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
         tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * whole
@@ -281,7 +271,7 @@ class Reproduction:
 
     def _as_typed(self, job: Job, arguments: Sequence[str] | None = None) -> str:
         """Return a run's command as a user would type it; a context that does not exist yet is a comment."""
-        words = arguments or [*run_overrides(job.planned, job.extra, self._index.compose), f"seed={job.seed}"]
+        words = arguments or [*self._overrides(job), f"seed={job.seed}"]
         needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
         return f"{command_line('run')} {shlex.join(words)}{needs}"
 
@@ -291,10 +281,9 @@ class Reproduction:
             self._console.print(f"{problem}: {self._as_typed(job)}", style="red")
         if not self._jobs and self._measured:
             return 0
-        counted = Counter("not finished" if problem else "finished now" for problem in self._problems.values())
-        before = len(self._jobs) - len(self._problems)
+        tried, failed = len(self._problems), len(problems)
         self._console.print(
-            f"{counted['finished now']} runs finished now, {before} before, left alone or needless, "
-            f"{counted['not finished']} not finished"
+            f"{tried - failed} runs finished now, {len(self._jobs) - tried} before, left alone or needless, "
+            f"{failed} not finished"
         )
         return FAILED if problems else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from pkgutil import resolve_name
 
@@ -13,7 +14,7 @@ from ace_bench.core.resources import config_folders, options
 from ace_bench.report.planned import Compose, PlannedRun, read_setting
 from ace_bench.runners.identifying import check_backbones
 from ace_report.commands.results import read_style
-from ace_report.experiments import Experiments
+from ace_report.experiments import Experiments, with_needs
 from ace_report.tables.results_index import Style
 from ace_report.tables.write import TableFiles, measured_table
 
@@ -92,7 +93,9 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         raise ConfigError(
             "say what to reproduce: table=2, table=1,3, figure=2, table=all, experiment=all; --list shows the choices"
         )
-    _check_methods(chosen.get("methods", ()))
+    known = options("method", config_folders())
+    if unknown := next((method for method in chosen.get("methods", ()) if method not in known), None):
+        raise ConfigError(f"methods={unknown} is not a method; there are {', '.join(known)}")
     if chosen and not set(names) & set(experiments.combined):
         raise ConfigError(
             f"{next(iter(chosen))}= chooses from an experiment that lists methods "
@@ -113,13 +116,6 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
     )
 
 
-def _check_methods(methods: Sequence[str]) -> None:
-    known = options("method", config_folders())
-    for method in methods:
-        if method not in known:
-            raise ConfigError(f"methods={method} is not a method; there are {', '.join(known)}")
-
-
 def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:
     """Return all runs of a request, each once and after its dependencies."""
     found: dict[Job, None] = {}
@@ -136,15 +132,19 @@ def count(name: str, experiments: Experiments) -> int:
 
 
 def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
-    if kind == "experiment":
-        yield from _others(value, experiments)
-        return
+    """Yield the experiments that ``table=``, ``figure=`` or ``experiment=`` names; "all" is not every one of them."""
     known = [name for name in paper_results(experiments) if count(name, experiments)]
+    own = {name: name.removeprefix("figure_") for name in known if name.startswith("figure_") == (kind == "figure")}
     for wanted in value.split(","):
-        own = {name: name.removeprefix("figure_") for name in known if name.startswith("figure_") == (kind == "figure")}
-        found = known if wanted == "all" else [name for name, own_name in own.items() if wanted in _spellings(own_name)]
+        if kind == "experiment":
+            if wanted not in (*experiments.others, "all"):
+                raise DataError(f"there is no experiment {wanted}; there are {', '.join(experiments.others)} and all")
+            yield from experiments.documents if wanted == "all" else (wanted,)
+            continue
         if wanted in experiments.others:
             raise DataError(f"{wanted} is not a {kind} of the paper; write experiment={wanted}")
+        # table=4 is 4a and 4b.
+        found = known if wanted == "all" else [name for name, one in own.items() if wanted in (one, one.rstrip("ab"))]
         if not found:
             raise DataError(f"no runs make {kind} {wanted}; there are {kind}s {', '.join(own.values())}")
         yield from found
@@ -155,45 +155,29 @@ def paper_results(experiments: Experiments) -> list[str]:
     return [name for name in experiments.by_name if name not in experiments.others]
 
 
-def _others(value: str, experiments: Experiments) -> Iterator[str]:
-    """Yield the experiments asked for by ``experiment=``; "all" means those of the founding documents."""
-    for wanted in value.split(","):
-        if wanted not in (*experiments.others, "all"):
-            raise DataError(f"there is no experiment {wanted}; there are {', '.join(experiments.others)} and all")
-        yield from experiments.documents if wanted == "all" else (wanted,)
-
-
-def _spellings(name: str) -> tuple[str, str]:
-    return name, name.rstrip("ab")  # table=4 is 4a and 4b
-
-
 def _planned(name: str, experiments: Experiments) -> Iterator[tuple[str, PlannedRun]]:
     """Yield the runs of an experiment with the table whose model they are made with."""
-    experiment = experiments.by_name[name]
-    for planned in experiments.runs(name):
-        yield name, planned
-    for bars in experiment.bars.values():
+    yield from ((name, planned) for planned in experiments.runs(name))
+    for bars in experiments.by_name[name].bars.values():
         for ref in bars.values():
             table, row, column = ref.split("/")
             if row in experiments.by_name[table].not_reproducible:
                 continue
             for part in experiments.table(table).columns[column].mean_of or (column,):
-                for planned in _with_needs(experiments.run(table, row, part)):
-                    yield table, planned
-
-
-def _with_needs(planned: PlannedRun) -> Iterator[PlannedRun]:
-    for need in planned.needs:
-        yield from _with_needs(need.run)
-    yield planned
-
-
-_MODEL = "backbone.model="
+                yield from ((table, planned) for planned in with_needs(experiments.run(table, row, part)))
 
 
 def measured_tables(request: ReproduceRequest, experiments: Experiments) -> Mapping[str, TableFiles]:
     """Call the function of each measurement asked for; returns their tables by name."""
-    return {name: _measured(name, request, experiments) for name in measurements(request, experiments)}
+    found = {}
+    for name in measurements(request, experiments):
+        experiment, wanted = experiments.by_name[name], _wanted(name, request, experiments)
+        measure: Measure = resolve_name(experiment.measure)
+        models = [
+            text.removeprefix("backbone.model=") for text in wanted.settings if text.startswith("backbone.model=")
+        ]
+        found[name] = measured_table(name, experiment, measure(wanted), (wanted.backbone, *models))
+    return found
 
 
 def measurements(request: ReproduceRequest, experiments: Experiments) -> list[str]:
@@ -216,17 +200,9 @@ def check_measurements(request: ReproduceRequest, experiments: Experiments, comp
     taken = {setting for name in names for setting in _wanted(name, request, experiments).settings}
     left = [setting for setting in request.overrides if setting not in taken]
     if names and left and not jobs(request, experiments):
-        groups = dict.fromkeys(group for name in names for group in experiments.by_name[name].takes)
+        groups = dict.fromkeys(chain.from_iterable(experiments.by_name[name].takes for name in names))
         raise ConfigError(f"{left[0]} is for runs, and {', '.join(names)} needs none; it takes settings of "
                           f"{', '.join(groups)}, seed=... and results=...")  # fmt: skip
-
-
-def _measured(name: str, request: ReproduceRequest, experiments: Experiments) -> TableFiles:
-    experiment = experiments.by_name[name]
-    measure: Measure = resolve_name(experiment.measure)
-    wanted = _wanted(name, request, experiments)
-    models = [setting.removeprefix(_MODEL) for setting in wanted.settings if setting.startswith(_MODEL)]
-    return measured_table(name, experiment, measure(wanted), (wanted.backbone, *models))
 
 
 def _wanted(name: str, request: ReproduceRequest, experiments: Experiments) -> MeasurementRequest:

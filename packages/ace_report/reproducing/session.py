@@ -34,7 +34,6 @@ from ace_report.reproducing.reproduction import Reproduction
 from ace_report.reproducing.request import (
     EMBEDDED,
     Job,
-    ReproduceRequest,
     check_measurements,
     count,
     jobs,
@@ -72,14 +71,20 @@ def reproduce(options: argparse.Namespace) -> int:
         )
         return 0
     slots = call_limit(request.overrides)
-    workers = options.jobs or _runs_at_a_time(request, len(wanted), slots)
+    # All where calls are limited; else one a core where runs compute, and one where they call a server.
+    usual = cores() if request.backbone == EMBEDDED else max(1, len(wanted)) if slots else 1
+    workers = options.jobs or usual
     reproduction = Reproduction(
         request, wanted, index, console, Workers(workers, processes=options.jobs, captures=workers > 1)
     )
     if options.dry_run:
         reproduction.show()
     elif Manifest(request).holds and not reproduction.unfinished(continue_begun=True):
-        console.print(_nothing_to_do(wanted, request))
+        runs = f"all {len(wanted)} runs are finished, and " if wanted else ""
+        console.print(
+            f"Nothing to do: {runs}the tables and figures in {request.results} are those that this version makes of "
+            "them."
+        )
         return 0
     check_packages(request)
     unfinished = reproduction.unfinished(continue_begun=not options.only_missing)
@@ -92,41 +97,20 @@ def reproduce(options: argparse.Namespace) -> int:
         return reproduction.complete(unfinished)
 
 
-def _runs_at_a_time(request: ReproduceRequest, runs: int, slots: int | None) -> int:
-    """Return all where calls are limited; else one a core where runs compute, and one where they call a server."""
-    if request.backbone == EMBEDDED:
-        return cores()
-    return max(1, runs) if slots else 1
-
-
-def _nothing_to_do(wanted: Sequence[Job], request: ReproduceRequest) -> str:
-    runs = f"all {len(wanted)} runs are finished, and " if wanted else ""
-    return (
-        f"Nothing to do: {runs}the tables and figures in {request.results} are those that this version makes of them."
-    )
-
-
 def listing(experiments: Experiments) -> Table:
     """Return the paper's results and the documents' experiments with the number of runs that each needs."""
     table = Table(box=None)
     for heading in ("", "result", "model", "runs"):
         add_column(table, heading)
     for name, experiment in experiments.by_name.items():
-        table.add_row(_setting(name, experiments), experiment.title, experiment.model, _runs(name, experiments))
+        setting = name.replace("_", "=") if name.startswith("figure_") else f"table={name}"
+        setting = f"experiment={name}" if name in experiments.others else setting
+        most = "at most " * (name in experiments.combined)
+        runs = most + str(count(name, experiments) or "none: others' systems")
+        table.add_row(
+            setting, experiment.title, experiment.model, "none: a measurement" if experiment.measure else runs
+        )
     return table
-
-
-def _setting(name: str, experiments: Experiments) -> str:
-    if name in experiments.others:
-        return f"experiment={name}"
-    return name.replace("_", "=") if name.startswith("figure_") else f"table={name}"
-
-
-def _runs(name: str, experiments: Experiments) -> str:
-    if experiments.by_name[name].measure:
-        return "none: a measurement"
-    most = "at most " * (name in experiments.combined)
-    return most + str(count(name, experiments) or "none: others' systems")
 
 
 def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, rehearsed: bool) -> Iterator[Table | str]:
@@ -149,7 +133,9 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
     for heading in ("run", "calls", "tokens in", "tokens out", "dollars", "hours"):
         add_column(table, heading)
     for job, cost in costs.items():
-        table.add_row(_named(job), *_sums([cost]))
+        words = (override for override in job.planned.overrides if not override.startswith("mode.before"))
+        name = " ".join([*(re.sub(r"^(task|method|mode)=", "", word) for word in words), f"seed={job.seed}"])
+        table.add_row(name, *_sums([cost]))
     table.add_row(f"{len(costs)} together", *_sums([*costs.values()]), style="bold")
     yield table
     if small:
@@ -161,12 +147,6 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
         "Tokens are at list prices without cache discounts, and a sum says of how many runs it is. "
         f"`{command_line('run')} ... dry_run=true` estimates any run from its own prompts."
     )
-
-
-def _named(job: Job) -> str:
-    """Return a run's short name: groups by their option alone."""
-    words = (override for override in job.planned.overrides if not override.startswith("mode.before"))
-    return " ".join([re.sub(r"^(task|method|mode)=", "", word) for word in words] + [f"seed={job.seed}"])
 
 
 def _sums(costs: Sequence[Array]) -> Iterator[str]:
