@@ -155,7 +155,9 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         value = mean_of([run.value(metric) for run in done])
         scores = _points(done, metric) if place.unit == "percent" else {}
         if scores:
-            collapses, spread = _collapse_notes(done), seed_spread(scores)
+            count = sum(run.collapsed for run in done if run.metrics["steps"]) if len(done) > 1 else 0
+            text = f"{count} of {len(done)} seeds collapsed: no interval or test over seeds holds"
+            collapses, spread = [text] * bool(count), seed_spread(scores)
             interval = None if collapses else score_interval(scores)
         elif value is not None and len(done) > 1:
             values = [run.value(metric) or 0.0 for run in done]
@@ -190,14 +192,7 @@ def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
     codes = [last_code(run.processes) for run in runs]
     changed = sorted({name for one, other in pairwise(codes) for name in changed_modules(one, other)})
     notes = [f"seeds by different code: {modules_in_words(changed)}"] if changed else []
-    found = ((run.seed, accepted_code(run.processes)) for run in runs)
-    return [*notes, *(f"seed {seed} {words}" for seed, words in found if words)]
-
-
-def _collapse_notes(runs: Sequence[RunSummary]) -> list[str]:
-    """Say how many of several seeds collapsed, which intervals over seeds do not allow for."""
-    count = sum(run.collapsed for run in runs if run.metrics["steps"]) if len(runs) > 1 else 0
-    return [f"{count} of {len(runs)} seeds collapsed: no interval or test over seeds holds"] if count else []
+    return [*notes, *(f"seed {run.seed} {words}" for run in runs if (words := accepted_code(run.processes)))]
 
 
 def compared_to(ours: Measured, base: Measured) -> Measured:
@@ -251,9 +246,8 @@ def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[floa
 def setting_warning(cells: Iterable[Measured]) -> str:
     """Return the part of a title that marks cells not measured in the paper's setting; "" where all were."""
     depart = [bool(cell.deviations) for cell in cells if cell.runs]
-    if not any(depart):
-        return ""
-    return " [not the paper's setting]" if all(depart) else " [in part not the paper's setting]"
+    part = "in part " * (not all(depart))
+    return f" [{part}not the paper's setting]" if any(depart) else ""
 
 
 def code_warnings(cells: Iterable[Measured]) -> list[str]:

@@ -89,8 +89,7 @@ def csv(tables: Sequence[Table]) -> str:
 
 
 def _record(table: Table, row: str, column: str, cell: Measured) -> dict[str, object]:
-    tested = cell.comparison
-    bounds = tested.interval if tested else None
+    tested, bounds = cell.comparison, cell.comparison.interval if cell.comparison else None
     found: dict[str, object] = {
         **table.about,
         **table.rows[row].fields,
@@ -179,14 +178,13 @@ def _best(cells: dict[str, Measured], lines: dict[str, Heading], base: str) -> s
     for row, cell in cells.items():
         if cell.value is not None and not lines[row].part:
             groups.setdefault(lines[row].above, {})[row] = cell.value
-    if base and len(groups) > 1:
-        groups = {name: group for name, group in groups.items() if base not in group}
     found = set()
     for group in groups.values():
         unit = next(iter(cells.values())).place.unit
         texts = {row: number(value, unit) for row, value in group.items()}
-        top = (max if unit == "percent" else min)(group, key=lambda row: group[row])
-        found |= {row for row in group if texts[row] == texts[top]} if len(set(texts.values())) > 1 else set()
+        top = texts[(max if unit == "percent" else min)(group, key=group.__getitem__)]
+        if len(set(texts.values())) > 1 and not (base in group and len(groups) > 1):
+            found |= {row for row, text in texts.items() if text == top}
     return found
 
 
@@ -194,6 +192,7 @@ def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[s
     """Explain what stands in the results; a mark before a colon is that of the cells."""
     cells = [word for line in words for word in line]
     numbers = [word for word in cells if isinstance(word, Number)]
+    marks = "".join(word.marks for word in numbers)
     if any(word.change for word in numbers):
         units = {cell.change_unit for cell in table.measured if cell.change is not None}
         unit = "points" if units == {"points"} else "%" if units == {"percent"} else "points or %"
@@ -208,11 +207,11 @@ def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[s
     tested = sum(cell.comparison is not None for cell in table.measured)
     if tested:
         yield f"{SIGNIFICANT}: differs from {table.base_title} (p < 0.05, paired, Holm over {tested} comparisons)."
-    if any(THESE_PLAYBOOKS in word.marks for word in numbers):
+    if THESE_PLAYBOOKS in marks:
         yield f"{THESE_PLAYBOOKS}: so do these playbooks; a method takes {FEW_SEEDS} seeds on each side that adapts."
-    if any(OTHER_SETTING in word.marks for word in numbers):
+    if OTHER_SETTING in marks:
         yield f"{OTHER_SETTING}: not the paper's setting."
-    if any(SIMILAR in word.marks for word in numbers):
+    if SIMILAR in marks:
         yield f"{SIMILAR}: not the planned run."
     yield from reservations(table)
     if any(cell.state in _LEFT_OUT for cell in table.measured):

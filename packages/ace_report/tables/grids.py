@@ -223,14 +223,12 @@ def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
 def _other_settings(table: Table) -> list[str]:
     """Say which settings differ from the paper's."""
     depart = [cell.deviations for cell in table.measured if cell.runs and cell.deviations]
-    if not depart:
-        return []
-    common = [deviation for deviation in depart[0] if all(deviation in other for other in depart)]
+    common = [deviation for deviation in depart[0] if all(deviation in other for other in depart)] if depart else []
     shown = "are shown, as requested" if table.paper.differences else "are left out (--differences shows them)"
     return [
         f"{OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
         "row name all settings that differ." + f" Differences of these to the paper {shown}." * table.paper.numbers
-    ]
+    ] * bool(depart)
 
 
 def signed(value: float | None, unit: str, unknown: str = "-") -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
@@ -33,7 +33,7 @@ from ace_bench.report.differences import (
 from ace_bench.report.records import RunSummary, latest_repetitions, marks_of
 from ace_report.tables.cells import Measured, Place, measure
 from ace_report.tables.grids import column_name
-from ace_report.tables.table import MISSING, Heading, Table, compared_with
+from ace_report.tables.table import MISSING, Cells, Heading, Table, compared_with
 
 METRIC, SEED, SAMPLES = "metric", "seed", "samples"
 """The names that layouts have for the metric, the seed and the set of tested samples."""
@@ -77,8 +77,7 @@ def metric_title(metric: str) -> str:
     return column_name(metric.replace(".", " "))
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Entry:
+class _Entry(NamedTuple):
     """A run under one metric, and its settings, with the metric and the set of tested samples among them."""
 
     run: RunSummary
@@ -91,7 +90,7 @@ class _Builder:
     def __init__(self, runs: Sequence[RunSummary], layout: Layout) -> None:
         self._runs, self._layout = runs, layout
         entries = [
-            _Entry(run=run, settings={**settings, METRIC: metric, _DIGEST: run.digest})
+            _Entry(run, {**settings, METRIC: metric, _DIGEST: run.digest})
             for run, settings in zip(runs, all_settings(runs), strict=True)
             for metric in layout.metrics
         ]
@@ -107,24 +106,18 @@ class _Builder:
             self._by_cell.setdefault(place, []).append(entry)
 
     def table(self) -> Table:
-        rows, columns = self._values(self._rows), self._values(self._columns)
+        rows, columns, run = self._values(self._rows), self._values(self._columns), self._runs[0]
         measured = {row: {column: self._cell(row, column) for column in columns} for row in rows}
         base = self._base(rows)
         first = {base: measured[base]} if base else {}  # the base row stands first
         cells = compared_with({**first, **measured}, base)
-        run = self._runs[0]
         return Table(
             title=" ".join(filter(None, (self._title(), marks_of(simulated=run.simulated, source=run.source)))),
             label="",
             about={"simulated": run.simulated, "source": run.source},
             names=tuple(self._names[path] for path in self._rows),
             rows={row: Heading(texts=tuple(map(value_text, rows[row].values())), fields=rows[row]) for row in cells},
-            columns={
-                column: Heading(
-                    texts=(self._title_of(values, [line[column] for line in cells.values()]),), fields=values
-                )
-                for column, values in columns.items()
-            },
+            columns={column: self._heading(values, column, cells) for column, values in columns.items()},
             cells=cells,
             base=base,
             base_title=title_of(rows[base], self._names) if base else "",
@@ -137,28 +130,24 @@ class _Builder:
         by = " and ".join(name for path, name in names.items() if path != METRIC)
         return f"{what[:1].upper()}{what[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
 
-    def _title_of(self, values: Settings, cells: Sequence[Measured]) -> str:
+    def _heading(self, values: Settings, column: str, cells: Cells) -> Heading:
         """Return the header of a column; the score has the name that its task gives it, if there is one."""
-        title = title_of(values, self._names)
-        if METRIC in values:
-            return title
-        found = {cell.metric for cell in cells if cell.metric}
-        return " ".join(filter(None, (title, metric_title(found.pop()) if len(found) == 1 else SCORE)))
+        found = {line[column].metric for line in cells.values()} - {""}
+        metric = "" if METRIC in values else metric_title(found.pop()) if len(found) == 1 else SCORE
+        return Heading(texts=(" ".join(filter(None, (title_of(values, self._names), metric))),), fields=values)
 
-    def _notes(self, *, has_base: bool, several: bool) -> list[str]:
-        notes = []
+    def _notes(self, *, has_base: bool, several: bool) -> Iterator[str]:
         if several and not has_base:
-            notes.append("No row is the base, so no difference is tested: name one by --base.")
+            yield "No row is the base, so no difference is tested: name one by --base."
         if self._added:
             names = ", ".join(self._names[path] for path in self._added)
-            notes.append(f"Runs also differ in {names}: they have rows of their own, since only seeds are averaged.")
-        if between := self._between():
-            notes.append(f"Runs of different columns also differ in {', '.join(short_names(between).values())}.")
+            yield f"Runs also differ in {names}: they have rows of their own, since only seeds are averaged."
+        shown = (*self._rows, *self._columns, METRIC, SEED)
+        paths = (path for path in differing(all_settings(self._runs)) if path not in shown)
+        if between := [path for path in paths if not path.startswith(SAMPLE_SETTINGS)]:
+            yield f"Runs of different columns also differ in {', '.join(short_names(between).values())}."
         if self._split:
-            notes.append(
-                "Scores of runs that tested different samples cannot be compared: they have columns of their own."
-            )
-        return notes
+            yield "Scores of runs that tested different samples cannot be compared: they have columns of their own."
 
     def _split_by_samples(self, entries: list[_Entry]) -> list[_Entry]:
         """Name the tested samples in those columns whose runs of one task tested different ones."""
@@ -172,10 +161,10 @@ class _Builder:
             if len(sets) > 1
         }
         return [
-            replace(entry, settings={**entry.settings, SAMPLES: names[key][keys[entry.run.folder]]})
-            if (key := _key(entry, paths)) in names
-            else entry
-            for entry in entries
+            _Entry(run, {**settings, SAMPLES: names[key][keys[run.folder]]})
+            if (key := _key(_Entry(run, settings), paths)) in names
+            else _Entry(run, settings)
+            for run, settings in entries
         ]
 
     def _ambiguous(self) -> tuple[str, ...]:
@@ -191,12 +180,6 @@ class _Builder:
         paths = (*layout.rows, *self._columns, *added, METRIC, SEED)
         counts = Counter(_key(entry, paths) for entry in self._entries)
         return (*added, _DIGEST) if max(counts.values()) > 1 else added
-
-    def _between(self) -> tuple[str, ...]:
-        """Return the settings in which runs of different columns differ, other than those that the table shows."""
-        shown = (*self._rows, *self._columns, METRIC, SEED)
-        found = differing(all_settings(self._runs))
-        return tuple(path for path in found if path not in shown and not path.startswith(SAMPLE_SETTINGS))
 
     def _values(self, paths: Sequence[str]) -> dict[str, Settings]:
         """Return the values of these settings by the names of rows or columns, sorted."""
@@ -278,7 +261,7 @@ def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, floa
         return 0, float(limit[1]) if limit else inf, value
     if isinstance(value, int | float):
         return 1, float(value), ""
-    return (3 if value == MISSING else 2 if value is not None else 0), 0.0, value_text(value)
+    return (3 if value == MISSING else 2 * (value is not None)), 0.0, value_text(value)
 
 
 def _holds(condition: str, values: Settings, names: Mapping[str, str]) -> bool:

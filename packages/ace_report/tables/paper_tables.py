@@ -37,8 +37,7 @@ def paper_table(
     In an experiment that lists methods, ``refusal`` says which cells without runs the program refuses.
     """
     combined = experiments.by_name[name].combined
-    builder = _Builder(name, experiments, selection, refusal if combined else refuses_nothing, paper)
-    return builder.table()
+    return _Builder(name, experiments, selection, refusal if combined else refuses_nothing, paper).table()
 
 
 def void_note(runs: Iterable[RunSummary]) -> str:
@@ -77,13 +76,13 @@ class _Builder:
         own = {row: line.against for row, line in lines.items()} if self.experiment.combined else {}
         cells = compared_with(measured, base, own=own)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
-        columns = {
-            column: _column_heading(column, spec)
-            for column, spec in self.experiment.columns.items()
-            if column in next(iter(cells.values()))
-        }
+        specs = self.experiment.columns
+        columns = {column: _column_heading(column, specs[column]) for column in next(iter(cells.values()))}
+        found = [cell for line in cells.values() for cell in line.values()]
+        warning = setting_warning(found) if variant.comparable else ""
+        place = f"table {self.name} of the paper" if self.experiment.paper else self.name
         table = Table(
-            title=self._title([cell for line in cells.values() for cell in line.values()]),
+            title=f"{self.experiment.title} ({place}): runs with {variant.label}{warning}",
             label=f"{self.name}-{variant.slug}",
             about={"table": self.name, **variant.about},
             names=(*("method", "adaptation"), *["scaffold"] * bool(self.experiment.combined), "labels"),
@@ -104,31 +103,18 @@ class _Builder:
         """Return the rows that have runs, in an experiment that lists methods: hundreds are possible."""
         if not self.experiment.combined:
             return []
-        columns = [column for column, spec in self.experiment.columns.items() if spec.metric]
-        plans = {
-            row: [
-                self.experiments.run(self.name, row, one)
-                for one in columns
-                if not line.left_out(one, self.experiment.columns[one])
-            ]
-            for row, line in self.experiment.rows.items()
-        }
-        return [row for row, runs in plans.items() if any(map(self.selection.find, runs))]
-
-    def _title(self, cells: Iterable[Measured]) -> str:
-        variant = self.selection.variant
-        warning = setting_warning(cells) if variant.comparable else ""
-        place = f"table {self.name} of the paper" if self.experiment.paper else self.name
-        return f"{self.experiment.title} ({place}): runs with {variant.label}{warning}"
+        cells = self.experiments.cells(self.name)
+        return list(
+            dict.fromkeys(row for row, one in cells if self.selection.find(self.experiments.run(self.name, row, one)))
+        )
 
     def _row(self, row: str) -> dict[str, Measured]:
         """Return the cells of a row in the paper's order; derived columns are computed from measured ones."""
-        columns = self.experiment.columns
-        measured = (column for column, spec in columns.items() if spec.metric)
-        found = {column: self._measured(self._place(row, column), self.name) for column in measured}
-        for column, spec in self.experiment.columns.items():
+        columns = {column: (spec, self._place(row, column)) for column, spec in self.experiment.columns.items()}
+        found = {column: self._measured(place, self.name) for column, (spec, place) in columns.items() if spec.metric}
+        for column, (spec, place) in columns.items():
             if spec.derived:
-                found[column] = self._derived(self._place(row, column), spec, found)
+                found[column] = self._derived(place, spec, found)
         return {column: found[column] for column in columns if column in found}
 
     def _place(self, row: str, column: str) -> Place:
@@ -222,7 +208,9 @@ class _Builder:
         if self.experiment.combined:
             yield f"Not planned: {'; '.join(self.experiment.combined.notes())}."
             yield from _left_out(table)
-            yield from _unfinished(table)
+            for cell, run in ((one, run) for one in table.measured for run in one.unfinished):
+                why = f": {run.reason}" if run.reason else ""
+                yield f"Not finished: {table.name_of(cell)}, seed {run.seed}, {run.state}{why}."
         for row, reason in self.experiment.not_reproducible.items():
             yield f"{row} is not reproduced: {reason}."
         yield from _similar(table)
@@ -252,10 +240,10 @@ def _column_heading(column: str, spec: Column) -> Heading:
 def _left_out(table: Table) -> Iterator[str]:
     """Say which rows or cells the program refuses, and why."""
     refused: dict[str, dict[str, list[str]]] = {}
-    for row, line in table.cells.items():
-        for column, cell in line.items():
-            if cell.refused:
-                refused.setdefault(cell.refused, {}).setdefault(row, []).append(table.columns[column].title)
+    for cell in table.measured:
+        if cell.refused:
+            column = table.columns[cell.place.column].title
+            refused.setdefault(cell.refused, {}).setdefault(cell.place.row, []).append(column)
     for reason, rows in refused.items():
         names = [
             table.rows[row].title + f" ({', '.join(columns)})" * (len(columns) < len(table.columns))
@@ -285,11 +273,3 @@ def _similar(table: Table) -> Iterator[str]:
 def _few(names: Collection[str]) -> str:
     first, more = [*names][:4], len(names) - 4
     return ", ".join(first) + f" and {more} more" * (more > 0)
-
-
-def _unfinished(table: Table) -> Iterator[str]:
-    """Name the runs that began and have not finished."""
-    for cell in table.measured:
-        for run in cell.unfinished:
-            why = f": {run.reason}" if run.reason else ""
-            yield f"Not finished: {table.name_of(cell)}, seed {run.seed}, {run.state}{why}."

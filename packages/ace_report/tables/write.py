@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from ace_bench.core.errors import DataError
-from ace_bench.core.measurement import Measurement, Value
+from ace_bench.core.measurement import Measurement
 from ace_bench.report.escaping import csv_of
-from ace_bench.report.records import RunSummary, marks_of
+from ace_bench.report.records import marks_of
 from ace_bench.store.files import write_files
 from ace_report.experiments import Experiments
 from ace_report.paper.tables import Experiment
@@ -22,11 +22,11 @@ from ace_report.tables.claim_result import claim_record, claims_grid, claims_not
 from ace_report.tables.claims import claim_results
 from ace_report.tables.field import efficiency_grid, pairs_grid
 from ace_report.tables.formats import Page, csv, markdown, page_of, printed_grid
-from ace_report.tables.grids import NOT_KNOWN, Grid, number
+from ace_report.tables.grids import Grid, number
 from ace_report.tables.latex import latex
 from ace_report.tables.paper_tables import paper_table
 from ace_report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
-from ace_report.tables.table import PaperShown, Table
+from ace_report.tables.table import Heading, PaperShown, Table
 
 CLAIMS = "claims"
 """Name of the table of the paper's claims."""
@@ -47,9 +47,6 @@ _PATHS = {
 """Costs and their metrics. Latency is wall time without time lost to retries, model time the sum over all
 calls, as if they were made one after another."""
 _COSTS = ("calls", *_PATHS)
-
-_Costs = tuple[str, str, str, Mapping[str, float | None]]
-"""Row, column and stage of a run, and what it cost."""
 
 
 class TableFiles(NamedTuple):
@@ -93,13 +90,15 @@ def write_tables(
     if wanted.names:
         shown = sorted({*shown, *out.glob("table_*.md")})
     parts = [files[file] if file in files else file.read_text(encoding="utf-8") for file in shown]
-    return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *parts, *_damages(index)])})
+    damages = [f"- {damaged.reason}" for damaged in index.found.damaged]
+    damages = ["## Run folders that cannot be read\n", *damages, ""] if damages else []
+    return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *parts, *damages])})
 
 
 def measured_table(name: str, experiment: Experiment, found: Measurement, backbone: tuple[str, ...]) -> TableFiles:
     """Lay out a measurement; ``backbone`` is the option's name, and the model's if the user named one."""
     slug = _OTHER.sub("_", "-".join((*backbone, *["simulated"] * found.simulated)))
-    rows = tuple(tuple(map(_word, row)) for row in found.rows)
+    rows = tuple(tuple(one if isinstance(one, str) else number(one) for one in row) for row in found.rows)
     notes = [*([experiment.notes] if experiment.notes else []), *found.notes]
     title = f"{experiment.title} ({name}): measured with {', '.join(backbone)}"
     page = Page(
@@ -140,7 +139,7 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
             page = page_of(replace(table, commands=commands), costs)
             yield TableFiles(stem, page, csv([table]), printed_grid(table))
             if plan.combined and not table.empty:
-                yield TableFiles(f"table_{name}_costs_{slug}", _costs_page(table), _costs_csv(table))
+                yield _costs(table, f"table_{name}_costs_{slug}")
     if CLAIMS in wanted.names or not wanted.names:
         yield from _claims(index, wanted)
 
@@ -222,61 +221,43 @@ def _commands(name: str, table: Table, selection: Selection, index: ResultsIndex
             yield from selection.missing(run, index.results)
 
 
-def _damages(index: ResultsIndex) -> list[str]:
-    if not index.found.damaged:
-        return []
-    return ["## Run folders that cannot be read\n", *(f"- {damaged.reason}" for damaged in index.found.damaged), ""]
-
-
-def _word(value: Value) -> str:
-    if value is None:
-        return NOT_KNOWN
-    return value if isinstance(value, str) else number(value)
-
-
 def _cost_grid(table: Table) -> Grid:
     """Give the cost of each run by stage."""
     rows = [
-        (*table.rows[row].texts, table.columns[column].title, stage, *map(number, amounts.values()))
+        (*row.texts, column.title, stage, *map(number, amounts.values()))
         for row, column, stage, amounts in _costs_of(table)
     ]
     return Grid(title="Costs of a run", header=(*table.names, "column", "stage", *_COSTS), rows=tuple(rows))
 
 
-def _costs_page(table: Table) -> Page:
-    """Return the text of a table's costs."""
+def _costs(table: Table, stem: str) -> TableFiles:
+    """Return the costs of a table's runs, and in CSV a line for each run and stage; unknown values are empty."""
     note = (
         "Means over seeds. Online, prediction and learning are one pass, and all of it is adaptation. Latency is "
         "wall time without waiting on retries, model time the sum over all calls."
     )
     label = table.label.replace("-", "-costs-", 1)
-    return Page(title=f"Costs: {table.title}", label=label, grids=(_cost_grid(table),), notes=(note,))
+    page = Page(title=f"Costs: {table.title}", label=label, grids=(_cost_grid(table),), notes=(note,))
+    lines = [
+        {**table.about, **row.fields, **column.fields, "stage": stage, **amounts}
+        for row, column, stage, amounts in _costs_of(table)
+    ]
+    return TableFiles(stem, page, csv_of(lines))
 
 
-def _costs_csv(table: Table) -> str:
-    """Format one line per run and stage, with numbers in full precision; unknown values are empty."""
-    return csv_of(
-        [
-            {**table.about, **table.rows[row].fields, **table.columns[column].fields, "stage": stage, **amounts}
-            for row, column, stage, amounts in _costs_of(table)
-        ]
-    )
-
-
-def _costs_of(table: Table) -> Iterator[_Costs]:
-    """Yield the costs of each run of a table once, by stage, in the order of its rows."""
+def _costs_of(table: Table) -> Iterator[tuple[Heading, Heading, str, Mapping[str, float | None]]]:
+    """Yield row, column, stage and cost of each run of a table once, in the order of its rows."""
     for row, line in table.cells.items():
         seen = set()
         for column, cell in line.items():
-            if cell.runs and cell.planned not in seen:
-                seen.add(cell.planned)
-                yield from ((row, column, stage, amounts) for stage, amounts in _by_stage(cell.runs))
-
-
-def _by_stage(runs: Sequence[RunSummary]) -> Iterator[tuple[str, Mapping[str, float | None]]]:
-    for stage in ("adapt", "evaluate"):
-        found = {name: mean_of([run.value(path.format(stage=stage)) for run in runs]) for name, path in _PATHS.items()}
-        calls = mean_of([sum(run.metrics["calls"][stage].values()) for run in runs])
-        if found["rollouts"] or calls:
-            twice = stage == "evaluate" and any(run.metrics["headline"]["before"] is not None for run in runs)
-            yield f"{stage}, before and after" if twice else stage, {"calls": calls, **found}
+            if not cell.runs or cell.planned in seen:
+                continue
+            seen.add(cell.planned)
+            for stage in ("adapt", "evaluate"):
+                paths = {name: path.format(stage=stage) for name, path in _PATHS.items()}
+                found = {name: mean_of([run.value(path) for run in cell.runs]) for name, path in paths.items()}
+                calls = mean_of([sum(run.metrics["calls"][stage].values()) for run in cell.runs])
+                twice = any(run.metrics["headline"]["before"] is not None for run in cell.runs)
+                if found["rollouts"] or calls:
+                    when = f"{stage}{', before and after' * (twice and stage == 'evaluate')}"
+                    yield table.rows[row], table.columns[column], when, {"calls": calls, **found}
