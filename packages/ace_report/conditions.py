@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
-from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import identity_settings
 from ace_bench.report.planned import (
     Compose,
@@ -59,8 +60,7 @@ class Variant:
     @property
     def marks(self) -> tuple[str, ...]:
         """Why its numbers are not comparable with published ones."""
-        reasons = {"simulated": self.simulated, "sample data": self.source == "sample"}
-        return tuple(mark for mark, holds in reasons.items() if holds)
+        return ("simulated",) * self.simulated + ("sample data",) * (self.source == "sample")
 
     @property
     def about(self) -> Mapping[str, object]:
@@ -95,13 +95,13 @@ class Selector:
 
     def variants(self, runs: Iterable[RunSummary]) -> dict[Variant, list[RunSummary]]:
         """Return the chosen runs by their conditions."""
-        members: dict[str, list[RunSummary]] = {}
+        members = defaultdict[str, list[RunSummary]](list)
         for run in runs:
             settings = settings_with_defaults(run, self.compose)
             if self._chosen(run, settings):
                 conditions = [settings.get(key) for key in ("backbone", "prompts", "embedder")]
                 limit = None if self._limited(run) else settings.get("limit")
-                members.setdefault(digest_of([*conditions, limit, run.source, run.simulated]), []).append(run)
+                members[digest_of([*conditions, limit, run.source, run.simulated])].append(run)
         # Settings for one task or method make runs of one variant differ in their conditions.
         variants: dict[Variant, list[RunSummary]] = {}
         for some in members.values():
@@ -111,13 +111,9 @@ class Selector:
     def _limited(self, run: RunSummary) -> bool:
         """Whether a run's limit is that of its own plan, as in table 11, and so no condition."""
         limit = run.identity["limit"]
-        return limit is not None and any(
-            setting.path == ("limit",) and _has_value(setting.value, limit) and _has_value(limit, setting.value)
-            for plan in self.plans
-            if plan.kind[0] == run.task
-            for setting in map(read_setting, plan.overrides)
-            if setting.override.startswith("limit=")
-        )
+        plans = (plan.overrides for plan in self.plans if plan.kind[0] == run.task)
+        settings = (read_setting(text) for text in chain.from_iterable(plans) if text.startswith("limit="))
+        return limit is not None and any(one.value == limit for one in settings)
 
     def planned(self, backbone: str) -> Variant:
         """Return the conditions of runs with a backbone, or with the one that ``extra`` names."""
@@ -141,9 +137,7 @@ class Selector:
     def _has(self, run: RunSummary, settings: Settings, setting: Setting) -> bool:
         if setting.path == ("protocol",):
             return bool(run.protocol == str(setting.value).partition("@")[0])
-        if setting.path == ("backbone",):
-            if run.backbone == setting.value:
-                return True
+        if setting.path == ("backbone",) and run.backbone != setting.value:
             chosen = identity_settings(self.compose(self._backbone_settings()))  # without address and limits
             return bool(chosen["backbone"] == settings["backbone"])
         own = _lookup(settings, setting.path)
@@ -194,11 +188,8 @@ class Selector:
         same = [
             f"{key}={override_value(settings[key])}" for key in ("seed", "concurrency", "results") if key in settings
         ]
-        try:
-            found: Settings = self.compose([f"backbone={run.backbone}", *same])["backbone"]
-        except ConfigError:
-            return {}  # the option no longer exists
-        return found
+        overrides = [f"backbone={run.backbone}", *same]
+        return self.compose(overrides)["backbone"] if fits(self.compose, overrides) else {}  # it may no longer exist
 
     def _with_extra(self, variant: Variant) -> Variant:
         given = {key_of(text): text for text in self.extra}

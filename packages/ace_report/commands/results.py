@@ -7,8 +7,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ace_bench.cli.arguments import DIFFERENCES, Parser, print_line
 from ace_bench.core.errors import ConfigError
@@ -102,8 +103,7 @@ def _own_table(options: argparse.Namespace, form: dict[str, Any]) -> str:
     from ace_report.tables.latex import latex
     from ace_report.tables.own_tables import Layout, own_tables
 
-    suffix = ".md" if options.out is None else options.out.suffix
-    kind = options.format or _SUFFIXES.get(suffix)
+    kind = options.format or _SUFFIXES.get(options.out.suffix if options.out else ".md")
     if kind is None:
         ends = ", ".join(_SUFFIXES)
         raise ConfigError(f"the format of {options.out} is unknown; give --format, or a name that ends in {ends}")
@@ -136,8 +136,7 @@ def make_figures(arguments: Sequence[str]) -> int:
     options = parser.parse_intermixed_args(arguments)
     styles = [word.removeprefix("style=") for word in options.words if word.startswith("style=")]
     options.words = [word for word in options.words if not word.startswith("style=")]
-    style: Style = read_style(styles[-1] if styles else "screen")
-    width: Width = options.width or ""
+    style, width = read_style(styles[-1] if styles else "screen"), cast("Width", options.width or "")
     if (options.x, options.y, options.lines) == (None,) * 3:
         return _write_paper_results("figure", options, style=style, width=width)
     from ace_bench.report.choosing import words
@@ -219,12 +218,10 @@ def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
     others = [Path(word) for word in options.words if "=" not in word]
     if missing := [str(folder) for folder in (*others, *folders) if not folder.is_dir()]:
         raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
-    found: dict[Path, RunSummary] = {}
-    for folder in folders:
-        index = find_runs(folder)
-        for damaged in index.damaged:
-            print_line(f"left out: {damaged.reason}", "yellow")
-        found |= {run.folder.resolve(): run for run in index.runs}
+    read = [find_runs(folder) for folder in folders]
+    for damaged in chain.from_iterable(one.damaged for one in read):
+        print_line(f"left out: {damaged.reason}", "yellow")
+    found = {run.folder.resolve(): run for one in read for run in one.runs}
     if not found:
         raise ConfigError(f"there are no runs in {', '.join(map(str, folders))}; make some, or name their folder")
     return with_settings(found.values(), conditions)
@@ -232,11 +229,11 @@ def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
 
 def read_style(text: str) -> Style:
     """Return the style of figures; raises ``ConfigError`` for an unknown one."""
-    styles: tuple[Style, ...] = ("screen", "paper", "paper_times")
-    for style in styles:
-        if text == style:
-            return style
-    raise ConfigError(f"there is no style={text}; there are {', '.join(styles)}")
+    from ace_report.tables.results_index import Style
+
+    if text not in get_args(Style):
+        raise ConfigError(f"there is no style={text}; there are {', '.join(get_args(Style))}")
+    return cast("Style", text)
 
 
 def _folders(options: argparse.Namespace) -> list[Path]:

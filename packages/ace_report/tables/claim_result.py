@@ -79,10 +79,9 @@ def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
 def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: bool) -> Grid:
     """The claims for LaTeX, in groups by what they are about; what explains the verdicts stands below."""
     names = [name for name in ("section", "paper", "ours", "interval", "p", "verdict") if numbers or name != "paper"]
-    rows = []
-    for result in results:
-        words = _words(result)
-        rows.append((f"{words['of']}{' (primary)' * result.claim.primary}", *(words[name] for name in names)))
+    words = [_words(result) for result in results]
+    firsts = (f"{result.claim.than}{' (primary)' * result.claim.primary}" for result in results)
+    rows = [(first, *(one[name] for name in names)) for first, one in zip(firsts, words, strict=True)]
     return Grid(
         title="Claims",
         header=("Claim", *(name.capitalize() for name in names)),

@@ -89,8 +89,8 @@ class _Reader:
         else:
             parts = [[*self._parts(difference)] for difference in claim.differences]
         every = [part for some in parts for part in some]
-        missing = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
-        missing = [place for place in missing if not self._published(place)]
+        rows = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
+        missing = [row for row in rows if not self._published(row)]
         deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
         empty = ClaimResult(claim=claim, deviations=deviations)
         if missing:
@@ -110,18 +110,14 @@ class _Reader:
         return row in self.experiments.table(table).not_reproducible
 
     def _parts(self, difference: Difference) -> Iterator[_Part]:
+        """Yield the measured cells; a column that is a mean is its columns with their weights."""
         for ref, coefficient in difference.cells.items():
             table, row, column = ref.split("/")
-            for name, weight in self._measured(table, column).items():
-                yield self._part(table, row, name, coefficient * weight)
-
-    def _measured(self, table: str, column: str) -> Mapping[str, float]:
-        """Return the measured columns of which a column is a mean, with their weights."""
-        spec = self.experiments.table(table).columns[column]
-        if spec.metric:
-            return {column: 1.0}
-        weights = spec.weights or (1.0,) * len(spec.mean_of)
-        return {part: weight / sum(weights) for part, weight in zip(spec.mean_of, weights, strict=True)}
+            spec = self.experiments.table(table).columns[column]
+            weights = spec.weights or (1.0,) * len(spec.mean_of)
+            weighted = {column: 1.0} if spec.metric else dict(zip(spec.mean_of, weights, strict=True))
+            for name, weight in weighted.items():
+                yield self._part(table, row, name, coefficient * weight / sum(weighted.values()))
 
     def _part(self, table: str, row: str, column: str, coefficient: float) -> _Part:
         spec = self.experiments.table(table).columns[column]
@@ -164,21 +160,13 @@ def _tested(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
 
 def _published_scores(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], points: Points) -> Seeds:
     """Return the published numbers as equal scores of all samples."""
-    total = sum(sizes.values())
-    level = {
-        f"{part.split}/{part.cell.metric}/": -part.coefficient
-        * (part.published or 0.0)
-        / 100
-        * total
-        / sizes[part.split, part.cell.metric]
-        for part in parts
-    }
-    return {
-        0: {
-            name: Point(score=next(score for start, score in level.items() if name.startswith(start)), group=one.group)
-            for name, one in points.items()
-        }
-    }
+    found = dict[str, Point]()
+    for part in parts:
+        key = (part.split, part.cell.metric)
+        score = -part.coefficient * (part.published or 0.0) / 100 * sum(sizes.values()) / sizes[key]
+        own = ((name, point.group) for name, point in points.items() if name.startswith(f"{'/'.join(key)}/"))
+        found |= {name: Point(score=score, group=group) for name, group in own}
+    return {0: found}
 
 
 def _together(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int]) -> Seeds:
@@ -252,14 +240,10 @@ def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[floa
 def _saving(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:
     values = []
     for difference, some in zip(differences, parts, strict=True):
-        numbers: dict[str, float] = {}
-        for part in some:
-            run = next(run for run in part.cell.runs if run.seed == seed)
-            value = run.value(part.cell.metric)
-            if value is None:
-                return None
-            numbers[part.place] = value
-        if not numbers[difference.relative_to]:
+        runs = ((part, run) for part in some for run in part.cell.runs if run.seed == seed)
+        numbers = {part.place: run.value(part.cell.metric) for part, run in runs}
+        known = {place: value for place, value in numbers.items() if value is not None}
+        if known.keys() < numbers.keys() or not known[difference.relative_to]:
             return None
-        values.append(difference.value(numbers))
+        values.append(difference.value(known))
     return fmean(values)

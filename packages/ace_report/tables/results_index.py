@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -60,13 +61,10 @@ class Selection:
 
     def __init__(self, index: ResultsIndex, variant: Variant, runs: Runs, members: Sequence[RunSummary] = ()) -> None:
         """``runs`` may include other variants' runs; ``members`` are those of this one."""
-        self.variant = variant
-        self.members = members
+        self.variant, self.members = variant, members
         self.seeds = sorted({run.seed for run in members}) or [0]
         self._kinds = {(run.task, run.method, run.mode) for run in members}
-        self._runs = runs
-        self._index = index
-        self._compose = index.compose
+        self._runs, self._index, self._compose = runs, index, index.compose
         self._cells: dict[tuple[PlannedRun, str], Measured] = {}
         self.deviations = cache(self._deviations)
         self.similar = cache(self._similar)
@@ -74,9 +72,8 @@ class Selection:
     @cached_property
     def model(self) -> str:
         """The name of the model, where the option of the backbone has one."""
-        option = self.variant.overrides[0]
-        named = self.variant.name != self.variant.backbone
-        return self.variant.name if named else self._compose([option])["backbone"].get("model") or self.variant.name
+        name, option = self.variant.name, self.variant.overrides[0]
+        return name if name != self.variant.backbone else self._compose([option])["backbone"].get("model") or name
 
     def find(self, planned: PlannedRun) -> list[RunSummary]:
         """Return the planned run for each seed of the variant, finished or not."""
@@ -165,14 +162,11 @@ class ResultsIndex:
     def selections(self) -> list[Selection]:
         """The runs by conditions; raises ``ConfigError`` if ``extra`` fits no run."""
         variants = self._selector.variants(self.found.runs)
-        kinds: dict[tuple[bool, str], list[RunSummary]] = {}
+        kinds = defaultdict[tuple[bool, str], list[RunSummary]](list)
         for variant, members in variants.items():
-            kinds.setdefault((variant.simulated, variant.source), []).extend(members)
+            kinds[variant.simulated, variant.source] += members
         known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
-        return [
-            Selection(self, variant, known[variant.simulated, variant.source], members)
-            for variant, members in variants.items()
-        ]
+        return [Selection(self, one, known[one.simulated, one.source], members) for one, members in variants.items()]
 
     def empty_selection(self, backbone: str) -> Selection:
         """The conditions of a backbone without runs."""
