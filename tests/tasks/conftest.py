@@ -20,13 +20,13 @@ def no_ambient_data(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def real_data(request) -> Callable[[str], str]:
-    """Return the folder of a task's real data, or skip the test."""
+def real_data() -> Callable[..., str]:
+    """Return the folder of a task's real data, which holds a file, or skip the test."""
     beside = Path(__file__).resolve().parents[3] / "shared" / "data"
     root = Path(os.environ.get("ACE_BENCH_DEV_DATA", beside))
 
-    def folder(task: str) -> str:
-        if not (root / task / "train.jsonl").is_file():
+    def folder(task: str, file: str = "train.jsonl") -> str:
+        if not (root / task / file).is_file():
             pytest.skip(f"no real data for {task}: set ACE_BENCH_DEV_DATA to a folder that holds {task}/")
         return str(root / task)
 

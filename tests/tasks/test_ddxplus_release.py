@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from functools import partial
 from pathlib import Path
@@ -18,16 +17,6 @@ from tests.tasks.tiny_release import CODES, HEADER, LINE, write_tiny_release
 @pytest.fixture
 def release(tmp_path):
     return partial(write_tiny_release, tmp_path)
-
-
-@pytest.fixture
-def dictionaries():
-    """Folder of the real evidences and conditions, or skip the test."""
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("ACE_BENCH_DEV_DATA", beside)) / "ddxplus"
-    if not (folder / "release_evidences.json").is_file():
-        pytest.skip("no DDXPlus dictionaries: set ACE_BENCH_DEV_DATA to a folder that holds ddxplus/")
-    return folder
 
 
 def rows(folder, at_most=100):
@@ -68,15 +57,12 @@ def test_a_draw_is_the_same_every_time_and_in_file_order(release):
 def test_patients_come_plain_or_zipped(release, ending):
     folder = release()
     expected = rows(folder)
-    for split in ("train", "validate", "test"):
-        path = folder / f"release_{split}_patients.csv"
-        target = folder / f"release_{split}_patients{ending}"
+    for path in folder.glob("*.csv"):
+        plain = path.rename(path.with_suffix(""))
         if ending:
-            with zipfile.ZipFile(target, "w") as archive:
-                archive.write(path, f"release_{split}_patients")
-            path.unlink()
-        else:
-            path.rename(target)
+            with zipfile.ZipFile(path.with_suffix(ending), "w") as archive:
+                archive.write(plain, plain.name)
+            plain.unlink()
     assert rows(folder) == expected
 
 
@@ -119,9 +105,9 @@ def test_bad_files_are_named(release, tmp_path):
         rows(tmp_path / "nowhere")
 
 
-def test_the_real_dictionaries_are_understood(dictionaries):
+def test_the_real_dictionaries_are_understood(real_data):
     """The release numbers its conditions as StreamBench does, and every value of every evidence has words."""
-    release = read_release(dictionaries)
+    release = read_release(Path(real_data("ddxplus", "release_evidences.json")))
     assert tuple(sorted(condition.english for condition in release.conditions.values())) == CONDITIONS
     assert set(release.names.values()) == set(CONDITIONS)
     codes = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
@@ -148,12 +147,8 @@ def test_the_sample_set_has_three_levels_and_no_query_twice(make):
         assert sum(level in grade.detail for grade in golds) >= 20
 
 
-def test_golds_of_mini_dev_are_right_and_the_official_loss_is_the_empty_ones(make, request):
-    beside = request.config.rootpath.parent / "shared" / "data" / "bird_sql"
-    folder = os.environ.get("ACE_BENCH_DEV_DATA", str(beside.parent)) + "/bird_sql"
-    if not os.path.isfile(f"{folder}/mini_dev_sqlite.json"):
-        pytest.skip("no real data for bird_sql: set ACE_BENCH_DEV_DATA to a folder that holds bird_sql/")
-    task = make(data_dir=folder, source="real")
+def test_golds_of_mini_dev_are_right_and_the_official_loss_is_the_empty_ones(make, real_data):
+    task = make(data_dir=real_data("bird_sql", "mini_dev_sqlite.json"), source="real")
     grades = []
     for split in task.splits:
         for sample in task.samples(split):
