@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 from typing import Annotated, Any, Literal
@@ -18,7 +17,7 @@ from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.replies import ask
 from ace_bench.core.types import Fault, Grade, Sample
-from ace_bench.tasks.data import SPLITS, DataSettings, Row, locate, read_rows
+from ace_bench.tasks.data import SPLITS, DataSettings, Row, files_in, find_folder, read_rows, sha256_of
 
 Grader = Callable[[str | None], Grade]
 
@@ -46,14 +45,6 @@ class AnswerSession:
         return self._grader(answer)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Item:
-    """A sample and its grader, which alone knows the reference answer."""
-
-    sample: Sample
-    grader: Grader
-
-
 class AnswerTask:
     """Base class of tasks without an environment: a subclass has ``build`` and ``score``.
 
@@ -73,17 +64,17 @@ class AnswerTask:
     fields: tuple[str, ...] = ("context", "target")
 
     def __init__(self, **data: Annotated[Any, DataSettings]) -> None:
-        located = locate(self.name, [f"{split}.jsonl" for split in SPLITS], DataSettings(**data))
-        self.source: str = located.source
-        self.files: Mapping[str, Path] = located.files
-        self.checksums: Mapping[str, str] = located.checksums
-        self.use_rows(lambda split: read_rows(located.files[f"{split}.jsonl"], self.fields))
+        folder, self.source = find_folder(self.name, DataSettings(**data))
+        self.files: Mapping[str, Path] = files_in(folder, [f"{split}.jsonl" for split in SPLITS], task=self.name)
+        self.checksums: Mapping[str, str] = {name: sha256_of(path) for name, path in self.files.items()}
+        self.use_rows(lambda split: read_rows(self.files[f"{split}.jsonl"], self.fields))
 
     def use_rows(self, read: Callable[[str], Sequence[Row]]) -> None:
         """Set what returns the rows of a split."""
         self._read_rows = read
         self._lock = Lock()
-        self._items: dict[str, dict[str, Item]] = {}
+        self._items: dict[str, dict[str, tuple[Sample, Grader]]] = {}
+        """Samples by split and id, each with its grader, which alone knows the reference answer."""
 
     def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
         """Turn a row into the inputs ``background`` and ``question`` and its grader; raises ``DataError``."""
@@ -93,30 +84,30 @@ class AnswerTask:
         """Return the samples of a split in the order of its rows; ids such as ``finer-test-0007`` are stable."""
         if split not in SPLITS:
             raise ConfigError(f"task {self.name} has no split {split!r}; it has {', '.join(SPLITS)}")
-        return tuple(item.sample for item in self._load(split).values())
+        return tuple(sample for sample, _ in self._load(split).values())
 
     def open(self, sample: Sample) -> AbstractContextManager[AnswerSession]:
         """Start a session, which only grades, on a sample of this task; raises ``DataError`` for any other."""
         items = self._load(sample.split) if sample.split in SPLITS else {}
         if sample.id not in items:
             raise DataError(f"task {self.name} has no sample {sample.id} in its split {sample.split!r}")
-        return nullcontext(AnswerSession(items[sample.id].grader))
+        return nullcontext(AnswerSession(items[sample.id][1]))
 
     def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample that could not be attempted: wrong, with full weight."""
         with self.open(sample) as session:
             return session.grade(None)
 
-    def _load(self, split: str) -> Mapping[str, Item]:
+    def _load(self, split: str) -> Mapping[str, tuple[Sample, Grader]]:
         with self._lock:
             if split not in self._items:
-                items = (self._item(split, row) for row in self._read_rows(split))
-                self._items[split] = {item.sample.id: item for item in items}
+                found = {}
+                for row in self._read_rows(split):
+                    inputs, grader = self.build(row)
+                    name = f"{self.name}-{split}-{row.key}"
+                    found[name] = Sample(id=name, split=split, inputs=inputs), grader
+                self._items[split] = found
             return self._items[split]
-
-    def _item(self, split: str, row: Row) -> Item:
-        inputs, grader = self.build(row)
-        return Item(sample=Sample(id=f"{self.name}-{split}-{row.key}", split=split, inputs=inputs), grader=grader)
 
 
 def parse_number(text: str) -> float | None:

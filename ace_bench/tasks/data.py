@@ -62,15 +62,6 @@ class DataSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Located:
-    """The files a task will read; ``source`` is ``real`` or ``sample``, ``checksums`` are SHA-256 by file name."""
-
-    source: str
-    files: Mapping[str, Path]
-    checksums: Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
 class Row:
     """One line of a data file, at the place ``where``: its ``key``, unique in the file, and its text ``fields``."""
 
@@ -82,15 +73,6 @@ class Row:
 def download_folder(task: str) -> Path:
     """Return the folder in which ``ace-bench data`` puts a task's files: ``data/<task>`` of the current folder."""
     return (_DOWNLOADED / task).absolute()
-
-
-def locate(task: str, names: Sequence[str], settings: DataSettings) -> Located:
-    """Find the files ``names`` of a task; see ``find_folder`` for the search order and the errors.
-
-    A folder that lacks one of the files is an error: the search does not go on to the next folder.
-    """
-    folder, source = find_folder(task, settings)
-    return files_in(folder, names, source=source, task=task)
 
 
 def find_folder(task: str, settings: DataSettings) -> tuple[Path, str]:
@@ -150,8 +132,8 @@ def _real_folder(task: str, data_dir: str | None) -> Path | None:
     return next((folder for folder in candidates if folder.is_dir()), None)
 
 
-def files_in(folder: Path, names: Sequence[str], *, source: str, task: str) -> Located:
-    """Return the files ``names`` of a folder with their checksums; raises ``DataError`` where one is missing."""
+def files_in(folder: Path, names: Sequence[str], *, task: str) -> Mapping[str, Path]:
+    """Return the files ``names`` of a task's folder; raises ``DataError`` where one is missing."""
     files = {name: folder / name for name in names}
     absent = [name for name, path in files.items() if not path.is_file()]
     if absent:
@@ -159,7 +141,7 @@ def files_in(folder: Path, names: Sequence[str], *, source: str, task: str) -> L
             f"{folder} lacks {', '.join(absent)}; run `{command_line('data')} {task}` "
             f"or point task.data_dir at a folder that holds {', '.join(names)}"
         )
-    return Located(source=source, files=files, checksums={name: sha256_of(path) for name, path in files.items()})
+    return files
 
 
 def sha256_of(path: Path) -> str:

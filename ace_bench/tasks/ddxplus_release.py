@@ -17,7 +17,7 @@ import random
 import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -129,13 +129,11 @@ def render(release: Release, patient: Mapping[str, str]) -> dict[str, str]:
 
 
 def _codes(text: str) -> list[str]:
-    try:
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):
         codes = ast.literal_eval(text)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-        raise DataError("EVIDENCES is not a list of codes") from error
-    if not isinstance(codes, list) or not all(isinstance(code, str) for code in codes):
-        raise DataError("EVIDENCES is not a list of codes")
-    return codes
+        if isinstance(codes, list) and all(isinstance(code, str) for code in codes):
+            return codes
+    raise DataError("EVIDENCES is not a list of codes")
 
 
 def _evidence(release: Release, name: str) -> Evidence:
@@ -192,10 +190,10 @@ def _row(release: Release, path: Path, number: int, patient: Mapping[str, str | 
 
 def _patients_file(folder: Path, split: str) -> Path:
     stem = f"release_{split}_patients"
-    for path in (folder / stem, folder / f"{stem}.csv", folder / f"{stem}.zip"):
-        if path.is_file():
-            return path
-    raise DataError(f"{folder} has no {stem} (plain, .csv or .zip); it is part of the DDXPlus release")
+    paths = [path for ending in ("", ".csv", ".zip") if (path := folder / f"{stem}{ending}").is_file()]
+    if not paths:
+        raise DataError(f"{folder} has no {stem} (plain, .csv or .zip); it is part of the DDXPlus release")
+    return paths[0]
 
 
 @contextmanager

@@ -41,20 +41,10 @@ _MAX_ANSWER = 1_000
 """The lenient rule reads so many characters of an answer: a number with a few words is shorter."""
 
 _NUMBER = re.compile(r"[-+−]?\s*[$€£¥]?\s*[-+−]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
-_SCALE = re.compile(r"\s*(thousand|k|million|mn|m|billion|bn|b|trillion|tn)s?\b", re.IGNORECASE)
-_THOUSANDS = {
-    "thousand": 1,
-    "k": 1,
-    "million": 2,
-    "mn": 2,
-    "m": 2,
-    "billion": 3,
-    "bn": 3,
-    "b": 3,
-    "trillion": 4,
-    "tn": 4,
-}
-"""The power of a thousand that a scale word stands for."""
+_SCALES = (("thousand", "k"), ("million", "mn", "m"), ("billion", "bn", "b"), ("trillion", "tn"))
+_THOUSANDS = {word: power for power, words in enumerate(_SCALES, start=1) for word in words}
+"""Scale words with the power of a thousand that each means."""
+_SCALE = re.compile(rf"\s*({'|'.join(_THOUSANDS)})s?\b", re.IGNORECASE)
 
 
 class Formula(AnswerTask):

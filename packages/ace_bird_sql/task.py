@@ -39,7 +39,7 @@ from ace_bench.core.settings import Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.files import cache_folder
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, ask_judge, percent
-from ace_bench.tasks.data import DataSettings, HubDataset, RemoteFile, Row, files_in, find_folder
+from ace_bench.tasks.data import DataSettings, HubDataset, RemoteFile, Row, files_in, find_folder, sha256_of
 from ace_bird_sql.databases import Archive, DatabaseFinder, Golds
 from ace_bird_sql.pool import NO_QUERY, ExecutionResult, Limits, Workers
 from ace_bird_sql.questions import (
@@ -114,8 +114,7 @@ class BirdSql(AnswerTask):
         now = _moment(clock)
         folder, self.source = find_folder(self.name, DataSettings(**data))
         rows = read_folder(folder, stream_bench=stream_bench, mini_dev=mini_dev)
-        located = files_in(folder, rows.files, source=self.source, task=self.name)
-        self.files: Mapping[str, Path] = located.files
+        self.files: Mapping[str, Path] = files_in(folder, rows.files, task=self.name)
         cache = cache_folder(self.name)
         names = sorted({row.fields["db_id"] for split in rows.splits.values() for row in split})
         finder = DatabaseFinder(folder=folder, cache=cache, limits=limits, clock=now)
@@ -123,7 +122,7 @@ class BirdSql(AnswerTask):
         paths = [database.path for database in self._databases.values()]
         self._workers = Workers(count=workers, limits=limits, clock=now, databases=paths)
         self.checksums: Mapping[str, str] = {
-            **located.checksums,
+            **{name: sha256_of(path) for name, path in self.files.items()},
             **{database.file.name: database.checksum for database in self._databases.values()},
         }
         self._golds = Golds(cache / "golds", self._workers, clock=now)
