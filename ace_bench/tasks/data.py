@@ -161,13 +161,11 @@ def git_blob_of(path: Path) -> str:
 
 def difference(path: Path, file: RemoteFile) -> str:
     """Return "" where a local file has the published content, else a text that says what differs."""
-    if file.sha256 is not None:
-        found = sha256_of(path)
-        return "" if found == file.sha256 else f"its SHA-256 is {found} and should be {file.sha256}"
-    if file.git_blob is None:
-        return ""
-    found = git_blob_of(path)
-    return "" if found == file.git_blob else f"its git blob id is {found} and should be {file.git_blob}"
+    for kind, wanted, digest in (("SHA-256", file.sha256, sha256_of), ("git blob id", file.git_blob, git_blob_of)):
+        if wanted is not None:
+            found = digest(path)
+            return "" if found == wanted else f"its {kind} is {found} and should be {wanted}"
+    return ""
 
 
 def read_rows(path: Path, fields: Sequence[str]) -> tuple[Row, ...]:
@@ -290,13 +288,8 @@ def hub_rows(dataset: HubDataset) -> Iterator[tuple[str, list[dict[str, str]]]]:
     Raises ``ConfigError`` without the library, ``DataError`` where the data cannot be loaded or has another form.
     """
     where = f"{dataset.path} ({dataset.config}) at {dataset.revision}"
-    loaded = load_from_hub(
-        dataset.path,
-        dataset.config,
-        dataset.revision,
-        called=where,
-        fix="check the network, or name another --revision",
-    )
+    fix = "check the network, or name another --revision"
+    loaded = load_from_hub(dataset.path, dataset.config, dataset.revision, called=where, fix=fix)
     for source, split in dataset.splits.items():
         if source not in loaded:
             raise DataError(f"{where} has no split {source}, only {', '.join(map(str, loaded))}; check --revision")
@@ -304,8 +297,5 @@ def hub_rows(dataset: HubDataset) -> Iterator[tuple[str, list[dict[str, str]]]]:
         if absent:
             raise DataError(f"{where}, split {source}: no field {', '.join(absent)}; check --revision")
         rows = loaded[source].select_columns(list(dataset.fields))
-        yield f"{split}.jsonl", [{name: _text(row[name]) for name in dataset.fields} for row in rows]
-
-
-def _text(value: object) -> str:
-    return "" if value is None else str(value)
+        texts = [{name: "" if row[name] is None else str(row[name]) for name in dataset.fields} for row in rows]
+        yield f"{split}.jsonl", texts

@@ -11,6 +11,7 @@ import signal
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from threading import Event
 
@@ -29,17 +30,6 @@ SERVER_S = 60.0
 """Most seconds that a server may take to start or to end; a fork usually takes a fraction of a second."""
 
 
-@dataclass(kw_only=True)
-class _ServerState:
-    """What the events said about one server; ``status`` is its exit status as a return code."""
-
-    started: Event = field(default_factory=Event)
-    ended: Event = field(default_factory=Event)
-    problem: str = ""
-    layers: tuple[str, ...] = ()
-    status: int | None = None
-
-
 class Servers:
     """Runs the fork server; safe between threads. ``root`` is a data root without ground truth.
 
@@ -51,7 +41,7 @@ class Servers:
         self._engine = settings.engine.folder
         self._memory = settings.memory
         self._numbers = itertools.count(1)
-        self._states: dict[int, _ServerState] = {}
+        self._servers: dict[int, Server] = {}
         self._answers: dict[int, queue.SimpleQueue[Record | None]] = {}
         self._ready = Event()
         self.ended = Event()
@@ -82,25 +72,22 @@ class Servers:
         """
         number = next(self._numbers)
         (self._folder / "tasks" / str(number)).write_text(task)
-        state = self._states[number] = _ServerState()
         users = own_user(self._engine), own_user(self._engine)
         connection, theirs = socket.socketpair()
+        server = self._servers[number] = Server(
+            connection=connection,
+            folder=self._folder / "episodes" / str(number),
+            request_end=partial(self._fork_server.send, {"end": number}),
+        )
         with theirs:
             request = {"start": number, "uids": users, "memory": self._memory, "timeout": timeout}
             self._fork_server.send(request, theirs.fileno())
-        if self.ended.is_set() or not state.started.wait(SERVER_S):
+        if self.ended.is_set() or not server.started.wait(SERVER_S):
             connection.close()
             raise task_fault("server", "no environment server was started")
-        server = Server(
-            connection=connection,
-            folder=self._folder / "episodes" / str(number),
-            layers=state.layers,
-            state=state,
-            request_end=lambda: self._fork_server.send({"end": number}),
-        )
-        if state.problem:
+        if server.problem:
             server.close()
-            raise task_fault("server", f"an environment server did not start: {state.problem}")
+            raise task_fault("server", f"an environment server did not start: {server.problem}")
         return server
 
     def score(self, request: Path, *, seconds: float) -> Record | None:
@@ -127,10 +114,10 @@ class Servers:
         if event is None:
             self._ready.set()
             self.ended.set()
-            for state in list(self._states.values()):
-                state.problem = state.problem or "the engine's fork server ended"
-                state.started.set()
-                state.ended.set()
+            for server in list(self._servers.values()):
+                server.problem = server.problem or "the engine's fork server ended"
+                server.started.set()
+                server.ended.set()
             for answer in list(self._answers.values()):
                 answer.put(None)
         elif "ready" in event:
@@ -142,30 +129,36 @@ class Servers:
             self._update(event)
 
     def _update(self, event: Record) -> None:
-        state = self._states[event["id"]]
+        server = self._servers[event["id"]]
         if "status" in event:
-            state.status = event["status"]
-            state.ended.set()
-            del self._states[event["id"]]
-        state.problem = event.get("error", state.problem)
-        state.layers = tuple(event.get("layers", state.layers))
-        state.started.set()
+            server.status = event["status"]
+            server.ended.set()
+            del self._servers[event["id"]]
+        server.problem = event.get("error", server.problem)
+        server.layers = tuple(event.get("layers", server.layers))
+        server.started.set()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True, eq=False)
 class Server:
-    """The server of one episode. Its processes write to ``folder`` only; ``layers`` names what confines them."""
+    """The server of one episode. Its processes write to ``folder`` only; ``layers`` names what confines them.
+
+    Events of the fork server set all but the first three; ``status`` is its exit status as a return code.
+    """
 
     connection: socket.socket
     folder: Path
-    layers: tuple[str, ...]
-    state: _ServerState
     request_end: Callable[[], None]
+    layers: tuple[str, ...] = ()
+    problem: str = ""
+    status: int | None = None
+    started: Event = field(default_factory=Event)
+    ended: Event = field(default_factory=Event)
 
     def end(self) -> None:
         """Kill the server and all its processes and wait for their end; safe to call more than once."""
         self.request_end()
-        if not self.state.ended.wait(SERVER_S):
+        if not self.ended.wait(SERVER_S):
             raise task_fault("server", "an environment server cannot be ended")
 
     def was_killed(self, seconds: float) -> bool:
@@ -174,7 +167,7 @@ class Server:
         Agent code cannot send SIGKILL, not even to its own process, so another exit status, or none, means that the
         agent's code broke the server.
         """
-        return self.state.ended.wait(seconds) and self.state.status in _KILLED
+        return self.ended.wait(seconds) and self.status in _KILLED
 
     def close(self) -> None:
         """End the server and remove its files."""

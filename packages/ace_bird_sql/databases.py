@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 from urllib.parse import quote
 
@@ -200,33 +200,24 @@ _GOLD_FORM = 3
 """Increase it when results are computed in another way."""
 
 
-class Golds:
-    """``outcome`` returns the result of a gold query on a database; safe between threads.
+def gold_result(database: Database, sql: str, *, workers: Workers, clock: str, folder: Path) -> ExecutionResult:
+    """Return the result of a gold query, kept in a file of ``folder``; raises ``RolloutFault`` if no worker can start.
 
-    It raises ``RolloutFault`` where no worker can be started. The key of a file holds the database's checksum and the
-    time that queries see. A file that cannot be read is made again. A failure has no file: the query may succeed on a
-    faster machine.
+    The key of a file holds the database's checksum and the time that queries see. A file that cannot be read is made
+    again. A failure has no file: the query may succeed on a faster machine.
     """
-
-    def __init__(self, folder: Path, workers: Workers, *, clock: str) -> None:
-        self._folder = folder
-        self._clock = clock
-        self._workers = workers
-        self.outcome = cache(self._outcome)
-
-    def _outcome(self, database: Database, sql: str) -> ExecutionResult:
-        key = digest_of([_GOLD_FORM, sqlite3.sqlite_version, self._clock, database.checksum, sql])
-        path = self._folder / key[:2] / f"{key}.json"
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
-            known: ExecutionResult = decoder_of(ExecutionResult).decode(path.read_bytes())
-            if known.ran and known.exact:
-                return known
-        outcome = self._workers.run(database.path, sql)
-        if outcome.ran:
-            write_cached(path, msgspec.json.encode(outcome))
-        else:
-            reason = outcome.message or outcome.kind
-            _LOG.warning(
-                "a gold query fails on %s (%s), so no answer to its question is right: %s", database.file, reason, sql
-            )
-        return outcome
+    key = digest_of([_GOLD_FORM, sqlite3.sqlite_version, clock, database.checksum, sql])
+    path = folder / key[:2] / f"{key}.json"
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        known: ExecutionResult = decoder_of(ExecutionResult).decode(path.read_bytes())
+        if known.ran and known.exact:
+            return known
+    outcome = workers.run(database.path, sql)
+    if outcome.ran:
+        write_cached(path, msgspec.json.encode(outcome))
+    else:
+        reason = outcome.message or outcome.kind
+        _LOG.warning(
+            "a gold query fails on %s (%s), so no answer to its question is right: %s", database.file, reason, sql
+        )
+    return outcome

@@ -23,6 +23,7 @@ Each metric is also given by difficulty: simple, moderate, challenging.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -40,7 +41,7 @@ from ace_bench.core.types import Grade, Sample
 from ace_bench.store.files import cache_folder
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, ask_judge, percent
 from ace_bench.tasks.data import DataSettings, HubDataset, RemoteFile, Row, files_in, find_folder, sha256_of
-from ace_bird_sql.databases import Archive, DatabaseFinder, Golds
+from ace_bird_sql.databases import Archive, DatabaseFinder, gold_result
 from ace_bird_sql.pool import NO_QUERY, ExecutionResult, Limits, Workers
 from ace_bird_sql.questions import (
     INSTRUCTION,
@@ -125,7 +126,9 @@ class BirdSql(AnswerTask):
             **{name: sha256_of(path) for name, path in self.files.items()},
             **{database.file.name: database.checksum for database in self._databases.values()},
         }
-        self._golds = Golds(cache / "golds", self._workers, clock=now)
+        self._gold_result = functools.cache(
+            partial(gold_result, workers=self._workers, clock=now, folder=cache / "golds")
+        )
         self.use_rows(rows.splits.__getitem__)
 
     def start(self, say: Callable[[str], None]) -> None:
@@ -199,7 +202,7 @@ class BirdSql(AnswerTask):
         if answer is None or not answer.strip():
             return self._graded(NO_QUERY, gold, dict.fromkeys((*detail, *METRICS), 0.0))
         database = self._databases[row.fields["db_id"]]
-        wanted = self._golds.outcome(database, gold)
+        wanted = self._gold_result(database, gold)
         outcomes = {gold: wanted}
 
         def run(query: str) -> ExecutionResult:
