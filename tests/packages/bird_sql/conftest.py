@@ -15,6 +15,7 @@ from ace_bench.core.types import Grade
 from ace_bench.tasks.catalog import make_task
 from ace_bird_sql.pool import Limits, Workers
 from ace_bird_sql.task import BirdSql
+from tests.tasks.conftest import data_folder, no_ambient_data, real_data  # noqa: F401 - fixtures
 
 SCRIPT = """
 CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, age INTEGER, note);
