@@ -37,20 +37,6 @@ class Finding:
         return f"- step {self.step}{failed}: {self.tool}({self.query}): {self.fact}"
 
 
-class NoMemory:
-    """Remembers nothing."""
-
-    text = ""
-    saved = 0
-
-    def note(self, step: int, code: str, observation: str) -> None:
-        """Do nothing."""
-
-    def recall(self, code: str, in_view: Callable[[int], bool]) -> str | None:  # noqa: ARG002
-        """Return ``None``: all code is run."""
-        return None
-
-
 @dataclass
 class ExecutionMemory:
     """The findings of a rollout and what it has looked up; ``saved`` counts look-ups not run again."""

@@ -19,7 +19,7 @@ from ace_bench.agents.conversation import (
     reply_text,
     with_reminder,
 )
-from ace_bench.agents.memory import ExecutionMemory, NoMemory
+from ace_bench.agents.memory import ExecutionMemory
 from ace_bench.agents.official import OfficialConversation, OfficialTrimming, read_official_reply
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
@@ -68,7 +68,6 @@ class ReAct:
     ):
         self._prompts = prompts
         self._template = generator.template
-        self._limits = _Limits(steps=max_steps, idle=_MOST_IDLE if parse_replies == "lenient" else None, usd=max_usd)
         self.max_steps = max_steps
         """The most replies of an attempt."""
         self._history_chars = history_chars
@@ -103,18 +102,18 @@ class ReAct:
         None of these is a fault: the final state is graded. Raises ``RolloutFault`` where the backbone or the
         environment fails.
         """
-        memory = NoMemory() if self._remembered is None else ExecutionMemory(self._remembered)
+        memory = None if self._remembered is None else ExecutionMemory(self._remembered)
         progress = _Progress(talk=self._begin(sample, context, reflection), memory=memory)
-        while not session.finished and not progress.limit(self._limits):
+        while not session.finished and not self._limit(progress):
             progress.talk = progress.talk.trimmed(self._history_chars)
             reply = self._read(self._ask(progress, lm))
             progress.talk = self._before(progress.talk, reply.code)
-            known = "" if self._in_system else progress.memory.text
+            known = "" if self._in_system else progress.known
             output = progress.act(reply.code, session) if reply.code or self._official else None
             turn = Turn(action=reply.code, observation=output or "", thought=reply.thought)
             progress.turns.append(replace(turn, reply=reply.shown) if self._official else turn)
             progress.talk = progress.talk.grown(self._exchange(reply.shown, output, known))
-        ended = "completed" if session.finished else progress.limit(self._limits)
+        ended = "completed" if session.finished else self._limit(progress)
         return progress.attempt(ended=ended, dropped=context.size - progress.talk.context.size)
 
     def conversation(
@@ -128,6 +127,17 @@ class ReAct:
                 self._exchange(turn.reply or reply_text(turn.thought, turn.action), output)
             )
         return talk.trimmed(self._history_chars).attempt
+
+    def _limit(self, progress: _Progress) -> AttemptEnd | None:
+        """Return the limit that an attempt has reached; ``None`` while it may go on."""
+        if self.max_usd is not None:
+            if progress.usd is None:
+                raise ConfigError(f"agent.max_usd={self.max_usd:g} needs dollars, and the backbone reports none")
+            if progress.usd >= self.max_usd:
+                return "cost"
+        if len(progress.turns) >= self.max_steps:
+            return "steps"
+        return "idle" if progress.idle >= _MOST_IDLE and not self._official else None
 
     @property
     def _further_templates(self) -> tuple[str, ...]:
@@ -168,7 +178,7 @@ class ReAct:
     def _ask(self, progress: _Progress, lm: Lm) -> str:
         """Return the next reply; one that is empty or refuses is a step without code, and the attempt goes on."""
         try:
-            return progress.ask(lm, self._reminder(progress.memory.text)).text
+            return progress.ask(lm, self._reminder(progress.known)).text
         except RolloutFault as error:
             text = error.blank if self._official else error.unreadable_text
             if text is None:
@@ -196,21 +206,12 @@ class ReAct:
         return load_dialogue(Path(demonstrations), name=f"agent.demonstrations={demonstrations}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Limits:
-    """The most replies, replies in a row without code and dollars of an attempt; ``None``: no limit."""
-
-    steps: int
-    idle: int | None
-    usd: float | None
-
-
 @dataclass(kw_only=True)
 class _Progress:
     """One attempt under way."""
 
     talk: Conversation
-    memory: ExecutionMemory | NoMemory
+    memory: ExecutionMemory | None
     turns: list[Turn] = field(default_factory=list)
     usd: float | None = 0.0
 
@@ -219,15 +220,10 @@ class _Progress:
         """Replies without code since the last one with code."""
         return next((n for n, turn in enumerate(reversed(self.turns)) if turn.action), len(self.turns))
 
-    def limit(self, limits: _Limits) -> AttemptEnd | None:
-        """Return the limit that the attempt has reached; ``None`` while it may go on."""
-        if limits.usd is not None and self.usd is None:
-            raise ConfigError(f"agent.max_usd={limits.usd:g} needs dollars, and the backbone reports none")
-        if limits.usd is not None and self.usd is not None and self.usd >= limits.usd:
-            return "cost"
-        if len(self.turns) >= limits.steps:
-            return "steps"
-        return "idle" if limits.idle is not None and self.idle >= limits.idle else None
+    @property
+    def known(self) -> str:
+        """What the memory shows."""
+        return "" if self.memory is None else self.memory.text
 
     def ask(self, lm: Lm, reminder: str) -> Completion:
         """Send the conversation, or as much of it as fits; what did not fit stays out from then on."""
@@ -242,6 +238,8 @@ class _Progress:
 
     def act(self, code: str, session: Session) -> str:
         """Run code in the environment, unless the memory can answer all of it."""
+        if self.memory is None:
+            return session.step(code)
         remembered = self.memory.recall(code, self.talk.shows)
         if remembered is not None:
             return remembered
@@ -263,6 +261,6 @@ class _Progress:
                 "steps": len(self.turns),
                 "steps_without_code": len(self.turns) - len(actions),
                 "outputs_left_out": self.talk.hidden,
-                "lookups_saved": self.memory.saved,
+                "lookups_saved": 0 if self.memory is None else self.memory.saved,
             },
         )

@@ -61,6 +61,9 @@ class HasBullets(Protocol):
     def prompt_text(self) -> str:
         """Return it for a system prompt, without counters."""
 
+    def excerpt(self, ids: Sequence[str]) -> str:
+        """Show the bullets with the given ids, for a Reflector."""
+
     def bullet_changes(
         self, later: Sequence[Self], samples: Sequence[Sequence[str]]
     ) -> tuple[Sequence[Record], Sequence[Record]]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from ace_bench.contexts.loading import load_context
 from ace_bench.core.backbones import GENERATOR, Lm
-from ace_bench.core.context import Context
+from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.method import Adaptation, Arena, C, ContextUpdate, Learning, Workload
 from ace_bench.core.prompts import Sized, Transcript, send_within_limit, shrink
@@ -195,15 +195,7 @@ def ask_role(role: str, shown: S, send: Callable[[S], R]) -> tuple[R | None, tup
     return reply, dropped_event(role, dropped)
 
 
-class Quotable(Protocol):
-    """A playbook that can show some of its bullets."""
-
-    def excerpt(self, ids: Sequence[str]) -> str:
-        """Show the bullets with the given ids."""
-        ...
-
-
-def reflector_fields(rollout: Rollout, playbook: Quotable) -> Record:
+def reflector_fields(rollout: Rollout, playbook: HasBullets) -> Record:
     """Return what a Reflector is shown of a rollout."""
     attempt, feedback = rollout.attempt, rollout.feedback
     return {

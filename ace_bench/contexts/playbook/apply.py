@@ -228,7 +228,6 @@ class _Draft:
             created=self.step,
             changed=self.step,
             sources=tuple(dict.fromkeys(self.sources)),
-            tokens=0,
         )
         done = self._put(self._measure(_count_votes(bullet, operation.votes)), **more)
         self.next_number += 1

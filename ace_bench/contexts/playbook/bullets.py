@@ -100,10 +100,10 @@ class Bullet(_Slots):
     helpful: _Count = 0
     harmful: _Count = 0
     neutral: _Count = 0
-    created: int
-    changed: int
+    created: int = BEFORE_FIRST_STEP
+    changed: int = BEFORE_FIRST_STEP
     sources: tuple[str, ...] = ()
-    tokens: _Count
+    tokens: _Count = 0
 
     @_Once
     def number(self) -> int:

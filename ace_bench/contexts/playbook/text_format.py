@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
-from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, OTHERS, Bullet, measure, number_of, slug, tidy
+from ace_bench.contexts.playbook.bullets import COUNTERS, OTHERS, Bullet, measure, number_of, slug, tidy
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_writer import (
     COUNTED_HEAD,
@@ -42,6 +42,8 @@ _COUNTERS = re.compile(
     r"(?:[ \t,;]*neutral[ \t]*=[ \t]*([0-9]{1,9}))?[ \t]*::(.*)"
 )
 _FENCE = "```"
+_Note = tuple[int, str]
+"""A line's number, and what was changed or left out there."""
 
 
 class Imported(NamedTuple):
@@ -58,15 +60,15 @@ def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imp
     id without a number is replaced, with a note. Raises ``DataError`` with the line if counters cannot be read or the
     text holds no playbook.
     """
-    reader = _Reader(tidy(text))
-    reader.read()
-    if not reader.headings and not reader.entries:
+    text = tidy(text)
+    headings, entries, notes = _read_entries(text)
+    if not headings and not entries:
         raise DataError("line 1: no playbook: neither a '## SECTION' heading nor a '[id] ...' bullet")
-    bullets, notes = _bullets(reader.entries, count)
-    book = Playbook.of([bullet for bullet, _ in bullets], sections=[*sections, *reader.headings])
-    if book.official_text() != reader.text:
-        book = replace(book, layout=_layout(reader.text, bullets))
-    ordered = sorted([*reader.notes, *notes])
+    bullets, replaced = _bullets(entries, count)
+    book = Playbook.of([bullet for bullet, _ in bullets], sections=[*sections, *headings])
+    if book.official_text() != text:
+        book = replace(book, layout=_layout(text, bullets))
+    ordered = sorted([*notes, *replaced])
     return Imported(playbook=book, notes=tuple(f"line {line}: {note}" for line, note in ordered))
 
 
@@ -74,7 +76,8 @@ class _Head(NamedTuple):
     """Start of a bullet; ``indent`` and ``length`` are the characters before the bullet and up to its content."""
 
     id: str
-    votes: tuple[int, int, int] | None
+    votes: tuple[int, int, int]
+    counted: bool
     content: str
     indent: int
     length: int
@@ -99,44 +102,35 @@ class _Entry:
         return self.content_start + len(self.written.rstrip())
 
 
-@dataclass
-class _Reader:
-    """One pass over the lines; ``notes`` are pairs of line number and text."""
-
-    text: str
-    headings: list[str] = field(default_factory=list)
-    entries: list[_Entry] = field(default_factory=list)
-    notes: list[tuple[int, str]] = field(default_factory=list)
-
-    def read(self) -> None:
-        lines = self.text.split("\n")
-        fence_follows = _fences_ahead(lines)
-        entry: _Entry | None = None
-        section, fenced, start = OTHERS, False, 0
-        for number, line in enumerate(lines, start=1):
-            head = _head(line, number)
-            title = heading(line)
-            if head is not None:
-                entry = _Entry(line=number, start=start + head.indent, section=section, head=head, written=head.content)
-                self.entries.append(entry)
-                fenced = _toggles(head.content)
-            elif title is not None and not (fenced and fence_follows[number]):
-                entry, section, fenced = None, title, False
-                self.headings.append(title)
-            elif entry is not None:
-                entry.written += f"\n{line}"
-                fenced ^= _toggles(line)
-            elif line.strip():
-                outside = line.strip()[:80]
-                self.notes.append((number, f"text outside of bullets stays in the official text alone: {outside!r}"))
-            start += len(line) + 1
+def _read_entries(text: str) -> tuple[list[str], list[_Entry], list[_Note]]:
+    """Read the sections and bullets in one pass over the lines."""
+    headings, entries, notes = list[str](), list[_Entry](), list[_Note]()
+    lines = text.split("\n")
+    fence_follows = _fences_ahead(lines)
+    entry: _Entry | None = None
+    section, fenced, start = OTHERS, False, 0
+    for number, line in enumerate(lines, start=1):
+        head = _head(line, number)
+        title = heading(line)
+        if head is not None:
+            entry = _Entry(line=number, start=start + head.indent, section=section, head=head, written=head.content)
+            entries.append(entry)
+            fenced = _toggles(head.content)
+        elif title is not None and not (fenced and fence_follows[number]):
+            entry, section, fenced = None, title, False
+            headings.append(title)
+        elif entry is not None:
+            entry.written += f"\n{line}"
+            fenced ^= _toggles(line)
+        elif line.strip():
+            notes.append((number, f"text outside of bullets stays in the official text alone: {line.strip()[:80]!r}"))
+        start += len(line) + 1
+    return headings, entries, notes
 
 
-def _bullets(
-    entries: Sequence[_Entry], count: TokenCounter
-) -> tuple[list[tuple[Bullet, _Entry]], list[tuple[int, str]]]:
+def _bullets(entries: Sequence[_Entry], count: TokenCounter) -> tuple[list[tuple[Bullet, _Entry]], list[_Note]]:
     bullets: list[tuple[Bullet, _Entry]] = []
-    notes: list[tuple[int, str]] = []
+    notes: list[_Note] = []
     taken: set[str] = set()
     following = 1 + max((number_of(entry.head.id) or 0 for entry in entries), default=0)
     for entry in entries:
@@ -151,18 +145,8 @@ def _bullets(
             problem = "is used twice" if asked in taken else "has no number"
             notes.append((entry.line, f"id [{asked}] {problem}; this bullet becomes [{bullet_id}]"))
         taken.add(bullet_id)
-        helpful, harmful, neutral = entry.head.votes or (0, 0, 0)
-        bullet = Bullet(
-            id=bullet_id,
-            section=entry.section,
-            content=content,
-            helpful=helpful,
-            harmful=harmful,
-            neutral=neutral,
-            created=BEFORE_FIRST_STEP,
-            changed=BEFORE_FIRST_STEP,
-            tokens=0,
-        )
+        votes: dict[str, Any] = dict(zip(COUNTERS, entry.head.votes, strict=True))
+        bullet = Bullet(id=bullet_id, section=entry.section, content=content, **votes)
         bullets.append((measure(bullet, count), entry))
     return bullets, notes
 
@@ -177,7 +161,7 @@ def _layout(text: str, bullets: Sequence[tuple[Bullet, _Entry]]) -> Layout:
         written = text[entry.content_start : end]
         if written != f" {escape(bullet.content)}":
             contents.append((bullet.id, written))
-    counted = not bullets or any(entry.head.votes is not None for _, entry in bullets)
+    counted = not bullets or any(entry.head.counted for _, entry in bullets)
     return Layout(parts=(*parts, text[end:]), counted=counted, contents=tuple(contents))
 
 
@@ -189,9 +173,9 @@ def _head(line: str, number: int) -> _Head | None:
         if not found:
             raise DataError(f"line {number}: counters must read 'helpful=X harmful=Y :: content'")
         votes = (int(found[1]), int(found[2]), int(found[3] or 0))
-        return _Head(counted[1], votes, found[4], indent, len(line) - len(found[4]) - indent)
+        return _Head(counted[1], votes, True, found[4], indent, len(line) - len(found[4]) - indent)
     if plain := PLAIN_HEAD.fullmatch(line):
-        return _Head(plain[1], None, plain[2], indent, len(line) - len(plain[2]) - indent)
+        return _Head(plain[1], (0, 0, 0), False, plain[2], indent, len(line) - len(plain[2]) - indent)
     return None
 
 

@@ -186,9 +186,6 @@ def bullets_of(text: str, dialect: Dialect) -> Mapping[str, Bullet]:
                 content=head.content,
                 helpful=head.helpful,
                 harmful=head.harmful,
-                created=BEFORE_FIRST_STEP,
-                changed=BEFORE_FIRST_STEP,
-                tokens=0,
             )
         elif key:
             found[key] = replace(found[key], content=f"{found[key].content}\n{line}")
