@@ -129,13 +129,6 @@ def test_a_dialogue_that_cannot_be_used_is_refused_with_the_mend(text, message, 
         agent(demonstrations=str(path))
 
 
-def test_an_attempt_that_does_not_finish_ends_at_the_step_limit_without_a_fault():
-    world = World()
-    attempt = solve(Replies(code("print(1)")), world, max_steps=7)
-    assert len(world.steps) == len(attempt.trajectory) == 7
-    assert attempt.answer == "print(1)"
-
-
 def test_a_reply_without_code_is_a_step_and_three_in_a_row_end_the_attempt():
     lm = Replies("I think.", "", code("print(1)"), "Hm.", "Well.", "```json\n{}\n```", code("never"))
     world = World()
@@ -190,11 +183,6 @@ def test_outputs_are_left_out_and_looked_up_by_their_place_among_the_turns_that_
     again = lm.prompts[-1][-1][1]
     assert "(from memory)" in again
     assert DOC in again, "the output of the first look-up has left the conversation"
-
-
-def test_official_replies_all_stay():
-    with pytest.raises(ConfigError, match="keep_text_replies=false needs parse_replies=lenient"):
-        agent(keep_text_replies=False, parse_replies="official")
 
 
 def test_cited_bullets_are_those_named_in_thoughts_and_code():
@@ -310,16 +298,6 @@ def test_no_finding_carries_over_to_the_next_attempt(place):
     assert [world.steps.count(LOOKUP) for world in worlds] == [1, 1]
 
 
-def test_a_lookup_whose_output_was_left_out_is_given_again_in_full():
-    many = [code(f"print('{n}' * 3000)") for n in range(6)]
-    world = World()
-    attempt = solve(
-        Replies(code(LOOKUP), *many, code(LOOKUP), code(COMPLETE)), world, memory="execution", history_chars=15_000
-    )
-    assert world.steps.count(LOOKUP) == 1
-    assert DOC in attempt.trajectory[-2].observation
-
-
 class Paid(Replies):
     """Replies that cost some dollars each."""
 
@@ -331,10 +309,11 @@ class Paid(Replies):
         return replace(super().__call__(messages, schema), usage=Usage(usd=self._usd))
 
 
-def test_a_cost_limit_ends_an_attempt_and_needs_dollars():
-    lm = Paid(code("x = 1"), usd=0.4)
-    attempt = solve(lm, max_usd=1.0)
-    assert (attempt.ended, len(attempt.trajectory)) == ("cost", 3)
+@pytest.mark.parametrize(("limit", "ended", "steps"), [({"max_usd": 1.0}, "cost", 3), ({"max_steps": 7}, "steps", 7)])
+def test_limits_end_an_attempt_without_a_fault_and_one_of_cost_needs_dollars(limit, ended, steps):
+    world = World()
+    attempt = solve(Paid(code("x = 1"), usd=0.4), world, **limit)
+    assert (attempt.ended, attempt.answer, len(attempt.trajectory), len(world.steps)) == (ended, "x = 1", steps, steps)
     with pytest.raises(ConfigError, match=r"agent\.max_usd=1 needs dollars"):
         solve(Paid(code("x = 1"), usd=None), max_usd=1.0)
 

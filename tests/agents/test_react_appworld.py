@@ -9,7 +9,6 @@ from ace_appworld.task import SECTIONS
 from ace_bench.agents.react import ReAct
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.loading import load_context
-from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
@@ -111,36 +110,6 @@ def test_a_memory_never_shows_what_a_write_has_changed(appworld):
     assert not shown[5].startswith("(from memory")
     assert [number for number, one in enumerate(shown) if one.startswith("(from memory")] == [3, 6]
     assert attempt.counters["lookups_saved"] == 2
-
-
-APPS = ("spotify", "venmo", "phone", "supervisor")
-DOCS = [
-    "print(apis.api_docs.show_app_descriptions())",
-    *(f"print(apis.api_docs.show_api_descriptions(app_name='{app}'))" for app in APPS),
-    *(f"print(apis.api_docs.show_api_doc(app_name='{app}', api_name='login'))" for app in APPS[:3]),
-]
-WORDS = "I have read what this call takes and what it returns. Next I look at the one that comes after it. Then I act."
-
-
-def talkative(solution):
-    """An episode of nine actions: the documentation, each time with words alone before, and the reference solution."""
-    acts = [part for doc in DOCS for part in (WORDS, code(doc))]
-    return Replies(*acts, code(f"{solution}\nsolution(apis, requester)"))
-
-
-@pytest.mark.slow
-def test_without_text_replies_an_episode_takes_fewer_tokens_and_is_as_right(appworld):
-    sample = appworld.samples("train")[0]
-    tokens, attempts = {}, {}
-    for keep in (True, False):
-        lm = talkative(appworld.failing_grade(sample).gold)
-        with appworld.open(sample) as session:
-            attempts[keep] = solve(session, sample, lm, memory="off", keep_text_replies=keep, max_steps=40)
-            assert session.grade(attempts[keep].answer).correct
-        tokens[keep] = sum(estimate_tokens(text) for prompt in lm.prompts for _, text in prompt)
-    assert attempts[True] == attempts[False]
-    assert attempts[True].counters["steps_without_code"] == len(DOCS)
-    assert 0.9 < tokens[False] / tokens[True] < 0.99, tokens
 
 
 @pytest.mark.slow

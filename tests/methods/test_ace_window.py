@@ -80,15 +80,10 @@ def test_a_prompt_set_that_would_not_show_them_is_refused(tmp_path, capsys):
         text = source.read_text()
         copy.write_text(text.replace("recent_reflections", "something_else") if copy.name == "generator.j2" else text)
     asked = []
-
-    def record(backbone):
-        asked.append(Recording(backbone))
-        return asked[-1]
-
     settings = ("method=ace", WINDOW, f"prompts={prompts}", "task.source=sample")
-    assert launch(tmp_path, *settings, backbone=record).status == 2
+    assert launch(tmp_path, *settings, backbone=lambda inner: Recording(inner, asked)).status == 2
     assert "needs prompts that show the field recent_reflections" in capsys.readouterr().err
-    assert not any(recorder.asked for recorder in asked)
+    assert not asked
 
 
 def test_helpful_bullets_come_first_only_on_request(tmp_path):

@@ -25,23 +25,29 @@ def test_a_context_does_as_well_alone_as_with_its_method(method, tmp_path):
     assert frozen.metrics["context"]["kind"] == json.loads(saved.read_text())["kind"]
 
 
-@pytest.mark.parametrize("mode", ["offline", "online"])
-def test_every_mode_evaluates_the_given_context_and_nothing_else(mode, tmp_path):
+@pytest.mark.parametrize(
+    ("settings", "split", "asked"),
+    [
+        ("mode=offline method.context={}", "test", 6),
+        ("mode=online method.context={}", "test", 6),
+        ("mode=evaluate mode.context={} mode.split=val", "val", 4),
+    ],
+)
+def test_every_mode_evaluates_the_given_context_and_nothing_else(settings, split, asked, tmp_path):
     text = tmp_path / "playbook.txt"
     text.write_text(playbook("one", "two").official_text())
-    recorder = []
-
-    def record(backbone):
-        recorder.append(Recording(backbone))
-        return recorder[-1]
-
-    ran = launch(tmp_path, *SMALL, "method=frozen", f"method.context={text}", f"mode={mode}", backbone=record)
-    alone = launch(tmp_path, *SMALL, "method=frozen", "mode=evaluate", f"mode.context={text}")
+    made = []
+    ran = launch(
+        tmp_path,
+        *SMALL,
+        "method=frozen",
+        *settings.format(text).split(),
+        backbone=lambda inner: Recording(inner, made),
+    )
     assert ran.status == 0
-    assert len(recorder[0].asked) == 6, "each test sample once"
-    assert all("\n[others-00001] (others) one\n" in prompt for _, _, prompt in recorder[0].asked)
-    for of in ("context", "headline"):
-        assert ran.metrics[of] == alone.metrics[of]
+    assert len(made) == asked, "each sample once"
+    assert all("\n[others-00001] (others) one\n" in call[-1] for call in made)
+    assert list(ran.metrics["splits"]) == [split]
     assert ran.metrics["context"]["items"] == 2
     assert ran.metrics["calls"]["adapt"] == {}
 
@@ -49,9 +55,6 @@ def test_every_mode_evaluates_the_given_context_and_nothing_else(mode, tmp_path)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ((), "method.context is missing: give mode=evaluate mode.context=FILE"),
-        (("mode=evaluate",), "method.context is missing: give mode=evaluate mode.context=FILE"),
-        (("method.context=nowhere.json",), "nowhere.json: the context file cannot be read"),
         (("method.context={0}/cut.json",), "cut.json: line 1: broken JSON"),
         (("method.context={0}/wrong.json",), "wrong.json: "),
         (("method.context={0}/a.txt", "mode=evaluate", "mode.context={0}/b.txt"), "b.txt and method.context="),
@@ -76,23 +79,6 @@ def test_before_is_the_same_prompt_without_the_context(tmp_path):
     assert {k: frozen.metrics["headline"][k] for k in ("before", "after")} == {
         k: made.metrics["headline"][k] for k in ("before", "after")
     }
-
-
-def test_the_official_text_on_another_split(tmp_path):
-    text = tmp_path / "playbook.txt"
-    text.write_text(playbook("one", "two").official_text())
-    recorder = []
-
-    def record(backbone):
-        recorder.append(Recording(backbone))
-        return recorder[-1]
-
-    run = (*SMALL, "method=frozen", "mode=evaluate", f"mode.context={text}", "mode.split=val")
-    ran = launch(tmp_path, *run, backbone=record)
-    assert list(ran.metrics["splits"]) == ["val"]
-    assert ran.metrics["context"]["items"] == 2
-    assert len(recorder[0].asked) == 4
-    assert all("\n[others-00001] (others) one\n" in prompt for _, _, prompt in recorder[0].asked)
 
 
 def test_the_place_of_a_file_does_not_matter_but_its_content_does(tmp_path):
