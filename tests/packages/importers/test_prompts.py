@@ -62,7 +62,8 @@ def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, tmp_path
     assert abs(theirs["after"] - ours["after"]) < 10
 
 
-def test_files_are_recognised_by_what_they_fill(apps, tmp_path, capsys):
+def test_files_are_recognised_by_what_they_fill_unless_one_is_named(apps, tmp_path, capsys):
+    folder = apps / "experiments" / "prompts"
     assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
     printed = capsys.readouterr().out
     for role, file in (
@@ -72,7 +73,14 @@ def test_files_are_recognised_by_what_they_fill(apps, tmp_path, capsys):
         ("Reflector without ground truth", "study_blindly.txt"),
         ("Curator", "look_after.txt"),
     ):
-        assert f"{role}: {apps / 'experiments' / 'prompts' / file}\n" in printed
+        assert f"{role}: {folder / file}\n" in printed
+    (folder / "second.txt").write_text((folder / "study.txt").read_text())
+    named = ("--reflector", "experiments/prompts/second.txt")
+    assert start("prompts", [str(apps), str(tmp_path / "second"), *named]) == 0
+    assert f"Reflector with ground truth: {folder / 'second.txt'}" in capsys.readouterr().out
+    finance = stand_ins.finance(tmp_path / "finance")
+    assert start("prompts", [str(finance), str(tmp_path / "other"), *named]) == 2
+    assert "--reflector is for a checkout of ace-agent/ace-appworld" in capsys.readouterr().err
 
 
 def test_of_several_that_fit_the_configured_one_is_taken_then_the_one_of_the_roles_name_unless_one_is_named(
@@ -130,17 +138,6 @@ def test_a_long_output_of_an_agents_code_is_cut(apps, tmp_path):
     for size, text in ((20_000, "x" * 20_000), (20_001, "x" * 20_000 + "\n[CUT]")):
         (shown,) = acting.render("observation", {"output": "", "raw_output": "x" * size, "memory": ""})
         assert shown.content == f"Output:\n```\n{text}```\n\n"
-
-
-def test_a_named_file_settles_it(apps, tmp_path, capsys):
-    folder = apps / "experiments" / "prompts"
-    (folder / "second.txt").write_text((folder / "study.txt").read_text())
-    named = ("--reflector", "experiments/prompts/second.txt")
-    assert start("prompts", [str(apps), str(tmp_path / "out"), *named]) == 0
-    assert "Reflector with ground truth: " + str(folder / "second.txt") in capsys.readouterr().out
-    finance = stand_ins.finance(tmp_path / "finance")
-    assert start("prompts", [str(finance), str(tmp_path / "other"), *named]) == 2
-    assert "--reflector is for a checkout of ace-agent/ace-appworld" in capsys.readouterr().err
 
 
 PAPER = (Path(__file__).parent / "texts" / "paper.txt").read_text()

@@ -7,12 +7,7 @@ from contextlib import closing
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import (
-    ModelCallLimitMiddleware,
-    SummarizationMiddleware,
-    ToolRetryMiddleware,
-)
-from langchain_core.messages import AIMessage
+from langchain.agents.middleware import ModelCallLimitMiddleware, SummarizationMiddleware, ToolRetryMiddleware
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import MemorySaver
 
@@ -90,16 +85,19 @@ def test_what_two_runs_gain(models, learner):
     assert (second.bullets > 0) == (learner != "nothing")
 
 
-@pytest.mark.parametrize("kept", ["memory", "sqlite"])
-def test_threads_do_not_mix_and_a_new_instance_goes_on(models, kept, tmp_path):
-    if kept == "sqlite":
-        sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
+def test_threads_do_not_mix_and_a_new_instance_goes_on(models, tmp_path):
+    sqlite = pytest.importorskip("langgraph.checkpoint.sqlite", reason="needs langgraph-checkpoint-sqlite")
     with closing(sqlite3.connect(tmp_path / "threads.sqlite", check_same_thread=False)) as connection:
-        saver = MemorySaver() if kept == "memory" else sqlite.SqliteSaver(connection)
+        saver = sqlite.SqliteSaver(connection)
         ask(agent_on(models(), saver=saver), thread="a")
         other = ask(agent_on(models(), saver=saver), thread="b")
         assert called(other) == ["customer_record", "ledger_entries"]
         assert called(ask(agent_on(models(), saver=saver), "Globex", thread="a")) == ["ledger_entries"]
+    agent = agent_on(models())
+    names = ("Acme", "Globex", "Initech", "Hooli")
+    questions = [{"messages": [("user", QUESTION.format(name))]} for name in names]
+    for state, name in zip(agent.batch(questions, [in_thread(name) for name in names]), names, strict=True):
+        assert [f"account='{name}'" in content for content in bullets(state)] == [True], "side by side, too"
 
 
 def test_async_and_streaming_learn_the_same(models):
@@ -137,21 +135,17 @@ def test_the_heuristic_notes_each_reply_once_and_judges_none(models):
     assert [*counted.ledger.roles(Stage.ADAPT)] == ["generator"]
 
 
-def test_a_subclass_or_a_function_reflects_instead(models):
+def test_a_subclass_or_a_function_reflects_instead_and_entries_that_cannot_be_used_are_refused(models):
     class Judging(ACEMiddleware):
-        def reflect(self, latest: AIMessage):
-            if latest.tool_calls:
-                return []
-            return [DeltaEntry(category="checked", content="Say the sum.", outcome="success")]
+        def reflect(self, latest):
+            checked = DeltaEntry(category="checked", content="Say the sum.", outcome="success")
+            return [] if latest.tool_calls else [checked]
 
     model = BackboneChatModel(lm=models().lm("generator", "s"))
     for learner in (Judging(), ACEMiddleware(reflector=Judging().reflect)):
         state = create_agent(model, tools=TOOLS, middleware=[learner]).invoke({"messages": [("user", "Payments?")]})
         (bullet,) = Playbook.load(state["ace_playbook"]).bullets
         assert (bullet.section, bullet.helpful, bullet.content) == ("checked", 1, "Say the sum.")
-
-
-def test_entries_that_cannot_be_used_are_refused(models):
     for entry, message in (
         ("text", "must return DeltaEntry values, not str"),
         (DeltaEntry(category="x", content="y", outcome="good"), "success, failure, neutral, not 'good'"),
@@ -204,14 +198,6 @@ def test_new_threads_can_start_with_a_saved_playbook(models, tmp_path):
     path.write_text('{"kind": "instruction", "text": "Be brief.", "demonstrations": []}')
     with pytest.raises(ConfigError, match="is not a playbook"):
         ACEMiddleware(initial=path)
-
-
-def test_agents_in_several_threads_do_not_disturb_each_other(models):
-    agent = agent_on(models())
-    names = ("Acme", "Globex", "Initech", "Hooli")
-    questions = [{"messages": [("user", QUESTION.format(name))]} for name in names]
-    for state, name in zip(agent.batch(questions, [in_thread(name) for name in names]), names, strict=True):
-        assert [f"account='{name}'" in content for content in bullets(state)] == [True]
 
 
 def test_a_thread_of_the_package_goes_on(models):

@@ -1,7 +1,6 @@
 """The measurement of founding document 003: a LangChain agent's first run against its second, on a server."""
 
 import csv
-from importlib import import_module
 
 import pytest
 
@@ -13,8 +12,7 @@ from tests.launching import ROOT
 
 @pytest.mark.slow
 def test_the_second_run_is_better_and_the_same_command_again_is_free(tmp_path, monkeypatch, capsys):
-    two_runs = import_module("ace_langchain.two_runs")
-    monkeypatch.setattr(two_runs, "LEARNERS", ("nothing", "ace_gold"))
+    monkeypatch.setattr("ace_langchain.two_runs.LEARNERS", ("nothing", "ace_gold"))
     with running(ReaderServer(host="127.0.0.1", port=0)) as server:
         model = ("backbone.model=embedded", "backbone.api_key_env=null", "backbone.simulated=true")
         address = ("backbone=openai_compatible", f"backbone.base_url={server.address}")
