@@ -127,8 +127,8 @@ def _table(ran: Mapping[str, Mapping[str, Ran]], title: str, priced: str) -> Gri
     )
 
 
-def _cell_text(value: float | None, form: str) -> str:
-    return "n/a" if value is None else format(value, form)
+def _cell_text(value: float | None, form: str, unit: str = "") -> str:
+    return "n/a" if value is None else format(value, form) + unit
 
 
 _CALLS = {"calls": "", "tokens in": "", "tokens out": ""}
@@ -154,7 +154,9 @@ def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
         pair = f"{_ENTRIES[ours][0]} : {_ENTRIES[other][0]}"
         for name, published in ratios.items():
             cells = [_change(name, runs[ours], runs[other]) for runs in ran.values()]
-            rows.append((pair, name, *cells, _published_text(paper.cell(published).change) if published else ""))
+            rows.append(
+                (pair, name, *cells, _cell_text(paper.cell(published).change, "+.1f", " %") if published else "")
+            )
             pair = ""
         rules.add(len(rows) - 1)
     notes = (
@@ -170,7 +172,3 @@ def _change(name: str, ours: Ran, other: Ran) -> str:
     a, b = ours.costs[Stage.ADAPT][name], other.costs[Stage.ADAPT][name]
     form = ".2f" if name.startswith("dollars") else ".1f" if name == "seconds" else ",d"
     return "n/a" if a is None or not b else f"{100 * (a / b - 1):+.1f} % ({a:{form}} : {b:{form}})"
-
-
-def _published_text(change: float | None) -> str:
-    return "n/a" if change is None else f"{change:+.1f} %"

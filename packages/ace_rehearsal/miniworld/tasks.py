@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
 from textwrap import indent
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import answers
 from .people import NOW, SUPERVISORS, Person
@@ -26,8 +26,7 @@ from .tables import Row
 SPLITS = ("train", "dev", "test_normal", "test_challenge")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Test:
+class Test(NamedTuple):
     """One requirement of an evaluation: its description, its Python statements, and whether doing nothing passes."""
 
     requirement: str
@@ -170,15 +169,12 @@ def _tests(values: answers.Values, *, asks: bool) -> Iterator[Test]:
         yield _read_test(values["answer_check"], values)
     else:
         what = "answers match" if asks else "the task was completed without an answer"
-        code = "test.answer(predicted_answer, ground_truth_answer)"
-        yield Test(requirement=f"assert {what}.", code=code, idle_passes=not asks)
+        yield Test(f"assert {what}.", "test.answer(predicted_answer, ground_truth_answer)", not asks)
     models = values["changes"]
     names = ", ".join(repr(model) for model in sorted(models))
-    yield Test(
-        requirement=f"assert model changes {'match ' + ', '.join(models) if models else 'are none'}.",
-        code=f"test.case(models.changed_model_names(), '==', {f'{{{names}}}' if models else 'set()'})",
-        idle_passes=not models,
-    )
+    requirement = f"assert model changes {'match ' + ', '.join(models) if models else 'are none'}."
+    code = f"test.case(models.changed_model_names(), '==', {f'{{{names}}}' if models else 'set()'})"
+    yield Test(requirement, code, not models)
     if "check" in values:
         yield _read_test(values["check"], values)
     if added := values.get("added"):
@@ -186,4 +182,4 @@ def _tests(values: answers.Values, *, asks: bool) -> Iterator[Test]:
 
 
 def _read_test(texts: Mapping[str, str], values: answers.Values) -> Test:
-    return Test(requirement=f"assert {_fill(texts['requirement'], values)}.", code=texts["code"])
+    return Test(f"assert {_fill(texts['requirement'], values)}.", texts["code"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ace_bench.core.types import Message
@@ -105,7 +105,8 @@ def next_step(code: str, steps: Sequence[tuple[str, str]], *, attention: int, li
         return code
     last = max((n for n, step in enumerate(ran) if step in pieces), default=-1)
     recent = ran[min(last + 1, max(0, len(ran) - attention)) :]
-    known = set(_lookups_in([*recent, *_LINES.findall(listed)]))
+    looked_up = (call for text in [*recent, *_LINES.findall(listed)] for call in _LOOKED_UP.findall(text))
+    known = {f"{name}({arguments})" for name, arguments in looked_up}
     missing = next((lookup for lookup in _needed_lookups(pieces[done]) if lookup not in known), None)
     return pieces[done] if missing is None else f"print(apis.{_DOCS}.{missing})"
 
@@ -123,9 +124,3 @@ def _needed_lookups(piece: str) -> Iterator[str]:
     for app, api in dict.fromkeys(API.findall(piece)):
         yield f"show_api_descriptions(app_name='{app}')"
         yield f"show_api_doc(app_name='{app}', api_name='{api}')"
-
-
-def _lookups_in(texts: Iterable[str]) -> Iterator[str]:
-    for text in texts:
-        for name, arguments in _LOOKED_UP.findall(text):
-            yield f"{name}({arguments})"

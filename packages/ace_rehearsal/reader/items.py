@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from ace_rehearsal.reader.lessons import Entry, Lesson, find_lessons
 from ace_rehearsal.reader.words import is_cue, stem, tokens
@@ -104,8 +104,7 @@ _BLOCK, _YOUNG = 50, 20
 _REACH, _LEAST, _PAIR = 7.0, 0.1, 0.7
 
 
-@dataclass(frozen=True, eq=False)
-class Block:
+class Block(NamedTuple):
     """Some entries of a context: their lessons of one verb, and an inverted index over their features.
 
     ``owners`` are the positions of the lessons' entries.
@@ -165,7 +164,7 @@ def _block(contents: tuple[str, ...], verb: str) -> Block:
                     postings.setdefault(feature, []).append((len(lessons), weight / length))
                 lessons.append(lesson)
                 owners.append(owner)
-    return Block(lessons=tuple(lessons), owners=tuple(owners), postings=postings)
+    return Block(tuple(lessons), tuple(owners), postings)
 
 
 @lru_cache(maxsize=16_384)

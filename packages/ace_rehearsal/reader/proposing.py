@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ace_bench.core.types import Message
@@ -24,8 +25,7 @@ _OUTPUTS = re.compile(r"^Your output fields are:\n((?:^\d+\. `\w+`.*\n?)+)", re.
 _NAME = re.compile(r"^\d+\. `(\w+)`", re.MULTILINE)
 _JSON_REPLY = "Outputs will be a JSON object"
 _DEMONSTRATION = re.compile(
-    r"^Background: (?P<background>.*?)\nQuestion: (?P<question>.*?)\nReasoning: .*?\n"
-    r"Answer: (?P<answer>.*?)(?=\n\n|\Z)",
+    r"^Background: (.*?)\nQuestion: (.*?)\nReasoning: .*?\nAnswer: (.*?)(?=\n\n|\Z)",
     re.MULTILINE | re.DOTALL,
 )
 _REFERENCE = "Reference answer:"
@@ -51,7 +51,9 @@ def _value(name: str, given: Mapping[str, str]) -> str:
     if name == "new_instruction":
         return _extend(given.get("current_instruction", ""), _of_attempts(given.get("examples_with_feedback", "")))
     if name == "proposed_instruction":
-        return _extend(given.get("basic_instruction", ""), _of_demonstrations(given.get("task_demos", "")))
+        shown = (one.groups() for one in _DEMONSTRATION.finditer(given.get("task_demos", "")))
+        lessons = (lessons_of_example(background, asked, said.strip()) for background, asked, said in shown)
+        return _extend(given.get("basic_instruction", ""), chain.from_iterable(lessons))
     return _REMARK
 
 
@@ -90,9 +92,3 @@ def _examples(text: str) -> list[Mapping[str, Any]]:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _of_demonstrations(text: str) -> Iterator[Lesson]:
-    """The lessons of right answers (MIPROv2)."""
-    for shown in _DEMONSTRATION.finditer(text):
-        yield from lessons_of_example(shown["background"], shown["question"], shown["answer"].strip())

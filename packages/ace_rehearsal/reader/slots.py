@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,8 +36,7 @@ class Slot(NamedTuple):
     named: Candidate
 
 
-@dataclass(frozen=True, kw_only=True)
-class Knowledge:
+class Knowledge(NamedTuple):
     """Slot statistics of all lessons of a context: values by place, and the stems of the words outside slots."""
 
     values: Mapping[str, Set[str]]
@@ -101,7 +99,7 @@ def knowledge_of(index: Index) -> Knowledge:
         for slot in slots:
             values.setdefault(slot.place, set()).add(slot.value.lower())
         words.update(stem(c.value) for c in candidates_in(lesson.cue) if not _forms(c.value) & taken)
-    return Knowledge(values=values, words=words)
+    return Knowledge(values, words)
 
 
 def fill_slots(cue: str, payload: str, question: str, index: Index) -> tuple[str, float]:
@@ -113,8 +111,9 @@ def fill_slots(cue: str, payload: str, question: str, index: Index) -> tuple[str
     for slot in slots:
         if slot.value in filled:
             continue
-        best = _best(slot, candidates, knowledge)
-        if best is None:
+        scores = {one: _score(slot, one, knowledge) for one in candidates}
+        best = max(scores, key=lambda one: scores[one], default=None)
+        if best is None or scores[best] <= _SHAPE:
             fit *= _NO_CANDIDATE
             filled[slot.value] = slot.value
             continue
@@ -125,13 +124,6 @@ def fill_slots(cue: str, payload: str, question: str, index: Index) -> tuple[str
     for slot in sorted(slots, key=lambda one: -one.start):
         payload = payload[: slot.start] + filled[slot.value] + payload[slot.start + len(slot.value) :]
     return payload, fit
-
-
-def _best(slot: Slot, candidates: Sequence[Candidate], knowledge: Knowledge) -> Candidate | None:
-    """The candidate that fits a slot best; of several, the first."""
-    scores = {one: _score(slot, one, knowledge) for one in candidates}
-    best = max(scores, key=lambda one: scores[one], default=None)
-    return best if best is not None and scores[best] > _SHAPE else None
 
 
 def _score(slot: Slot, candidate: Candidate, knowledge: Knowledge) -> float:

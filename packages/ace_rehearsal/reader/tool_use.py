@@ -24,8 +24,12 @@ def use_tools(messages: Sequence[Message], offered: Record) -> str:
     them. Where no tool has a word of the question, the reply is the one without tools.
     """
     place = max((n for n, message in enumerate(messages) if message.role == "user"), default=len(messages) - 1)
-    said = [read_turn(m.content, ToolTurn) for m in messages[place + 1 :] if m.role == "assistant"]
-    results = _latest_results(messages[place + 1 :])
+    later = messages[place + 1 :]
+    said = [read_turn(message.content, ToolTurn) for message in later if message.role == "assistant"]
+    last = max((n for n, message in enumerate(later) if message.role == "assistant"), default=len(later))
+    results = [
+        read_turn(message.content, ToolResult).content for message in later[last + 1 :] if message.role == "tool"
+    ]
     if results and not any(map(has_failed, results)):
         return write_turn(ToolTurn(content="\n".join(results)))
     before = [message for message in messages[: place + 1] if message.role in ("system", "user")]
@@ -44,12 +48,6 @@ def use_tools(messages: Sequence[Message], offered: Record) -> str:
         for number, (name, arguments) in enumerate(read_calls(best))
     )
     return write_turn(ToolTurn(content=relied, tool_calls=calls))
-
-
-def _latest_results(messages: Sequence[Message]) -> list[str]:
-    """The results behind the model's last message."""
-    last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=len(messages))
-    return [read_turn(m.content, ToolResult).content for m in messages[last + 1 :] if m.role == "tool"]
 
 
 def _write_calls_of(turn: ToolTurn) -> str:

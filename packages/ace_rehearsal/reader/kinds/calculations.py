@@ -39,7 +39,9 @@ class CalculationItem(Item):
         if not operands or len(operands) > len(own):
             return None
         fits = [[_fit(o, q, abs(i - j)) for j, q in enumerate(own)] for i, o in enumerate(operands.values())]
-        places = _assign(fits)
+        # The best of the first assignments, which follow the order of the text.
+        assignments = islice(permutations(range(len(own)), len(fits)), _MOST_ASSIGNMENTS)
+        places = max(assignments, key=lambda some: sum(row[place] for row, place in zip(fits, some, strict=True)))
         values = {name: own[place].value for name, place in zip(operands, places, strict=True)}
         unused = sum(quantity.kind != FREQUENCY for place, quantity in enumerate(own) if place not in places)
         fit = min(1.0, sum(row[place] for row, place in zip(fits, places, strict=True)) / len(fits))
@@ -77,12 +79,6 @@ def _operands(cue: str, expression: str) -> Mapping[str, Quantity]:
     known = {f"n{place}": quantity for place, quantity in enumerate(read_quantities(cue), start=1)}
     used = names_in(expression)
     return {name: quantity for name, quantity in known.items() if name in used} if known.keys() >= set(used) else {}
-
-
-def _assign(fits: Sequence[Sequence[float]]) -> tuple[int, ...]:
-    """Assign a quantity to every operand: the best of the first assignments, which follow the order of the text."""
-    assignments = islice(permutations(range(len(fits[0])), len(fits)), _MOST_ASSIGNMENTS)
-    return max(assignments, key=lambda places: sum(row[place] for row, place in zip(fits, places, strict=True)))
 
 
 def _fit(operand: Quantity, quantity: Quantity, shift: int) -> float:
