@@ -37,9 +37,8 @@ def test_ace_learns_by_tools_over_http_and_a_run_that_is_continued_ends_the_same
         assert (after["score"], after["success"]) == (100.0, 100.0)
     if environment in ("inspect", "verifiers"):
         assert first["observation"] in last["thought"]
-        assert record["grade"]["gold"] in record["attempt"]["answer"]
-    if environment == "harbor":
-        assert first["action"] == record["grade"]["gold"]
+    answer = first["action"] if environment == "harbor" else record["attempt"]["answer"]
+    assert record["grade"]["gold"] in answer
 
 
 @pytest.mark.parametrize("labels", ["gold", "none"])
