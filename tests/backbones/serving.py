@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
+import subprocess
 import threading
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 Server = TypeVar("Server", bound=socketserver.BaseServer)
@@ -22,6 +25,17 @@ def running(server: Server) -> Iterator[Server]:
         finally:
             server.shutdown()
             thread.join()
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    """Wait until the server of a process listens."""
+    for _ in range(600):
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+            return
+        assert process.poll() is None, "the server ended"
+        time.sleep(0.1)
+    raise AssertionError("the server did not start")
 
 
 def over_http(address: str, **settings: object) -> tuple[str, ...]:

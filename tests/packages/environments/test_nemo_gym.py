@@ -3,17 +3,15 @@
 import asyncio
 import json
 import os
-import socket
 import subprocess
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 
+from ace_bench.backbones.vllm.command import free_port
 from ace_bench.core.replies import ToolCall, ToolTurn
 from ace_environments.nemo_gym_episode import Conversation, NemoGymEpisode
-from tests.backbones.serving import running
+from tests.backbones.serving import running, wait_for_port
 from tests.launching import launch
 from tests.packages.environments.gym_server import GymServer, row, write_rows
 from tests.packages.environments.running import SMALL, rollouts
@@ -117,8 +115,7 @@ def weather():
     name = "example_single_tool_call"
     find = "import nemo_gym, pathlib; print(pathlib.Path(nemo_gym.__file__).parents[1])"
     root = Path(subprocess.run([python, "-c", find], capture_output=True, text=True, check=True).stdout.split()[-1])
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     served = {"entrypoint": "app.py", "domain": "agent", "host": "127.0.0.1", "port": port}
     settings = {"head_server": {"host": "127.0.0.1", "port": 1}, "dry_run": False}
     told = {
@@ -129,22 +126,11 @@ def weather():
     folder = root / "resources_servers" / name
     process = subprocess.Popen([python, "app.py"], cwd=folder, env={**os.environ, **told})
     try:
-        yield _answering(f"http://127.0.0.1:{port}", process), folder / "data" / "example.jsonl"
+        wait_for_port(port, process)
+        yield f"http://127.0.0.1:{port}", folder / "data" / "example.jsonl"
     finally:
         process.terminate()
         process.wait(30)
-
-
-def _answering(address, process):
-    for _ in range(600):
-        try:
-            urllib.request.urlopen(f"{address}/openapi.json", timeout=5).close()
-        except OSError:
-            assert process.poll() is None, "the server of NeMo Gym ended"
-            time.sleep(0.1)
-        else:
-            return address
-    raise AssertionError("the server of NeMo Gym did not start")
 
 
 def test_a_server_of_the_package_is_played_and_verifies(weather, tmp_path):

@@ -1,18 +1,18 @@
 """The MCP server of a playbook with the package's own client, over standard input and output and over HTTP."""
 
 import asyncio
-import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 
 import pytest
 
+from ace_bench.backbones.vllm.command import free_port
 from ace_bench.cli.main import start
 from ace_bench.contexts import load
 from ace_bench.contexts.loading import save_context
 from ace_bench.contexts.playbook.playbook import Playbook
+from tests.backbones.serving import wait_for_port
 from tests.contexts.making import bullet
 
 mcp = pytest.importorskip("mcp", reason="needs the extra mcp: make test-environments")
@@ -26,23 +26,13 @@ def book(tmp_path):
     return tmp_path / "book.json"
 
 
-def over_stdio(book):
-    return mcp.StdioServerParameters(command=WORDS[0], args=[*WORDS[1:], str(book)])
-
-
 @contextmanager
 def serving(book):
     """Yield the address of a server over HTTP once it answers."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     server = subprocess.Popen([*WORDS, str(book), "--port", str(port), "--by", "bob"], stderr=subprocess.DEVNULL)
     try:
-        for _ in range(600):
-            with socket.socket() as asked:
-                if asked.connect_ex(("127.0.0.1", port)) == 0:
-                    break
-            time.sleep(0.1)
+        wait_for_port(port, server)
         yield f"http://127.0.0.1:{port}/mcp"
     finally:
         server.terminate()
@@ -75,7 +65,7 @@ def check(answers):
 
 @pytest.mark.filterwarnings("ignore")
 def test_resources_search_and_votes_over_standard_input_and_output(book):
-    check(asyncio.run(talk(over_stdio(book))))
+    check(asyncio.run(talk(mcp.StdioServerParameters(command=WORDS[0], args=[*WORDS[1:], str(book)]))))
     voted = load(book).index["tu-00002"]
     assert (voted.helpful, voted.sources[0].split("@")[0], voted.sources[0][-12:]) == (1, "agent", "it was there")
 
