@@ -8,7 +8,16 @@ import pytest
 from scipy.stats import t, ttest_ind
 from statsmodels.stats.proportion import proportion_confint
 
-from ace_bench.core.statistics import Estimate, Source, blocks, bootstrap_interval, exact_bounds, paired_difference
+from ace_bench.core.statistics import (
+    Estimate,
+    Source,
+    blocks,
+    bootstrap_interval,
+    exact_bounds,
+    paired_difference,
+    t_quantile,
+    wilson_bounds,
+)
 
 
 def test_a_group_is_drawn_whole_and_so_widens_the_interval():
@@ -53,8 +62,10 @@ def test_an_interval_is_never_narrower_than_over_seeds_alone_and_its_p_value_agr
 
 
 @pytest.mark.parametrize(("count", "n"), [(0, 3), (1, 3), (3, 3), (2, 20)])
-def test_a_rate_has_clopper_and_pearsons_bounds(count, n):
+def test_a_rate_has_clopper_and_pearsons_bounds_and_wilsons(count, n):
     assert exact_bounds(count, n) == pytest.approx(proportion_confint(count, n, method="beta"))
+    wilsons = wilson_bounds(count / n, n, t_quantile(math.inf, 0.95))
+    assert wilsons == pytest.approx(proportion_confint(count, n, method="wilson"), abs=1e-12)
 
 
 def test_sides_with_other_seeds_have_welchs_interval_over_seeds():

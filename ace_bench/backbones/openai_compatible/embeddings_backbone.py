@@ -47,16 +47,12 @@ class EmbeddingsBackbone(HttpBackbone):
     context_length: int | None = None
 
     def __init__(self, settings: EmbedderSettings, *, retry: Retry | None = None):
-        try:
-            url = check_url(settings.url)
-        except SettingError as error:
-            raise SettingError(str(error).replace("base_url", "url")) from error
         self.name = settings.model
         self.simulated = settings.simulated
         self.identity: Record = {"model": settings.model}
         price = settings.usd_per_million
         address = Address(
-            base_url=url,
+            base_url=check_url(settings.url, "url"),
             model=settings.model,
             api_key_env=settings.key_env,
             timeout=_TIMEOUT_S,

@@ -260,11 +260,11 @@ class ChatSettings(Address):
         }
 
 
-def check_url(base_url: str) -> str:
-    """Return an address that requests can be sent to; raises ``SettingError``."""
-    parts = urllib.parse.urlsplit(base_url or "")
+def check_url(url: str, name: str = "base_url", example: str = "http://localhost:8000/v1") -> str:
+    """Return an address that requests can be sent to, the setting ``name``; raises ``SettingError``."""
+    parts = urllib.parse.urlsplit(url or "")
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SettingError(f"base_url={base_url} must be like http://localhost:8000/v1")
+        raise SettingError(f"{name}={url} must be like {example}")
     if parts.query or parts.fragment:
-        raise SettingError("base_url must end with its path, as in http://localhost:8000/v1: drop what follows")
-    return base_url
+        raise SettingError(f"{name} must end with its path, as in {example}: drop what follows")
+    return url

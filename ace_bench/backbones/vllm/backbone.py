@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
+from ace_bench.backbones.openai_compatible.settings import check_url
 from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port
 from ace_bench.backbones.vllm.server import Server, cache_counters
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
@@ -48,7 +48,9 @@ class Vllm(OpenAICompatible):
         name = (server.served_name or model) if launch else model
         if launch and client.get("context_length") is None:
             client["context_length"] = server.max_model_len
-        self._root = _root(url) if url is not None else _NOT_STARTED
+        self._root = _NOT_STARTED
+        if url is not None:
+            self._root = check_url(url, "url", "http://localhost:8000").rstrip("/").removesuffix("/v1")
         # The port of a server to be launched is not known yet; neither identity nor prices depend on it.
         super().__init__(base_url=f"{self._root}/v1", model=name, **client)
         self._server: Server | None = None
@@ -121,11 +123,3 @@ class Vllm(OpenAICompatible):
     def _check_alive(self, patience: float = 0.0) -> None:
         if self._server is not None and self._server.ends_within(patience):
             raise BackboneUnavailable(self._server.ended_message())
-
-
-def _root(url: str) -> str:
-    """Return a server's URL without a trailing slash or ``/v1``."""
-    parts = urllib.parse.urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise SettingError(f"url={url} must be like http://localhost:8000")
-    return url.rstrip("/").removesuffix("/v1")
