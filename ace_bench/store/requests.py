@@ -83,17 +83,28 @@ class _Hashed:
         return sum(len(text.content) for text in self.texts)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _LastMessage:
-    """The last message of a session's first request, which was new from ``start`` on."""
-
-    digest: str
-    content: str
-    start: int
-
-
 _NO_REQUEST = _Hashed(digest="", head=(None, None), head_digest="", texts=())
-_NO_MESSAGE = _LastMessage(digest="", content="", start=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Session:
+    """The requests of a session that later ones may refer to: the latest of each role, and the first one.
+
+    Of that are kept its ``digest``, and the ``content`` of its last message, which was new from ``start`` on.
+    """
+
+    digest: str = ""
+    content: str = ""
+    start: int = 0
+    latest: dict[str, _Hashed] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Characters that are kept."""
+        return len(self.content) + sum(request.size for request in self.latest.values())
+
+
+_NO_SESSION = _Session()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,7 +117,7 @@ class PreparedRequest:
     schema: Record | None
     hashed: _Hashed
     base: _Hashed
-    first: _LastMessage
+    first: _Session
     shared: Sequence[int]
 
     @property
@@ -132,22 +143,6 @@ class PreparedRequest:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Session:
-    """The requests of a session that later ones may refer to: its first, and the latest of each role."""
-
-    first: _LastMessage
-    latest: dict[str, _Hashed] = field(default_factory=dict)
-
-    @property
-    def size(self) -> int:
-        """Characters that are kept."""
-        return len(self.first.content) + sum(request.size for request in self.latest.values())
-
-
-_NO_SESSION = _Session(first=_NO_MESSAGE)
-
-
 class RequestHistory:
     """The latest requests on disk by session and by role: the next request probably begins like one of them.
 
@@ -166,9 +161,8 @@ class RequestHistory:
         """Hash a request. Half surrogate pairs in it, which no file can hold, are replaced before it is sent."""
         with self._lock:
             known = self._sessions.get(session, _NO_SESSION)
-            base, first = known.latest.get(role), _NO_MESSAGE
-            if base is None:
-                base, first = self._by_role.get(role, _NO_REQUEST), known.first
+            latest = known.latest.get(role)
+            base, first = (self._by_role.get(role, _NO_REQUEST), known) if latest is None else (latest, _NO_SESSION)
         try:
             hashed, shared = _hash_request(messages, (settings, schema), base)
         except UnicodeEncodeError:
@@ -194,7 +188,7 @@ class RequestHistory:
             if known is None:
                 content = request.messages[-1].content if request.messages else ""
                 start = request.shared[-1] if request.shared else 0
-                known = _Session(first=_LastMessage(digest=hashed.digest, content=content, start=start))
+                known = _Session(digest=hashed.digest, content=content, start=start)
             else:
                 self._kept -= known.size
             known.latest[request.role] = hashed
