@@ -126,18 +126,6 @@ def children(parent):
     return found
 
 
-def wait_for_silence(server):
-    """Wait until a server is asked nothing any more, and say how long that took."""
-    began = time.monotonic()
-    last, since = -1, began
-    while time.monotonic() - since < 2.0:
-        assert time.monotonic() - began < 60
-        if server.stats()["requests"] != last:
-            last, since = server.stats()["requests"], time.monotonic()
-        time.sleep(0.05)
-    return since - began
-
-
 SWEEP = ("run.py", "-m", "task=formula", "method=ace", "seed=0,1,2", "launcher=joblib", "hydra.launcher.n_jobs=2")
 
 

@@ -100,13 +100,3 @@ def test_what_was_lost_before_faults_were_accepted_counts_as_wrong_then_and_not_
     assert ran.status == 0
     assert ran.metrics["headline"]["n"] == 4
     assert ran.metrics["faults"]["evaluate"] == {"generator/backbone/server_error": 2}
-
-
-def test_a_server_that_fails_before_the_first_call_is_one_to_come_back_to(server, tmp_path, capsys):
-    server.left = 0
-    assert launch(tmp_path, *overrides(server, "base")).status == 3
-    said = " ".join(capsys.readouterr().out.split())
-    assert "Stopped: the backbone does not answer: HTTP 500" in said
-    assert ".. Run" not in said
-    server.left = 10**9
-    assert launch(tmp_path, *overrides(server, "base")).status == 0

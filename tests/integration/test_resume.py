@@ -59,19 +59,6 @@ def test_cut_at_every_single_call_and_continued(variant, tmp_path):
     assert sorted(record["id"] for record in ran.lines("calls")) == sorted(r["id"] for r in whole.lines("calls"))
 
 
-def test_a_finished_run_is_recognised_and_a_fresh_one_goes_beside_it(tmp_path, capsys):
-    first = launch(tmp_path, *SMALL)
-    calls = len(first.lines("calls"))
-    capsys.readouterr()
-    again = launch(tmp_path, *SMALL)
-    assert again.folder == first.folder
-    assert len(again.lines("calls")) == calls
-    assert "finished" in capsys.readouterr().out
-    fresh = launch(tmp_path, *SMALL, "resume=false")
-    assert fresh.folder == first.folder.with_name("seed0-2")
-    assert fresh.lasting() == first.lasting()
-
-
 def test_a_budget_stops_cleanly_says_why_and_more_budget_continues(tmp_path, capsys):
     whole = launch(tmp_path / "whole", *SMALL)
     stopped = launch(tmp_path / "cut", *SMALL, "budget.calls=7")

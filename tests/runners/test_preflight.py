@@ -104,6 +104,7 @@ def test_an_estimate_over_the_budget_stops_before_any_call(tmp_path, capsys):
     assert stopped.status == 3
     assert "even the low end of the estimate exceeds budget.calls=5" in capsys.readouterr().out
     assert log == ["open", "probe", "close"]
+    assert not stopped.folder.exists(), "nothing was called"
     assert real(tmp_path, log, "budget.usd=0.000001").status == 3
     assert "generator" not in log
     assert real(tmp_path, log, "budget.calls=5", "estimate=false").status == 3

@@ -5,13 +5,10 @@ import pytest
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.runners import executing
 from ace_bench.store.processes import read_processes
-from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import running
 from tests.launching import launch
 from tests.runners.test_preflight import real
 
 SMALL = ("task=formula", "task.source=sample", "limit=4", "mode.epochs=1")
-NOWHERE = "http://127.0.0.1:9/v1"
 
 
 class Killed(BaseException):
@@ -50,22 +47,6 @@ def killed(*_):
 def other_software(describe=executing.describe_environment):
     described = describe()
     return {**described, "packages": {**described["packages"], "numpy": "9.9"}}
-
-
-def openai(*settings):
-    return ("backbone=openai_compatible", "backbone.simulated=true", "backbone.retry.times=0", *settings)
-
-
-def test_a_dead_server_an_unknown_model_and_a_small_budget_leave_nothing_behind(tmp_path):
-    results = tmp_path / "results"
-    dead = openai("backbone.api_key_env=null", f"backbone.base_url={NOWHERE}", "backbone.model=m")
-    assert launch(results, *SMALL, *dead).status in (2, 3)
-    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
-        address = openai("backbone.api_key_env=null", f"backbone.base_url={server.address}")
-        assert launch(results, *SMALL, *address, "backbone.model=unheard-of").status in (2, 3)
-    assert not results.exists(), sorted(results.rglob("*"))
-    assert real(results, [], "budget.calls=5").status == 3
-    assert not results.exists()
 
 
 @pytest.mark.parametrize("error", [ConfigError("no such model"), BackboneUnavailable("no server")])
