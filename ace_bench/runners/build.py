@@ -19,9 +19,9 @@ from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.experiment import Experiment, StageClock
 from ace_bench.runners.exporter import Exporter
-from ace_bench.runners.gateway import Caller, CallGateway
+from ace_bench.runners.gateway import Caller, CallGateway, WorkLimit
 from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
-from ace_bench.runners.limits import Stop, WorkLimit
+from ace_bench.runners.limits import Stop
 from ace_bench.runners.mode import Mode
 from ace_bench.runners.progress import Observer, ProgressCounter, Tracker
 from ace_bench.runners.settings import check_agent_prices, check_budget_prices

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ace_bench.core.backbones import Backbone, Gathering, Sampled
 from ace_bench.core.encoding import digest_of_text
@@ -15,11 +15,70 @@ from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.call_slots import CallSlots
-from ace_bench.runners.limits import Budget, FaultRule, Outage, Reservations, Stop, WorkLimit
+from ace_bench.runners.limits import Budget, FaultRule, Outage, Reservations, Stop
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.responses import Responses, response_key
 from ace_bench.store.spending import SharedSpending
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+
+class WorkLimit:
+    """Lets a ``number`` of rollouts work at a time, of more that wait for their calls; ``None``: no limit."""
+
+    def __init__(self, number: int | None = None):
+        self._free = None if number is None else threading.Semaphore(number)
+        self._lock = threading.Lock()
+        self._at_work = 0
+        self.is_limited = number is not None
+
+    def is_busy(self) -> bool:
+        """Whether a rollout works, or may begin to, before another one gets a reply."""
+        return self._at_work > 0
+
+    @contextmanager
+    def limited(self, function: Callable[[_T], _R], *, items: int, width: int) -> Iterator[Callable[[_T], _R]]:
+        """Give a function that waits for its turn to work, to be applied to so many items by ``width`` threads."""
+        free, left = self._free, items
+        if free is None:
+            yield function
+            return
+
+        def work(item: _T) -> _R:
+            nonlocal left
+            try:
+                with free:
+                    return function(item)
+            finally:
+                with self._lock:
+                    left -= 1
+                    self._at_work -= left < width  # else the thread takes another item
+
+        self._count(width)
+        try:
+            yield work
+        finally:
+            self._count(-min(left, width))
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Let another rollout work inside the block."""
+        if self._free is None:
+            yield
+            return
+        self._count(-1)
+        self._free.release()
+        try:
+            yield
+        finally:
+            self._count(1)
+            self._free.acquire()
+
+    def _count(self, change: int) -> None:
+        with self._lock:
+            self._at_work += change
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from typing import TypeVar
 
 from ace_bench.core.backbones import Backbone, Limited, Priced
 from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, Stopped
@@ -21,9 +20,6 @@ from ace_bench.core.types import Fault, Usage
 from ace_bench.store.call_log import Account, Cost, Ledger
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.spending import OtherRuns, SharedSpending
-
-_T = TypeVar("_T")
-_R = TypeVar("_R")
 
 _LIMITS = ("calls", "tokens", "usd")
 _FRAME_BYTES = 256
@@ -224,62 +220,6 @@ class Reservations:
     def _book(self) -> None:
         if self.shared is not None:
             self.shared.book(Cost.of(self.ledger.total), self._reserved)
-
-
-class WorkLimit:
-    """Lets a ``number`` of rollouts work at a time, of more that wait for their calls; ``None``: no limit."""
-
-    def __init__(self, number: int | None = None):
-        self._free = None if number is None else threading.Semaphore(number)
-        self._lock = threading.Lock()
-        self._at_work = 0
-        self.is_limited = number is not None
-
-    def is_busy(self) -> bool:
-        """Whether a rollout works, or may begin to, before another one gets a reply."""
-        return self._at_work > 0
-
-    @contextmanager
-    def limited(self, function: Callable[[_T], _R], *, items: int, width: int) -> Iterator[Callable[[_T], _R]]:
-        """Give a function that waits for its turn to work, to be applied to so many items by ``width`` threads."""
-        free, left = self._free, items
-        if free is None:
-            yield function
-            return
-
-        def work(item: _T) -> _R:
-            nonlocal left
-            try:
-                with free:
-                    return function(item)
-            finally:
-                with self._lock:
-                    left -= 1
-                    self._at_work -= left < width  # else the thread takes another item
-
-        self._count(width)
-        try:
-            yield work
-        finally:
-            self._count(-min(left, width))
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Let another rollout work inside the block."""
-        if self._free is None:
-            yield
-            return
-        self._count(-1)
-        self._free.release()
-        try:
-            yield
-        finally:
-            self._count(1)
-            self._free.acquire()
-
-    def _count(self, change: int) -> None:
-        with self._lock:
-            self._at_work += change
 
 
 class Stop:

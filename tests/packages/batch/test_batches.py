@@ -13,8 +13,8 @@ from ace_batch.openai_files import OpenAIFiles
 from ace_bench.core.errors import FileUnwritable
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
+from ace_bench.runners.gateway import WorkLimit
 from ace_bench.runners.identifying import identify
-from ace_bench.runners.limits import WorkLimit
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.files import write_files
 from ace_bench.tasks.finer import Finer
