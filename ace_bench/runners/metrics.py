@@ -78,7 +78,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
         "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
         "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
-        "cache": _with_servers(_cache(ledger, experiment.arena.backbone), _servers(journal)),
+        "cache": _cache(journal, ledger, experiment.arena.backbone),
         "timing": by_stage(lambda stage: _timing(journal, ledger, stage, experiment.arena.concurrency)),
     }
     return {**metrics, "as_authors": certify(experiment.folder.path, metrics)}
@@ -198,17 +198,30 @@ def _tokens(account: Account) -> Record:
     return {"in": account.usage.prompt, "out": account.usage.completion}
 
 
-def _cache(ledger: Ledger, backbone: Callable[[str], Backbone]) -> Record:
-    """Return the cached tokens, their share of the input, and the share of its price saved (paper, section 4.7)."""
+def _cache(journal: Journal, ledger: Ledger, backbone: Callable[[str], Backbone]) -> Record:
+    """Return the cached tokens, their share of the input, and the share of its price saved (paper, section 4.7).
+
+    The servers' own counters stand beside them, and give the share where replies report no cached tokens.
+    """
+    servers = _servers(journal)
 
     def describe(account: Account, stages: Iterable[Stage]) -> Record:
         cached, prompt = account.usage.cached, account.usage.prompt
         share = None if cached is None or not prompt else round(cached / prompt, _DIGITS)
         parts = [(backbone(role), paid.usage) for stage in stages for role, paid in ledger.roles(stage).items()]
-        return {"cached_tokens": cached, "share": share, "saved": _saved(parts)}
+        found = {"cached_tokens": cached, "share": share, "saved": _saved(parts)}
+        counted = [sums[stage] for sums in servers.values() for stage in stages if stage in sums]
+        queries = sum(one["queries"] for one in counted)
+        if share is not None or not queries:
+            return found
+        return {
+            **found,
+            "share": round(sum(one["hits"] for one in counted) / queries, _DIGITS),
+            "counted_by": "servers",
+        }
 
     parts: dict[str, Any] = {stage.value: describe(ledger.stage(stage), (stage,)) for stage in Stage}
-    return {**parts, "total": describe(ledger.total, Stage)}
+    return {**parts, "total": describe(ledger.total, Stage), "servers": servers}
 
 
 def _saved(parts: Iterable[tuple[Backbone, Usage]]) -> float | None:
@@ -236,21 +249,6 @@ def _servers(journal: Journal) -> Record:
         sums["queries"] += record.queries
         sums["hits"] += record.hits
     return servers
-
-
-def _with_servers(cache: Record, servers: Record) -> Record:
-    """Add the servers' counters; they give the share where replies report no cached tokens."""
-    stages = {stage: [sums[stage] for sums in servers.values() if stage in sums] for stage in map(str, Stage)}
-    counted = {**stages, "total": [one for sums in stages.values() for one in sums]}
-
-    def describe(part: str) -> Record:
-        queries = sum(one["queries"] for one in counted[part])
-        if cache[part]["share"] is not None or not queries:
-            return dict(cache[part])
-        share = round(sum(one["hits"] for one in counted[part]) / queries, _DIGITS)
-        return {**cache[part], "share": share, "counted_by": "servers"}
-
-    return {**{part: describe(part) for part in cache}, "servers": servers}
 
 
 def _timing(journal: Journal, ledger: Ledger, stage: Stage, concurrency: int) -> Record:
