@@ -32,7 +32,6 @@ COMMANDS: Mapping[str, Command] = {
         ("data", "data", "download a task's official data"),
         ("doctor", "doctor", "find damaged runs and caches, and repair what costs nothing"),
         ("check", "check", "check a task's data and grade its gold answers"),
-        ("playbook", "playbook", "show, compare, check, merge and share playbooks"),
     )
 }
 _UNREAD, _MISTAKE = 1, 2

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.cli.playbook.looking import read_playbook
 from ace_bench.contexts.loading import change_playbook, system_prompt
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.contexts.playbook.feedback import give_feedback
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.resources import require
+from ace_playbooks.looking import read_playbook
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer

@@ -16,13 +16,13 @@ from pathlib import Path
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser, print_line
-from ace_bench.cli.playbook.looking import print_diff, read_playbook
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.merge import playbook_diff
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.store.files import write_files
+from ace_playbooks.looking import print_diff, read_playbook
+from ace_playbooks.merge import playbook_diff
 from ace_traces.markdown import Block, enclose, merge_edits, put_block, read_block, write_block
 
 _NAME = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{0,62}[a-z0-9]")

@@ -19,7 +19,7 @@ import pytest
 
 from ace_bench.cli.data import files_of
 from ace_bench.cli.main import all_commands, main
-from ace_bench.cli.playbook import all_commands as commands_of_playbooks
+from ace_playbooks.command import all_commands as commands_of_playbooks
 from tests.cli.serving import FileServer
 from tests.launching import launch
 from tests.packages.importers import stand_ins

@@ -9,13 +9,13 @@ from pathlib import Path
 from rich.console import Console
 
 from ace_bench.cli.arguments import Parser, print_line
-from ace_bench.cli.playbook.looking import print_diff, read_playbook, solved_samples
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.contexts.playbook.feedback import give_feedback
-from ace_bench.contexts.playbook.lint import find_leaks
-from ace_bench.contexts.playbook.merge import playbook_diff
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.forgetting import file_lineage, forget, run_lineage
+from ace_playbooks.forgetting import file_lineage, forget, run_lineage
+from ace_playbooks.lint import find_leaks
+from ace_playbooks.looking import print_diff, read_playbook, solved_samples
+from ace_playbooks.merge import playbook_diff
 
 _FORGET_HELP = """Remove what came from a sample, a source or a bullet, with what was merged or reworded from it.
 

@@ -16,8 +16,6 @@ from ace_bench.cli.arguments import Parser
 from ace_bench.contexts.loading import load
 from ace_bench.contexts.playbook.bullets import Bullet, section_name
 from ace_bench.contexts.playbook.embed import make_embedder
-from ace_bench.contexts.playbook.lint import Limits, Solved, lint
-from ace_bench.contexts.playbook.merge import PlaybookDiff, playbook_diff
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.core.context import HasBullets
@@ -27,6 +25,8 @@ from ace_bench.store.folder import SAMPLES, unpack_samples
 from ace_bench.store.journal import RolloutRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.results import read_object
+from ace_playbooks.lint import Limits, Solved, lint
+from ace_playbooks.merge import PlaybookDiff, playbook_diff
 
 
 def read_playbook(path: Path, *, name: str = "tested") -> Playbook:

@@ -1,4 +1,4 @@
-"""Look at playbooks, compare, check and share them: `ace-bench playbook COMMAND`.
+"""Show, compare, check, merge and share playbooks: `ace-bench playbook COMMAND`.
 
 {commands}
 A playbook is a run folder (its tested playbook), a saved one (contexts/final.json) or a text in the authors' format.
@@ -14,7 +14,7 @@ from ace_bench.cli.main import Command, commands_of_others, find_command, list_c
 from ace_bench.core.program import command_line
 
 COMMANDS: Mapping[str, Command] = {
-    name: Command(f"ace_bench.cli.playbook.{place}", purpose)
+    name: Command(f"ace_playbooks.{place}", purpose)
     for name, place, purpose in (
         ("show", "looking:show_playbook", "print a playbook"),
         ("diff", "looking:diff_playbooks", "say what differs between two playbooks"),

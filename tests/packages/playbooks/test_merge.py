@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.bullets import comparable
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder
-from ace_bench.contexts.playbook.merge import NamedPlaybook, merge_playbooks
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
-
-from .making import SECTIONS, bullet, contents, count, examples, ids, playbook, playbooks
+from ace_playbooks.merge import NamedPlaybook, merge_playbooks
+from tests.contexts.making import SECTIONS, bullet, contents, count, examples, ids, playbook, playbooks
 
 
 def merged(*books: Playbook, refiner: Refiner | None = None) -> Playbook:

@@ -5,7 +5,6 @@ import json
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.cli.playbook.looking import read_playbook
 from ace_bench.contexts.loading import load, save_context
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.embed import make_embedder
@@ -13,7 +12,8 @@ from ace_bench.contexts.playbook.feedback import give_feedback
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
-from ace_bench.report.forgetting import forget, run_lineage
+from ace_playbooks.forgetting import forget, run_lineage
+from ace_playbooks.looking import read_playbook
 from tests.runners.scripted import Scripted, play
 
 A, B, C, D, E = (f"others-0000{number}" for number in range(1, 6))

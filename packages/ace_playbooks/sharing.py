@@ -12,10 +12,8 @@ from typing import Any
 import msgspec
 
 from ace_bench.cli.arguments import Parser, count, print_line
-from ace_bench.cli.playbook.looking import read_playbook
 from ace_bench.contexts.loading import official_text, restore, save_context
 from ace_bench.contexts.playbook.embed import make_embedder
-from ace_bench.contexts.playbook.merge import NamedPlaybook, merge_playbooks
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.context import Context
@@ -29,6 +27,8 @@ from ace_bench.report.records import read_run
 from ace_bench.store.files import write_files
 from ace_bench.store.processes import read_processes
 from ace_bench.store.results import read_metrics, read_object, read_settings
+from ace_playbooks.looking import read_playbook
+from ace_playbooks.merge import NamedPlaybook, merge_playbooks
 
 _MERGE_HELP = """Merge playbooks of several runs, users or projects into one.
 

@@ -8,10 +8,10 @@ import pytest
 
 from ace_bench.contexts.playbook.bullets import Bullet, measure
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder
-from ace_bench.contexts.playbook.lint import Limits, Solved, lint
-from ace_bench.contexts.playbook.merge import playbook_diff
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.prompts import estimate_tokens
+from ace_playbooks.lint import Limits, Solved, lint
+from ace_playbooks.merge import playbook_diff
 
 
 def book(*contents, **counters):

@@ -1,0 +1,1 @@
+"""Guest: ``ace-bench playbook``: look at saved playbooks, compare, check, merge, share and change them."""
