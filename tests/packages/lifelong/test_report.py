@@ -83,6 +83,8 @@ def test_measures_are_what_their_definitions_say(lives, tmp_path, capsys):
     assert measured["base", " > ".join(ORDERS[0])]["end"] == ""
     page = (tmp_path / "lifelong.md").read_text()
     assert page.count("### Score after each stage") == 2
+    rows = {line[2:].partition(" |")[0] for line in page.splitlines()}
+    assert {f"{number} {stage}" for order in ORDERS for number, stage in enumerate(order, 1)} <= rows
     last = [line.split(" | ") for line in page.splitlines() if "| 3 " in line and line.startswith("| dc")]
     assert {(row[-5], row[-4]) for row in last} == {("-", "-")}, "nothing comes after the last stage"
 
