@@ -87,7 +87,7 @@ def test_a_run_that_was_stopped_continues_and_ends_as_one_that_was_not(learn, tm
     calls = len([*read_calls(run.folder)])
     assert (status, learn(CHATS)[0], len([*read_calls(run.folder)])) == (0, 0, calls)
     other = tmp_path / "whole"
-    assert learn([json.dumps(CHATS)], f"results={other}", name="chats.json")[0] == 0
+    assert learn([json.dumps(CHATS)], f"results={other}", name="chats=1.json")[0] == 0
     assert load_run(next(other.glob("*/*/*/*"))).playbook == run.playbook
 
 
