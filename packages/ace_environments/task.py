@@ -219,12 +219,10 @@ def _by_split(
 ) -> Mapping[str, Mapping[str, EnvironmentItem]]:
     if not items:
         raise SettingError("args: the environment has no samples with these arguments; change them")
-    if training is None:
-        drawn = draw(len(items), ratio, seed=seed, with_test=True)
-        return {split: _name_items(split, items, places) for split, places in drawn.items()}
-    drawn = draw(len(training), ratio, seed=seed, with_test=False)
-    named = {split: _name_items(split, training, places) for split, places in drawn.items()}
-    return {**named, "test": _name_items("test", items, range(len(items)))}
+    whole = items if training is None else training
+    drawn = draw(len(whole), ratio, seed=seed, with_test=training is None)
+    named = {split: _name_items(split, whole, places) for split, places in drawn.items()}
+    return named if training is None else {**named, "test": _name_items("test", items, range(len(items)))}
 
 
 def _name_items(split: str, items: Sequence[EnvironmentItem], places: Sequence[int]) -> Mapping[str, EnvironmentItem]:
