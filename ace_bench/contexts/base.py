@@ -23,7 +23,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import GeneratorSpec, Record, Sample
 
-_NO_SAMPLE = Sample(id="", split="", inputs={"background": "", "question": ""})
+NO_SAMPLE = Sample(id="", split="", inputs={"background": "", "question": ""})
 
 _Edit = tuple[int, int, list[Any]]
 """Start, end and new items: replaces items ``start`` to ``end`` (exclusive) of the earlier sequence."""
@@ -69,7 +69,16 @@ class ContextValue:
     """A tuple field that the saved form leaves out while it is empty, so that digests without it stay the same."""
     generator: ClassVar[GeneratorSpec | None] = None
     """How the method that makes this kind asks for answers, so that ``method=frozen`` asks in the same way."""
-    uses: ClassVar[Mapping[str, str]] = MappingProxyType({})
+    uses: ClassVar[Mapping[str, str]] = MappingProxyType(
+        {
+            "playbook": "Lessons from earlier work on similar tasks follow. Use the entries that fit the task; where "
+            "an entry warns of a mistake, avoid it; leave the others aside.",
+            "cheatsheet": "Notes from earlier work on similar tasks follow. Use what fits the task and leave the rest "
+            "aside.",
+            "instruction": "Follow this instruction.",
+            "demonstrations": "Similar questions follow with their right answers. Learn from them.",
+        }
+    )
     """The fields of ``render`` that system prompts of other programs show, each with a sentence how to use it."""
 
     @classmethod
@@ -117,7 +126,7 @@ class ContextValue:
     @property
     def tokens(self) -> int:
         """Size in a prompt, in tokens; by default an estimate for what ``render`` returns for a sample without text."""
-        return sum(estimate_tokens(text) for text in self.render(_NO_SAMPLE).values())
+        return sum(estimate_tokens(text) for text in self.render(NO_SAMPLE).values())
 
     @property
     def size(self) -> int:

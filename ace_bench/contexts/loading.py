@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from filelock import FileLock
 
-from ace_bench.contexts.base import ContextValue, NoContext
+from ace_bench.contexts.base import NO_SAMPLE, ContextValue, NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
-from ace_bench.contexts.instruction import Demonstrations, Instruction
+from ace_bench.contexts.instruction import NO_DEMONSTRATIONS, Demonstrations, Instruction
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.core.backbones import TokenCounter
@@ -24,7 +24,7 @@ from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.method import Arena, C
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.resources import CONTEXTS
-from ace_bench.core.types import Record, Sample
+from ace_bench.core.types import Record
 from ace_bench.store.files import write_files, writing
 from ace_bench.store.results import CHECKSUMS, CheckedFiles
 
@@ -177,9 +177,6 @@ def _describe_damage(text: str) -> str | None:
     return None
 
 
-_NO_SAMPLE = Sample(id="", split="", inputs={"question": ""})
-
-
 def load(path: str | Path) -> Context:
     """Load a saved context: a file in ``contexts/`` of a run, or a playbook in the official text format.
 
@@ -198,32 +195,7 @@ def system_prompt(context: Context) -> str:
 
     A playbook is written by sections and without counters; one of text keeps its headings, also those without bullets.
     """
-    if not context.size:
-        return ""
-    uses = _uses(context)
-    return "\n\n".join(
-        f"{uses[name]}\n\n<{name}>\n{text.strip()}\n</{name}>" for name, text in _parts(context).items() if text
-    )
-
-
-_USES = {
-    "playbook": "Lessons from earlier work on similar tasks follow. Use the entries that fit the task; where an entry "
-    "warns of a mistake, avoid it; leave the others aside.",
-    "cheatsheet": "Notes from earlier work on similar tasks follow. Use what fits the task and leave the rest aside.",
-    "instruction": "Follow this instruction.",
-    "demonstrations": "Similar questions follow with their right answers. Learn from them.",
-}
-
-
-def _parts(context: Context) -> dict[str, str]:
-    if isinstance(context, HasBullets):
-        return {"playbook": context.prompt_text()}
-    if isinstance(context, Instruction):
-        examples = Demonstrations(items=context.demonstrations)
-        return {"instruction": context.text, **(_parts(examples) if examples.size else {})}
-    uses = _uses(context)
-    return {name: text for name, text in context.render(_NO_SAMPLE).items() if name in uses}
-
-
-def _uses(context: Context) -> Mapping[str, str]:
-    return {**_USES, **context.uses} if isinstance(context, ContextValue) else _USES
+    uses = context.uses if context.size and isinstance(context, ContextValue) else {}
+    texts = {"playbook": context.prompt_text()} if isinstance(context, HasBullets) else context.render(NO_SAMPLE)
+    shown = (name for name in texts if name in uses and texts[name] not in ("", NO_DEMONSTRATIONS))
+    return "\n\n".join(f"{uses[name]}\n\n<{name}>\n{texts[name].strip()}\n</{name}>" for name in shown)
