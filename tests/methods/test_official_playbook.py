@@ -10,23 +10,27 @@ import pytest
 
 from ace_bench.contexts.loading import restore
 from ace_bench.contexts.playbook.authors_text import Dialect
-from ace_bench.core.errors import ConfigError
-from ace_bench.core.types import Sample
+from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.editing import DroppedOperations
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
-from tests.contexts.making import count, playbook
+from tests.contexts.making import SAMPLE, count, playbook
 
-SAMPLE = Sample(id="1", split="train", inputs={})
-BULLETS = """## STRATEGIES & INSIGHTS
-[sai-00004] helpful=6 harmful=1 :: Read the unit.
+READ, ROUND = (
+    "[sai-00004] helpful=6 harmful=1 :: Read the unit.",
+    "[err-00002] helpful=1 harmful=1 :: Rounding too early.",
+)
+SAME = "[err-00002] helpful=0 harmful=0 :: The same id."
+BULLETS = f"""## STRATEGIES & INSIGHTS
+{READ}
  - it is in the table
 
 ## COMMON MISTAKES TO AVOID
-  [err-00002] helpful=1  harmful=1 ::  Rounding too early. 
-[err-00002] helpful=0 harmful=0 :: The same id.
+  [err-00002] helpful=1  harmful=1 ::  Rounding too early.\x20
+{SAME}
 
 ## OTHERS
-"""  # noqa: W291
+"""
+OLD = "## TROUBLESHOOTING AND PITFALLS:\n[ts-00041] helpful=3 harmful=0 :: old\n\n"
 
 
 def book(text: str, dialect: Dialect = "finance") -> TextPlaybook:
@@ -37,78 +41,66 @@ def add(section: object, content: object) -> dict[str, Any]:
     return {"type": "ADD", "section": section, "content": content}
 
 
-def added(text: str, *operations: dict[str, Any], dialect: Dialect = "finance") -> str:
-    return book(text, dialect).with_bullets_added(operations, count=count).text
+@pytest.mark.parametrize(
+    ("dialect", "sections", "text"),
+    [
+        (
+            "finance",
+            ("strategies_and_insights", "problem_solving_heuristics", "others"),
+            "## STRATEGIES & INSIGHTS\n\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS",
+        ),
+        (
+            "appworld",
+            ("apis_to_use_for_specific_information", "troubleshooting_and_pitfalls"),
+            "## APIs TO USE FOR SPECIFIC INFORMATION\n\n## TROUBLESHOOTING AND PITFALLS:",
+        ),
+    ],
+)
+def test_it_starts_with_the_headings_of_the_authors(dialect: Dialect, sections: tuple[str, ...], text: str) -> None:
+    start = TextPlaybook.start(sections, dialect=dialect, count=count)
+    assert (start.text, start.size, start.next_number, start.tokens) == (text, 0, 1, count(text))
 
 
-def test_it_starts_with_the_headings_of_the_authors() -> None:
-    sections = ("strategies_and_insights", "problem_solving_heuristics", "others")
-    finance = TextPlaybook.start(sections, dialect="finance", count=count)
-    assert finance.text == "## STRATEGIES & INSIGHTS\n\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS"
-    sections = ("apis_to_use_for_specific_information", "troubleshooting_and_pitfalls")
-    appworld = TextPlaybook.start(sections, dialect="appworld", count=count)
-    assert appworld.text == "## APIs TO USE FOR SPECIFIC INFORMATION\n\n## TROUBLESHOOTING AND PITFALLS:"
-    assert (finance.size, finance.next_number, finance.tokens) == (0, 1, count(finance.text))
-
-
-def test_new_bullets_end_their_section_after_its_blank_lines() -> None:
-    new = book(BULLETS).with_bullets_added(
-        [
-            add("strategies_and_insights", "one\ntwo\n"),
-            add("OTHERS", " blanks kept "),
-            {"type": "UPDATE", "id": "x"},
-            add("Strategies & Insights", None),
-        ],
-        count=count,
-    )
-    assert new.text == (
-        "## STRATEGIES & INSIGHTS\n"
-        "[sai-00004] helpful=6 harmful=1 :: Read the unit.\n"
-        " - it is in the table\n"
-        "\n"
-        "[sai-00001] helpful=0 harmful=0 :: one\ntwo\n\n"
-        "[sai-00003] helpful=0 harmful=0 :: None\n"
-        "## COMMON MISTAKES TO AVOID\n"
-        "  [err-00002] helpful=1  harmful=1 ::  Rounding too early. \n"
-        "[err-00002] helpful=0 harmful=0 :: The same id.\n"
-        "\n"
-        "## OTHERS\n"
-        "[misc-00002] helpful=0 harmful=0 ::  blanks kept "
-    )
-    assert (new.size, new.next_number, new.tokens) == (6, 4, count(new.text))
+HEADINGS = "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS"
+NEW = "[{}] helpful=0 harmful=0 :: new"
 
 
 @pytest.mark.parametrize(
-    ("section", "line"),
+    ("dialect", "text", "operations", "lines"),
     [
-        ("common_mistakes_to_avoid", 2),
-        ("problem_solving_heuristics", 5),  # the heading has a hyphen, so this is another section: others
-        ("problem-solving_heuristics", 4),
-        ("general", 5),
-        (" others", 5),
+        ("finance", HEADINGS, [add("common_mistakes_to_avoid", "new")], {2: NEW.format("err-00001")}),
+        # the heading has a hyphen, so this is another section: others
+        ("finance", HEADINGS, [add("problem_solving_heuristics", "new")], {5: NEW.format("misc-00001")}),
+        ("finance", HEADINGS, [add("problem-solving_heuristics", "new")], {4: NEW.format("ph-00001")}),
+        ("finance", HEADINGS, [add("general", "new")], {5: NEW.format("gene-00001")}),
+        ("finance", HEADINGS, [add(" others", "new")], {5: NEW.format("misc-00001")}),
+        ("finance", "## OTHERS:", [add("others", "new")], {1: NEW.format("misc-00001")}),
+        (  # without a section of its own a bullet follows the line of others
+            "finance",
+            "## OTHERS\n[misc-00001] helpful=0 harmful=0 :: old",
+            [add("others", "new"), add("general", "new")],
+            {1: NEW.format("gene-00002"), 3: NEW.format("misc-00001")},
+        ),
+        ("appworld", f"{OLD}## OTHERS\n", [add("troubleshooting_and_pitfalls", "new")], {3: "[ts-00042] new"}),
     ],
 )
-def test_a_section_is_found_by_its_words(section: str, line: int) -> None:
-    text = "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS"
-    assert added(text, add(section, "new")).split("\n")[line].endswith(":: new")
+def test_a_section_is_found_by_its_words(
+    dialect: Dialect, text: str, operations: list[dict[str, Any]], lines: dict[int, str]
+) -> None:
+    after = book(text, dialect).with_bullets_added(operations, count=count).text.split("\n")
+    assert {place: after[place] for place in lines} == lines
+    assert [line for place, line in enumerate(after) if place not in lines] == text.strip().split("\n")
 
 
-def test_bullets_without_section_follow_the_heading_of_others_or_end_the_text() -> None:
-    text = "## OTHERS\n[misc-00001] helpful=0 harmful=0 :: old"
-    assert added(text, add("others", "last"), add("general", "first")).split("\n") == [
-        "## OTHERS",
-        "[gene-00002] helpful=0 harmful=0 :: first",
-        "[misc-00001] helpful=0 harmful=0 :: old",
-        "[misc-00001] helpful=0 harmful=0 :: last",
-    ]
-    assert added("## OTHERS:", add("others", "x")) == "## OTHERS:\n[misc-00001] helpful=0 harmful=0 :: x"
-
-
-def test_appworld_numbers_on_and_writes_no_counters() -> None:
-    text = "## TROUBLESHOOTING AND PITFALLS:\n[ts-00041] helpful=3 harmful=0 :: old\n\n## OTHERS\n"
-    assert added(text, add("troubleshooting_and_pitfalls", "new"), dialect="appworld") == (
-        "## TROUBLESHOOTING AND PITFALLS:\n[ts-00041] helpful=3 harmful=0 :: old\n\n[ts-00042] new\n## OTHERS"
-    )
+def test_new_bullets_end_their_section_after_its_blank_lines() -> None:
+    strategies, others = "Strategies & Insights", add("OTHERS", " blanks kept ")
+    added = [add(strategies, "one\ntwo\n"), others, {"type": "UPDATE", "id": "x"}, add(strategies, None)]
+    new = book(BULLETS).with_bullets_added(added, count=count)
+    first, rest = BULLETS.rstrip().split("\n## COMMON")
+    bullets = "[sai-00001] helpful=0 harmful=0 :: one\ntwo\n\n[sai-00003] helpful=0 harmful=0 :: None"
+    end = "[misc-00002] helpful=0 harmful=0 ::  blanks kept "
+    assert new.text == f"{first}\n{bullets}\n## COMMON{rest}\n{end}"
+    assert (new.size, new.next_number, new.tokens) == (6, 4, count(new.text))
 
 
 @pytest.mark.parametrize(
@@ -137,23 +129,26 @@ def test_tags_are_counted_and_their_lines_written_anew() -> None:
         "err-00002",
     ]
     lines = book(BULLETS).with_tags(tags, count=count).text.split("\n")
-    assert lines[1] == "[sai-00004] helpful=6 harmful=1 :: Read the unit."
+    assert lines[1] == READ
     assert lines[5:] == [
-        "[err-00002] helpful=2 harmful=1 :: Rounding too early.",
-        "[err-00002] helpful=1 harmful=0 :: The same id.",
+        ROUND.replace("helpful=1", "helpful=2"),
+        SAME.replace("helpful=0", "helpful=1"),
         "",
         "## OTHERS",
     ]
+    for nothing in (None, [], "sai-00004", [{"tag": "helpful"}, 3]):
+        assert book(BULLETS).with_tags(nothing, count=count) == book(BULLETS)
 
 
-@pytest.mark.parametrize("tags", [None, [], "sai-00004", [{"tag": "helpful"}, 3]])
-def test_without_an_id_the_text_stays_as_it_is(tags: object) -> None:
-    assert book(BULLETS).with_tags(tags, count=count) == book(BULLETS)
-
-
-def test_statistics_are_the_json_of_the_curators_prompt() -> None:
-    text = BULLETS.replace("harmful=0", "harmful=2")
-    assert json.loads(book(text).statistics) == {
+def test_prompts_get_the_text_its_counts_and_excerpts_under_the_names_of_a_playbook() -> None:
+    fields = book(BULLETS).render(SAMPLE)
+    assert fields.keys() == playbook("x").render(SAMPLE).keys()
+    assert fields["playbook"] == fields["official_playbook"]() == fields["official_playbook"](counters=False) == BULLETS
+    assert fields["official_excerpt"](["err-00002", "misc-00009", "sai-00004"]) == f"{READ}\n{ROUND}\n{SAME}"
+    assert book(BULLETS).excerpt([]) == "(No bullets used by generator)"
+    none_found = "(Generator referenced bullet IDs but none were found in playbook)"
+    assert book(BULLETS).excerpt(["misc-00009"]) == none_found
+    assert json.loads(book(BULLETS.replace("harmful=0", "harmful=2")).statistics) == {
         "total_bullets": 3,
         "high_performing": 1,
         "problematic": 2,
@@ -163,26 +158,8 @@ def test_statistics_are_the_json_of_the_curators_prompt() -> None:
             "COMMON MISTAKES TO AVOID": {"count": 2, "helpful": 1, "harmful": 3},
         },
     }
+    assert json.loads(fields["statistics"]())["unused"] == 1
     assert book(BULLETS, "appworld").statistics.startswith('{\n  "total_bullets": 3,\n  "by_section": {\n    "STRAT')
-
-
-def test_an_excerpt_keeps_the_order_of_the_text() -> None:
-    excerpt = book(BULLETS).excerpt(["err-00002", "misc-00009", "sai-00004"])
-    assert excerpt == (
-        "[sai-00004] helpful=6 harmful=1 :: Read the unit.\n"
-        "[err-00002] helpful=1 harmful=1 :: Rounding too early.\n"
-        "[err-00002] helpful=0 harmful=0 :: The same id."
-    )
-    assert book(BULLETS).excerpt([]) == "(No bullets used by generator)"
-    none_found = "(Generator referenced bullet IDs but none were found in playbook)"
-    assert book(BULLETS).excerpt(["misc-00009"]) == none_found
-
-
-def test_prompts_get_the_text_under_the_names_of_a_playbook() -> None:
-    fields = book(BULLETS).render(SAMPLE)
-    assert fields.keys() == playbook("x").render(SAMPLE).keys()
-    assert fields["playbook"] == fields["official_playbook"]() == fields["official_playbook"](counters=False) == BULLETS
-    assert fields["statistics"]() == book(BULLETS).statistics
 
 
 @pytest.mark.parametrize("text", [BULLETS, "", "\r\n##\u2028 \x85x\n\n"])
@@ -194,22 +171,18 @@ def test_it_is_saved_and_patched_exactly(text: str) -> None:
     assert before.patched(after.patch(before)).digest == after.digest != before.digest
 
 
-def test_a_text_file_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_a_file_is_taken_as_it_is_if_it_is_of_this_kind(tmp_path: Path) -> None:
     path = tmp_path / "playbook.txt"
     path.write_bytes(BULLETS.replace("\n", "\r\n").encode())
-    loaded = load_text_playbook(path, dialect="finance", count=count)
-    assert (loaded.text, loaded.next_number) == (BULLETS, 1)
+    assert load_text_playbook(path, dialect="finance", count=count) == book(BULLETS)
     assert load_text_playbook(path, dialect="appworld", count=count).next_number == 5
-
-
-def test_a_saved_playbook_is_loaded_if_it_is_of_this_kind(tmp_path: Path) -> None:
-    path = tmp_path / "final.json"
     path.write_text(json.dumps(book(BULLETS).dump()))
-    assert load_text_playbook(path, dialect="finance", count=len) == TextPlaybook.of_text(
-        BULLETS, dialect="finance", count=len
-    )
+    assert load_text_playbook(path, dialect="finance", count=len).tokens == len(BULLETS)
     with pytest.raises(ConfigError, match="dialect finance"):
         load_text_playbook(path, dialect="appworld", count=count)
+    assert book("[a-1000000000] x", "appworld").next_number == 10**9 + 1
+    with pytest.raises(DataError, match="number above 1000000000"):
+        book("[a-1000000001] x", "appworld")
     path.write_text(json.dumps(playbook("one").dump()))
     with pytest.raises(ConfigError, match="kind playbook;"):
         load_text_playbook(path, dialect="finance", count=count)
@@ -223,3 +196,4 @@ def test_readers_get_its_bullets_with_all_their_lines_and_what_each_step_changed
     assert first[0]["content"] == "Read the unit.\n - it is in the table"
     assert [(one["content"], one["created"], one["sources"]) for one in change["set"]] == [("new", 0, ["s1"])]
     assert change["removed"] == []
+    assert later.bullet_changes([before], [[]])[1][0]["removed"] == ["misc-00001"]

@@ -66,6 +66,8 @@ def test_votes_and_sizes():
     assert found(playbook) == [("harmful", ("s-00001",))]
     kinds = [kind for kind, _ in found(playbook, tokens=3, bullet_tokens=3)]
     assert kinds == ["harmful", "size", "size"]
+    exact = {"tokens": playbook.tokens, "bullet_tokens": playbook.tokens}
+    assert [kind for kind, _ in found(playbook, **exact)] == ["harmful"]
 
 
 def test_differences_follow_contents_before_ids():
