@@ -133,7 +133,7 @@ def test_a_function_of_ones_own_gives_points(module, tmp_path):
 FUNCTIONS = """
 number = 5
 def words(a, b): return 'right'
-def many(a, b): return 5
+def many(a, b): return 1.5
 def nan(a, b): return float('nan')
 def none(a, b): pass
 def raises(a, b): return {}['x']
@@ -145,7 +145,7 @@ WRONG_FUNCTIONS = {
     "python:no_such_module.f": "no_such_module cannot be imported: ModuleNotFoundError",
     "python:f": "must name a function: python:MODULE.FUNCTION",
     "python:my_grading.words": "returned 'right'; it must return true, false, or a number from 0 to 1",
-    "python:my_grading.many": "returned 5; it must return",
+    "python:my_grading.many": "returned 1.5; it must return",
     "python:my_grading.nan": "returned nan; it must return",
     "python:my_grading.none": "returned None; it must return",
     "python:my_grading.raises": "raised KeyError: 'x' (tried on the reference answer of ",

@@ -54,8 +54,10 @@ def test_shares_have_their_sizes_and_rows_that_are_added_move_few_others(tmp_pat
 
 
 def test_a_group_is_named_by_its_column_and_what_is_repeated_is_reported(tmp_path):
-    task = made(write(tmp_path / "a.jsonl", rows(9, who="customer 1")), group="who")
-    assert task.failing_grade(task.samples(task.splits[0])[0]).group == "customer 1"
+    shares = {"train": 0.4, "val": 0, "test": 0.6}
+    task = made(write(tmp_path / "a.jsonl", rows(9, who="customer 1")), group="who", split_ratio=shares)
+    assert task.splits == ("test",), "a group goes where its middle is"
+    assert task.failing_grade(task.samples("test")[0]).group == "customer 1"
     twice = made(write(tmp_path / "b.jsonl", [*rows(50), *rows(50)]))
     assert not any(" are also in " in line for line in twice.repeats)
     assert any("repeat an earlier one of train" in line for line in twice.repeats)
