@@ -113,9 +113,7 @@ def _squad(text: str) -> str:
 def _overlap(answer: str, gold: str) -> float:
     given, wanted = answer.split(), gold.split()
     common = sum((Counter(given) & Counter(wanted)).values())
-    if not given or not wanted:
-        return float(given == wanted)
-    return 2 * common / (len(given) + len(wanted))
+    return 2 * common / (len(given) + len(wanted)) if given or wanted else 1.0
 
 
 def regex(question: Question) -> AnswerKey:
