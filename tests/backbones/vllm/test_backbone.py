@@ -127,20 +127,6 @@ def test_the_configured_context_length_comes_before_the_servers(make):
         make(*short)
 
 
-WRONG = {
-    "nothing to launch": (["backbone.launch=true"], "backbone.model"),
-    "executor": ([*LAUNCH, "backbone.server.distributed_executor_backend=slurm"], "must be one of ray, mp, or null"),
-    "bounds": ([*LAUNCH, "backbone.bound_replies={max_string: 5}"], "max_items"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_what_cannot_work_is_refused(case, make):
-    overrides, hint = WRONG[case]
-    with pytest.raises(ConfigError, match=hint):
-        make(*overrides)
-
-
 def test_the_small_preset_is_complete(make):
     config, _ = composed("backbone=vllm_qwen3_0_6b")
     backbone = built(config, "backbone")
