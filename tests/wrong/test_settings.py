@@ -1,5 +1,6 @@
 """Every setting in configs/, given what it cannot be, is refused in one sentence before anything is made or sent."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,14 +15,18 @@ GROUPS = ("", "task", "method", "backbone", "mode", "agent", "tracker")
 # By what a setting is when nobody sets it. No setting can be a list of a list.
 WRONG_KINDS = {
     bool: ("1", "maybe"),
-    int: ("-1.5", "true"),
-    float: ("-1.5", "nan"),
+    int: ("0", "-1.5", "true"),
+    float: ("0", "-1.5", "nan"),
     str: ("''", "5"),
-    type(None): ("''", "-1.5"),
+    type(None): ("0", "''", "-1.5"),
     DictConfig: ("5",),
     ListConfig: ("5",),
 }
-ALLOWED = {"method.retries=5"}
+ALLOWED = re.compile(
+    r"method\.retries=5|.*(seed|temperature|top_p|prices\.\w+|retry\.\w+|split_ratio\.\w+|tolerance\.\w+|attention|"
+    r"collapse|code_runs|bootstrapped|labeled|headroom|percentile|max_learned|generator_reflections)=0"
+)
+"""All other numbers must be above 0."""
 
 HTTP = (
     "task.source=sample embedder=hashing backbone=openai_compatible backbone.model=m "
@@ -29,37 +34,6 @@ HTTP = (
 )
 VLLM = "task.source=sample embedder=hashing backbone=vllm backbone.model=m backbone.url=http://127.0.0.1:9"
 ROLE = "backbone@roles.reflector=openai_compatible roles.reflector.model=m"
-AT_LEAST_ONE = {
-    "": "limit concurrency max_calls_in_flight metrics_port stop_after_faults budget.calls budget.seconds",
-    HTTP: "backbone.timeout backbone.connections backbone.sampling.max_tokens backbone.rate.requests_per_minute",
-    VLLM: "backbone.context_length",
-    "method=ace": (
-        "method.max_reflection_rounds method.harmful_every method.bullet_tokens method.refiner.threshold "
-        "method.refiner.max_tokens method.refiner.harmful_min method.retrieval.top_k"
-    ),
-    "method=dc": "agent.sandbox.seconds agent.sandbox.memory_mib agent.sandbox.output_chars",
-    "method=dc_rs": "method.retrieved",
-    "method=mam_stream_icl": "method.top_k method.generators",
-    "method=reflexion mode=online": "method.trials method.memory",
-    "method=best_of_k mode=online": "method.trials",
-    "method=grow_prompt": "method.top_k",
-    "method=awm_offline": "method.examples",
-    "method=reasoning_bank": "method.top_k method.most_items",
-    "method=icl": "method.shots method.fill",
-    "method=gepa": "method.max_metric_calls method.minibatch",
-    "method=heuristic": "method.max_entries",
-    "method=long_context": "method.fill",
-    "method=full_history": "method.fill",
-    "method=matts": "method.attempts method.top_k",
-    "method=remem": "method.top_k method.rounds",
-    "mode=offline": "mode.epochs mode.batch_size mode.eval_every",
-    "mode=online": "mode.window",
-    "agent=react": "agent.max_steps agent.max_usd",
-    "tracker=wandb": "tracker.wandb.every",
-    "task=ddxplus": "task.train_size",
-    "task=bird_sql": "task.workers task.limits.timeout task.limits.depth task.limits.memory_mb task.stream_bench.train",
-    "task=appworld": "task.timeout task.memory_gib",
-}
 # What the message says beside the key: one case of each form of sentence, and of each rule about several settings.
 SAID = {
     "": {
@@ -262,18 +236,11 @@ def test_a_value_of_a_wrong_kind_is_refused_by_the_name_of_its_setting(group, tu
         for place, (choice, key, value) in enumerate(settings_of(group), turn)
         for wrong in [("[[1]]", *WRONG_KINDS[type(value)])]
         for given in (wrong[place % len(wrong)],)
-        if f"{key}={given}" not in ALLOWED
+        if not ALLOWED.fullmatch(f"{key}={given}")
     ]
     assert tried
     for choice, key, wrong in tried:
         assert refusal([*filter(None, [choice]), wrong], tmp_path / "results", capsys).startswith(key), (choice, wrong)
-
-
-@pytest.mark.parametrize("chosen", AT_LEAST_ONE)
-def test_nought_is_refused_where_there_must_be_one(chosen, tmp_path, capsys):
-    for key in AT_LEAST_ONE[chosen].split():
-        said = refusal([*split(chosen), f"{key}=0"], tmp_path / "results", capsys)
-        assert said.startswith(f"{key}=0 must be ")
 
 
 @pytest.mark.parametrize("chosen", SAID)
