@@ -10,8 +10,9 @@ from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.types import Completion, Fault, GeneratorSpec, Sample, Usage
+from ace_bench.core.types import Fault, GeneratorSpec, Sample
 from ace_bench.store.prompts import PromptSet
+from tests.agents.world import Replies
 from tests.contexts.making import playbook
 from tests.launching import ROOT
 
@@ -20,18 +21,6 @@ SAMPLE = Sample(id="s", split="test", inputs={"background": "Shared text. ", "qu
 STRUCTURED = GeneratorSpec(template="generator", answer_format="json")
 PLAIN = GeneratorSpec(template="base", answer_format="text")
 TAGGED = GeneratorSpec(template="cheatsheet", answer_format="xml", code_runs=2)
-
-
-class Replies:
-    """An ``Lm`` that gives one text after the other."""
-
-    def __init__(self, *texts):
-        self._texts = list(texts)
-        self.prompts = []
-
-    def __call__(self, messages, schema=None):
-        self.prompts.append("\n".join(message.content for message in messages))
-        return Completion(text=self._texts.pop(0), usage=Usage(), seconds=0.0)
 
 
 def solve(lm, generator=STRUCTURED, context=None, *, reflection=None, prompts=PROMPTS, **settings):
@@ -54,7 +43,7 @@ def test_an_answer_alone_is_the_whole_reply_of_every_method(generator):
     short = PromptSet(ROOT / "prompts" / "short", task="qa", prompt_group="qa")
     lm = Replies(" It is 5. ")
     assert solve(lm, generator, context, prompts=short, scaffold="answer_alone").answer == "It is 5."
-    assert lm.prompts == ["Shared text.\n\nQuestion: How much?\nAnswer:"], "without notes all methods ask the same"
+    assert lm.texts == ["Shared text.\n\nQuestion: How much?\nAnswer:"], "without notes all methods ask the same"
 
 
 @pytest.mark.parametrize("scaffold", ["answer_alone", "json"])
@@ -63,7 +52,7 @@ def test_a_scaffold_asks_all_methods_for_one_form_of_reply(scaffold, generator):
     context = {STRUCTURED: None, PLAIN: NoContext(), TAGGED: Cheatsheet(text="")}[generator]
     lm = Replies(json.dumps({"final_answer": "5"}) if scaffold == "json" else "5")
     assert solve(lm, generator, context, scaffold=scaffold).answer == "5"
-    (prompt,) = lm.prompts
+    (prompt,) = lm.texts
     assert ('"final_answer":' in prompt) == (scaffold == "json")
     assert "<answer>" not in prompt
     assert "step by step" not in prompt or scaffold == "json"
@@ -83,8 +72,8 @@ def test_prompts_without_a_scaffolds_form_are_refused(tmp_path):
 def test_an_unreadable_reply_is_asked_for_once_more_with_the_reason(unreadable):
     lm = Replies(unreadable, '{"final_answer": "x"}')
     assert solve(lm).answer == "x"
-    assert lm.prompts[1].startswith(lm.prompts[0])
-    assert "could not be read" in lm.prompts[1]
+    assert lm.texts[1].startswith(lm.texts[0])
+    assert "could not be read" in lm.texts[1]
 
     with pytest.raises(RolloutFault) as caught:
         solve(Replies(unreadable, unreadable))
@@ -96,11 +85,11 @@ def test_the_raw_reply_is_kept_for_prompts_that_show_it_whole():
     assert solve(Replies(said)).reply == said
 
 
-class Silent:
-    """An ``Lm`` whose model says nothing."""
+def fail(kind):
+    def lm(*_):
+        raise RolloutFault(Fault(owner="model", kind=kind, message="nothing"))
 
-    def __call__(self, messages, schema=None):
-        raise RolloutFault(Fault(owner="model", kind="no_content", message="nothing"))
+    return lm
 
 
 def test_official_replies_are_asked_for_once_and_always_answer():
@@ -113,7 +102,7 @@ def test_official_replies_are_asked_for_once_and_always_answer():
     assert (attempt.cited, attempt.counters) == (("calc-00001",), {"without_answer": 1})
     assert solve(Replies('{"final_answer": ["a", 1]}'), parse_replies="official").answer == "['a', 1]"
     assert solve(Replies(""), parse_replies="official").answer == "No final answer found"
-    silent = solve(Silent(), parse_replies="official")
+    silent = solve(fail("no_content"), parse_replies="official")
     assert silent.answer == "No final answer found"
     assert silent.reply.startswith("INCORRECT_DUE_TO_EMPTY_RESPONSE, INCORRECT")
     with pytest.raises(RolloutFault, match="breaks off"):
@@ -123,7 +112,7 @@ def test_official_replies_are_asked_for_once_and_always_answer():
 def test_a_plain_reply_is_the_answer_and_an_empty_one_a_fault():
     lm = Replies("  Cash,Debt \n")
     assert solve(lm, generator=PLAIN, context=NoContext()).answer == "Cash,Debt"
-    assert lm.prompts == ["Shared text. How much?"], "the base prompt is the task's own and nothing else"
+    assert lm.texts == ["Shared text. How much?"], "the base prompt is the task's own and nothing else"
     with pytest.raises(RolloutFault) as caught:
         solve(Replies(" \n"), generator=PLAIN, context=NoContext())
     assert caught.value.fault.kind == "empty_reply"
@@ -134,7 +123,7 @@ def test_the_prompt_shows_playbook_and_reflection():
     context = playbook("count the zeros")
     solve(lm, context=context)
     solve(lm, context=context, reflection="you forgot a zero")
-    first, second = lm.prompts
+    first, second = lm.texts
     assert context.bullets[0].line in first
     assert "<reflection>\n(none)\n</reflection>" in first
     assert "<reflection>\nyou forgot a zero\n</reflection>" in second
@@ -147,7 +136,7 @@ def test_a_prompt_with_the_raw_reflection_tells_an_empty_one_from_none(tmp_path)
     lm = Replies(*['{"final_answer": "x"}'] * 2)
     for reflection in (None, ""):
         solve(lm, reflection=reflection, parse_replies="official", prompts=prompts)
-    assert lm.prompts == ["[(empty)]", "[]"]
+    assert lm.texts == ["[(empty)]", "[]"]
 
 
 @pytest.mark.parametrize(
@@ -201,7 +190,7 @@ def test_code_is_run_and_its_output_shown_as_often_as_the_method_allows():
     assert "ZeroDivisionError" in attempt.trajectory[1].observation
     assert attempt.answer == "42"
     assert attempt.counters["code_runs"] == 2
-    first, second, third = lm.prompts
+    first, second, third = lm.texts
     assert second.startswith(first)
     assert third.startswith(second)
     assert "made up" not in third
@@ -214,5 +203,5 @@ def test_without_code_the_prompt_does_not_offer_it_and_nothing_is_run():
     spec = GeneratorSpec(template="cheatsheet", answer_format="xml")
     attempt = solve(lm, generator=spec, context=Cheatsheet(text="- add"))
     assert attempt.trajectory == ()
-    assert "EXECUTE" not in lm.prompts[0]
-    assert "<cheatsheet>\n- add\n</cheatsheet>" in lm.prompts[0]
+    assert "EXECUTE" not in lm.texts[0]
+    assert "<cheatsheet>\n- add\n</cheatsheet>" in lm.texts[0]

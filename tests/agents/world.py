@@ -64,6 +64,10 @@ class Replies:
         self._texts = list(texts)
         self.prompts: list[list[tuple[str, str]]] = []
 
+    @property
+    def texts(self):
+        return ["\n".join(content for _, content in prompt) for prompt in self.prompts]
+
     def __call__(self, messages, schema=None):
         self.prompts.append([(message.role, message.content) for message in messages])
         text = self._texts.pop(0) if len(self._texts) > 1 else self._texts[0]
