@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
@@ -24,41 +25,6 @@ _PAIRS = "cheatsheet_pairs"
 _OPEN, _CLOSE = "<cheatsheet>", "</cheatsheet>"
 
 Shown = TypeVar("Shown", bound=Sized)
-
-
-def rewrite(  # noqa: PLR0913 - who asks whom for what
-    cheatsheet: Cheatsheet,
-    arena: Arena,
-    *,
-    template: str,
-    session: str,
-    shown: Shown,
-    fields: Callable[[Shown], Mapping[str, Any]],
-    read: Callable[[str], str | None],
-    missing: Callable[[Shown], str | None] = lambda _: None,
-) -> ContextUpdate[Cheatsheet]:
-    """Ask for a whole new cheatsheet, and ``read`` it in the reply; if there is none, the old one stays with an event.
-
-    ``fields`` are the prompt's besides the cheatsheet; where a prompt is too long, they show less of ``shown``.
-    ``missing`` may make a cheatsheet of what was shown where the reply holds none.
-    """
-
-    def send(part: Shown) -> tuple[str | None]:
-        own = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value}
-        reply = arena.lm(CURATOR, session)(arena.prompts.render(template, {**own, **fields(part)})).text
-        text = read(reply)
-        return (missing(part) if text is None else text,)
-
-    written, events = ask_role(CURATOR, shown, send)
-    if written is None:
-        return ContextUpdate(context=cheatsheet, events=events)
-    (text,) = written
-    if text is None:
-        event: Record = {"event": "kept", "reason": "no cheatsheet in the reply"}
-    else:
-        cheatsheet = cheatsheet.rewritten(text, count=arena.counter("generator"))
-        event = {"event": "rewritten", "tokens": cheatsheet.tokens}
-    return ContextUpdate(context=cheatsheet, events=(*events, event))
 
 
 def between_tags(reply: str) -> str | None:
@@ -106,6 +72,41 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
         loaded = load_kind(Cheatsheet, self._initial, arena=arena, required_by="Dynamic Cheatsheet")
         return loaded.rewritten(loaded.text, count=arena.counter("generator"))
 
+    def rewrite(
+        self,
+        cheatsheet: Cheatsheet,
+        shown: Shown,
+        fields: Callable[[Shown], Mapping[str, Any]],
+        *,
+        session: str,
+        arena: Arena,
+    ) -> ContextUpdate[Cheatsheet]:
+        """Ask for a whole new cheatsheet; if the reply holds none, the old one stays with an event.
+
+        ``fields`` are the prompt's besides the cheatsheet; where a prompt is too long, they show less of ``shown``.
+        """
+
+        def send(part: Shown) -> tuple[str | None]:
+            own = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value, **fields(part)}
+            reply = arena.lm(CURATOR, session)(arena.prompts.render(self.roles[CURATOR][0], own)).text
+            text = self._read(reply)
+            return (self.make_unwritten(fields(part), arena) if text is None else text,)
+
+        written, events = ask_role(CURATOR, shown, send)
+        if written is None:
+            return ContextUpdate(context=cheatsheet, events=events)
+        (text,) = written
+        if text is None:
+            event: Record = {"event": "kept", "reason": "no cheatsheet in the reply"}
+        else:
+            cheatsheet = cheatsheet.rewritten(text, count=arena.counter("generator"))
+            event = {"event": "rewritten", "tokens": cheatsheet.tokens}
+        return ContextUpdate(context=cheatsheet, events=(*events, event))
+
+    def make_unwritten(self, fields: Mapping[str, Any], arena: Arena) -> str | None:
+        """Return the cheatsheet where the reply holds none; ``None``: the old one stays."""
+        return None
+
 
 class Cumulative(DynamicCheatsheet):
     """DC-CU, the mode of the paper: the curator rewrites the cheatsheet after each sample."""
@@ -123,7 +124,12 @@ class Cumulative(DynamicCheatsheet):
         cheatsheet = context
         events: list[Record] = []
         for rollout in rollouts:
-            update = self._learn(cheatsheet, rollout, arena) if rollout.fault is None else _skipped(cheatsheet)
+            if rollout.fault is None:
+                steps = Transcript(rollout.attempt.trajectory)
+                fields = partial(_attempt_fields, rollout)
+                update = self.rewrite(cheatsheet, steps, fields, session=rollout.key, arena=arena)
+            else:
+                update = ContextUpdate(context=cheatsheet, events=({"event": "skipped"},))
             cheatsheet = update.context
             events += [{"sample": rollout.sample.id, **event} for event in update.events]
         return ContextUpdate(context=cheatsheet, events=tuple(events))
@@ -133,17 +139,6 @@ class Cumulative(DynamicCheatsheet):
         del arena
         samples = exactly(learning.samples)
         return Workload(rollouts=samples, roles={CURATOR: samples}, writers=(CURATOR,))
-
-    def _learn(self, cheatsheet: Cheatsheet, rollout: Rollout, arena: Arena) -> ContextUpdate[Cheatsheet]:
-        return rewrite(
-            cheatsheet,
-            arena,
-            template="cheatsheet_curator",
-            session=rollout.key,
-            shown=Transcript(rollout.attempt.trajectory),
-            fields=lambda steps: _attempt_fields(rollout, steps),
-            read=self._read,
-        )
 
 
 class Retrieval(DynamicCheatsheet):
@@ -191,18 +186,12 @@ class Retrieval(DynamicCheatsheet):
         def fields(found: _Retrieved) -> Mapping[str, Any]:
             return {**asked, "episodes": [one.episode.text for one in found.similar], "retrieved": found.similar}
 
-        def pairs(found: _Retrieved) -> str | None:
-            return arena.prompts.render(_PAIRS, fields(found))[-1].content if self._authors else None
-
-        update = rewrite(
+        update = self.rewrite(
             cheatsheet,
-            arena,
-            template="cheatsheet_synthesis",
+            _Retrieved(self._nearest(cheatsheet.episodes, [sample.asked for sample in samples])),
+            fields,
             session=f"prepare/{samples[0].id}/{cheatsheet.digest[:12]}/{step.index}",
-            shown=_Retrieved(self._nearest(cheatsheet.episodes, [sample.asked for sample in samples])),
-            fields=fields,
-            read=self._read,
-            missing=pairs,
+            arena=arena,
         )
         return ContextUpdate(
             context=update.context, events=tuple({"sample": samples[0].id, **event} for event in update.events)
@@ -226,6 +215,10 @@ class Retrieval(DynamicCheatsheet):
         del arena
         prepared = exactly(learning.steps if self._authors else max(0, learning.steps - 1))
         return Workload(rollouts=exactly(learning.samples), roles={CURATOR: prepared}, writers=(CURATOR,))
+
+    def make_unwritten(self, fields: Mapping[str, Any], arena: Arena) -> str | None:
+        """Return what the authors' curator was shown; ``None`` without ``protocol=authors``."""
+        return arena.prompts.render(_PAIRS, fields)[-1].content if self._authors else None
 
     def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:
         """Return the attempts most like any of the questions, the most similar last."""
@@ -253,10 +246,6 @@ class _Retrieved:
 
     def shrink(self) -> _Retrieved | None:
         return _Retrieved(self.similar[1:]) if self.size > 1 else None
-
-
-def _skipped(cheatsheet: Cheatsheet) -> ContextUpdate[Cheatsheet]:
-    return ContextUpdate(context=cheatsheet, events=({"event": "skipped"},))
 
 
 def _attempt_fields(rollout: Rollout, steps: Transcript) -> dict[str, Any]:
