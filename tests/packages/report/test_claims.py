@@ -1,32 +1,21 @@
 """The paper's claims computed from runs: differences, intervals, corrected p-values and verdicts."""
 
 import random
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from ace_bench.core.resources import config_folders
 from ace_bench.report.statistics import Interval, Point, compare
-from ace_bench.runners.planning import Composer
 from ace_report.paper.claims import paper_claims
 from ace_report.tables.claim_result import ClaimResult
-from ace_report.tables.results_index import ResultsIndex, Wanted
+from ace_report.tables.results_index import Wanted
 from ace_report.tables.write import write_tables
 from tests.packages.report.planned import Planner
-
-REAL = ("backbone=deepseek_v3_1",)
-SHARED = ResultsIndex(results=Path(), compose=Composer(config_folders()))
-"""For its experiments, and for configurations that are slow to compose."""
-
-
-def planned(ref):
-    return SHARED.experiments.run(*ref.split("/"))
+from tests.packages.report.test_tables import REAL, SHARED, planned, results_index
 
 
 def claims(results, **shown):
-    index = ResultsIndex(results=results, compose=SHARED.compose)
-    files = write_tables(index, results / "tables", Wanted(names=("claims",), **shown))
+    files = write_tables(results_index(results), results / "tables", Wanted(names=("claims",), **shown))
     (table,) = [pd.read_csv(file, dtype={"seeds": str}) for file in files if file.suffix == ".csv"]
     assert {file.suffix for file in files} == {".md", ".tex", ".csv"}
     return table.set_index("of"), (results / "tables" / "tables.md").read_text()
@@ -166,7 +155,7 @@ def test_a_seed_that_collapses_leaves_its_claims_without_an_interval(tmp_path):
     assert pd.isna(gepa.low)
     assert pd.isna(gepa.p), "neither interval nor test"
     assert "rate of collapse 0 to 64%" in text
-    write_tables(ResultsIndex(results=tmp_path, compose=SHARED.compose), tmp_path / "tables", Wanted(names=("10",)))
+    write_tables(results_index(tmp_path), tmp_path / "tables", Wanted(names=("10",)))
     text = (tmp_path / "tables/tables.md").read_text()
     assert "1 of 3 seeds collapsed: no interval or test over seeds holds" in text
     shown = next(line for line in text.splitlines() if "GEPA" in line)

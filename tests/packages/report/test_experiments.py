@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -12,44 +11,35 @@ from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.identity import identity_settings
-from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.report.records import find_runs
-from ace_bench.runners.planning import Composer
 from ace_bench.store.results import CHECKSUMS
 from ace_report.conditions import Variant
 from ace_report.experiments import load_experiments
 from ace_report.matching import Runs, settings_with_defaults
 from ace_report.tables.similar import SimilarRuns
-from tests.launching import ROOT, composed, launch, options
+from tests.launching import ROOT, composed, launch
+from tests.packages.report.conftest import EXPERIMENTS, compose
 from tests.packages.report.contradictions import refs
 from tests.packages.report.planned import Planner
 
 FOLDER = ROOT / "packages" / "ace_report" / "paper" / "data"
-EXPERIMENTS = load_experiments()
 REFS = {ref for table in EXPERIMENTS.tables.values() for ref in refs(table)}
-
-compose = Composer(config_folders())
 
 
 def explained(ref):
-    """The experiments that say where a number of the paper comes from: a run, other numbers, or why from none."""
+    """In how many ways an experiment says where a number comes from: a run, other numbers, or why from none."""
     table, row, column = ref.split("/")
-    spec = EXPERIMENTS.table(table).columns[column]
-    found = []
-    for name, experiment in EXPERIMENTS.by_name.items():
-        if experiment.paper == table:
-            measured = row in experiment.rows and spec.metric and row not in experiment.not_reproducible
-            parts = [f"{table}/{row}/{part}" for part in spec.mean_of]
-            if spec.per:
-                parts = [f"{EXPERIMENTS.table(table).rows[row].same_as}/{part}" for part in spec.per]
-            derived = not measured and spec.derived and all(explained(part) for part in parts)
-            found += [name] * (bool(measured) + derived + (row in experiment.not_reproducible))
-    return found
+    experiment = EXPERIMENTS.table(table)
+    spec, unreachable = experiment.columns[column], row in experiment.not_reproducible
+    measured = bool(spec.metric) and not unreachable
+    first = f"{experiment.rows[row].same_as}" if spec.per else f"{table}/{row}"
+    derived = not measured and spec.derived and all(explained(f"{first}/{part}") for part in spec.per or spec.mean_of)
+    return measured + derived + unreachable
 
 
 def test_every_number_of_the_paper_is_measured_or_derived_or_said_to_be_out_of_reach_exactly_once():
-    assert {ref: explained(ref) for ref in REFS if len(explained(ref)) != 1} == {}
+    assert {ref: explained(ref) for ref in REFS if explained(ref) != 1} == {}
     measured = {f"{name}/{row}/{column}" for name in EXPERIMENTS.by_name for row, column in EXPERIMENTS.cells(name)}
     reasons = {f"{e.paper}/{row}" for e in EXPERIMENTS.by_name.values() for row in e.not_reproducible}
     assert reasons == {f"figure_5/{row}" for row in EXPERIMENTS.table("figure_5").rows}
@@ -91,15 +81,6 @@ def test_an_adaptation_is_paid_once_for_both_test_splits_and_before_what_needs_i
     assert len(runs) == len(set(runs))
 
 
-def known(run: PlannedRun) -> bool:
-    """Whether the options that a run names exist by now."""
-    for override in run.overrides:
-        key, _, value = override.partition("=")
-        if key in ("task", "method") and value not in options(key):
-            return False
-    return True
-
-
 @pytest.mark.parametrize(
     "name",
     [
@@ -109,70 +90,50 @@ def known(run: PlannedRun) -> bool:
     ],
 )
 def test_every_run_composes(name):
-    for run in EXPERIMENTS.narrowed({"tasks": ("finer",)}).runs(
-        name
-    ):  # the methods of the field are the same on all tasks
-        if known(run):
-            files = [f"{need.setting}=some/contexts/{need.context}.json" for need in run.needs]
-            config = compose([*run.overrides, *files])
-            assert config["mode"]["_target_"]
+    for run in EXPERIMENTS.narrowed({"tasks": ("finer",)}).runs(name):  # the field has the same methods on all tasks
+        assert compose([*run.overrides, *(f"{need.setting}=some/file.json" for need in run.needs)])
 
 
-class Scratch:
-    """Experiments of one small table's shape, on sample data."""
+SAMPLE = ("task=finer", "task.source=sample", "limit=4", "method=ace")
+OFFLINE = PlannedRun(overrides=(*SAMPLE, "mode=offline", "mode.before=false", "mode.epochs=1"))
 
-    RUN = ("task=finer", "task.source=sample", "mode.before=false", "limit=4")
 
-    def __init__(self, results: Path):
-        self.results = results
-        self.offline = PlannedRun(overrides=(*self.RUN, "method=ace", "mode=offline", "mode.epochs=1"))
-
-    def runs(self):
-        return Runs(find_runs(self.results).runs, compose)
+def find(results, *extra, plan=OFFLINE, seed=0):
+    """The folder of the run of a plan, with more settings; none without one."""
+    found = Runs(find_runs(results).runs, compose).find(plan, seed=seed, extra=extra)
+    return found and found.folder
 
 
 @pytest.mark.slow
 def test_a_planned_run_is_found_again_whatever_its_places_and_budget(tmp_path):
-    scratch = Scratch(tmp_path)
-    assert scratch.runs().find(scratch.offline, seed=0) is None
-    done = launch(tmp_path, *scratch.offline.overrides, "concurrency=2", "budget.calls=5000", "name=paper")
-    assert scratch.runs().find(scratch.offline, seed=0).folder == done.folder
-    assert scratch.runs().find(scratch.offline, seed=1) is None
-    assert scratch.runs().find(scratch.offline, seed=0, extra=["method.refiner.threshold=0.5"]) is None
-    assert scratch.runs().find(scratch.offline, seed=0, extra=["labels=none"]) is None
-    assert scratch.runs().find(scratch.offline, seed=0, extra=["backbone=gpt_5_1"]) is None
-    again = launch(tmp_path, *scratch.offline.overrides, "name=paper", "resume=false")
-    assert scratch.runs().find(scratch.offline, seed=0).folder == again.folder != done.folder
-
-
-def test_a_run_folder_holds_what_tables_compare_with_their_plan(tmp_path):
-    scratch = Scratch(tmp_path)
-    done = launch(tmp_path, *scratch.offline.overrides)
-    written = json.loads((done.folder / "identity.json").read_text())
-    assert written["settings"] == identity_settings(compose([*scratch.offline.overrides, "backbone=embedded"]))
-    assert done.metrics["digest"] == written["digest"]
-    assert done.folder.parent.name == written["digest"][:12]
+    assert find(tmp_path) is None
+    done = launch(tmp_path, *OFFLINE.overrides, "concurrency=2", "budget.calls=5000", "name=paper")
+    assert find(tmp_path) == done.folder
+    assert find(tmp_path, seed=1) is None
+    others = ("method.refiner.threshold=0.5", "labels=none", "backbone=gpt_5_1")
+    assert [find(tmp_path, other) for other in others] == [None] * 3
+    again = launch(tmp_path, *OFFLINE.overrides, "name=paper", "resume=false")
+    assert find(tmp_path) == again.folder != done.folder
 
 
 def test_a_run_that_was_also_evaluated_before_adaptation_has_all_that_is_asked_of_one_that_was_not(tmp_path):
-    scratch = Scratch(tmp_path)
-    more = launch(tmp_path, *scratch.offline.overrides, "mode.before=true")
+    more = launch(tmp_path, *OFFLINE.overrides, "mode.before=true")
     assert more.metrics["headline"]["before"] is not None
-    assert scratch.runs().find(scratch.offline, seed=0).folder == more.folder
-    plain = launch(tmp_path, *scratch.offline.overrides)
-    assert scratch.runs().find(scratch.offline, seed=0).folder == plain.folder, "the very one that is asked for"
-    assert scratch.runs().find(scratch.offline, seed=0, extra=["mode.before=true"]).folder == more.folder
+    assert find(tmp_path) == more.folder
+    plain = launch(tmp_path, *OFFLINE.overrides)
+    assert find(tmp_path) == plain.folder, "the very one that is asked for"
+    assert find(tmp_path, "mode.before=true") == more.folder
     shutil.rmtree(more.folder)
-    assert scratch.runs().find(scratch.offline, seed=0, extra=["mode.before=true"]) is None, "it lacks what is asked"
+    assert find(tmp_path, "mode.before=true") is None, "it lacks what is asked"
 
 
 def test_a_run_on_other_data_is_not_the_planned_one(tmp_path):
     known, other = (f"task.sample_data=pkg://ace_rehearsal/samples/{name}" for name in ("qa", "two_hop"))
     plan, like = (PlannedRun(overrides=("task=qa", "method=base", "mode=offline", data)) for data in (known, other))
-    done, runs = launch(tmp_path, *plan.overrides, "limit=1"), Scratch(tmp_path).runs()
-    assert runs.find(plan, seed=0, extra=["limit=1"]).folder == done.folder
-    assert runs.find(like, seed=0, extra=["limit=1"]) is None
-    assert runs.find(plan, seed=0, extra=["limit=1", "task.source=real"]) is None
+    done = launch(tmp_path, *plan.overrides, "limit=1")
+    assert find(tmp_path, "limit=1", plan=plan) == done.folder
+    assert find(tmp_path, "limit=1", plan=like) is None
+    assert find(tmp_path, "limit=1", "task.source=real", plan=plan) is None
     shown = SimilarRuns(find_runs(tmp_path).runs, (), compose)
     longer = Variant(backbone="embedded", name="embedded", overrides=("limit=2",), simulated=True, source="sample")
     found, none = (shown.find(one, longer, lambda *_: None) for one in (plan, like))
@@ -183,14 +144,12 @@ def test_a_run_on_other_data_is_not_the_planned_one(tmp_path):
 def test_a_models_run_on_sample_data_is_not_taken_for_one_on_real_data(tmp_path):
     plan, model = PlannedRun(overrides=("task=finer", "method=base", "mode=offline")), "backbone=gpt_5_1"
     Planner(tmp_path, compose, source="sample").make(plan, [1.0], extra=(model, "task.source=sample"))
-    runs = Scratch(tmp_path).runs()
-    assert runs.find(plan, seed=0, extra=[model, "task.source=sample"])
-    assert runs.find(plan, seed=0, extra=[model]) is None
+    assert find(tmp_path, model, "task.source=sample", plan=plan)
+    assert find(tmp_path, model, plan=plan) is None
 
 
 def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_default(tmp_path):
-    scratch = Scratch(tmp_path)
-    done = launch(tmp_path, *scratch.offline.overrides)
+    done = launch(tmp_path, *OFFLINE.overrides)
     (done.folder / CHECKSUMS).unlink()
     file = done.folder / "identity.json"
     written = OmegaConf.create(json.loads(file.read_text()))
@@ -198,26 +157,22 @@ def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_defaul
         part, _, key = name.rpartition(".")
         del OmegaConf.select(written.settings, part)[key]
     file.write_text(json.dumps(OmegaConf.to_container(written)))
-    assert scratch.runs().find(scratch.offline, seed=0).folder == done.folder
-    other = ["method.refiner.threshold=0.5"]
-    assert scratch.runs().find(scratch.offline, seed=0, extra=other) is None, "its version could not do that"
+    assert find(tmp_path) == done.folder
+    assert find(tmp_path, "method.refiner.threshold=0.5") is None, "its version could not do that"
 
 
 def test_what_a_run_needs_comes_first_and_is_handed_on(tmp_path):
-    scratch = Scratch(tmp_path)
-    frozen = PlannedRun(
-        overrides=("task=finer", "task.source=sample", "limit=4", "method=ace", "mode=evaluate"),
-        needs=(Need(setting="mode.context", run=scratch.offline),),
-    )
-    assert scratch.runs().overrides(frozen, seed=0) is None
-    launch(tmp_path, *scratch.offline.overrides)
-    overrides = scratch.runs().overrides(frozen, seed=0)
-    assert scratch.runs().find(frozen, seed=0) is None
+    frozen = PlannedRun(overrides=(*SAMPLE, "mode=evaluate"), needs=(Need(setting="mode.context", run=OFFLINE),))
+    assert Runs((), compose).overrides(frozen, seed=0) is None
+    first = launch(tmp_path, *OFFLINE.overrides)
+    written = json.loads((first.folder / "identity.json").read_text())
+    assert written["settings"] == identity_settings(compose([*OFFLINE.overrides, "backbone=embedded"]))
+    overrides = Runs(find_runs(tmp_path).runs, compose).overrides(frozen, seed=0)
+    assert find(tmp_path, plan=frozen) is None
     done = launch(tmp_path, *overrides)
     moved = tmp_path.parent / f"{tmp_path.name}, moved = 'elsewhere'"
     shutil.move(tmp_path, moved)
-    scratch.results = moved
-    assert scratch.runs().find(frozen, seed=0).folder == moved / done.folder.relative_to(tmp_path)
+    assert find(moved, plan=frozen) == moved / done.folder.relative_to(tmp_path)
 
 
 @pytest.mark.slow
@@ -225,7 +180,7 @@ def test_only_runs_that_restate_a_default_are_taken_for_each_other():
     alike = {}
     for name in EXPERIMENTS.by_name:
         for run in EXPERIMENTS.runs(name):
-            if known(run) and not run.needs:
+            if not run.needs:
                 alike.setdefault(digest_of(identity_settings(compose(run.overrides))), set()).add(run)
     for runs in alike.values():
         first, *others = runs

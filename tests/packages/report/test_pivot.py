@@ -9,19 +9,15 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import find_runs
-from ace_bench.runners.planning import Composer
 from ace_report.figures.own_runs import panels_of
 from ace_report.tables.formats import csv as table_csv
 from ace_report.tables.formats import markdown, page_of
 from ace_report.tables.own_tables import Layout, own_tables
+from tests.packages.report.conftest import compose
 from tests.packages.report.planned import Planner
-
-BASE = [1.0] * 10 + [0.0] * 30
-ACE = [1.0] * 8 + [0.0] * 2 + [1.0] * 20 + [0.0] * 10
-COMPOSE = Composer(config_folders())
+from tests.packages.report.test_tables import ACE, BASE
 
 
 @pytest.fixture
@@ -34,7 +30,7 @@ def results(tmp_path):
 
 
 def make(results, method, scores, *overrides, task="finer", seed=0, **kind):
-    planner = Planner(results, COMPOSE, **({"simulated": True, "source": "sample"} | kind))
+    planner = Planner(results, compose, **({"simulated": True, "source": "sample"} | kind))
     plan = PlannedRun(overrides=(f"task={task}", f"method={method}", "mode=offline", *overrides))
     return planner.make(plan, scores, seed=seed)
 

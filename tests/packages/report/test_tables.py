@@ -12,15 +12,14 @@ import pandas as pd
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.core.resources import config_folders
-from ace_bench.runners.planning import Composer
 from ace_report.tables.paper_tables import void_note
 from ace_report.tables.results_index import ResultsIndex, Wanted
 from ace_report.tables.write import write_tables
+from tests.packages.report.conftest import compose
 from tests.packages.report.planned import Planner
 
 REAL = ("backbone=deepseek_v3_1",)
-SHARED = ResultsIndex(results=Path(), compose=Composer(config_folders()))
+SHARED = ResultsIndex(results=Path(), compose=compose)
 """For its experiments, and for configurations that are slow to compose."""
 
 BASE = [1.0] * 10 + [0.0] * 30
