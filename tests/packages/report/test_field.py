@@ -167,27 +167,17 @@ def test_a_long_table_is_split_for_latex():
 
 
 def point(name, cost, score):
-    return Point(
-        name=name,
-        kind="labels gold",
-        cost=cost,
-        cell=Measured(place=Place(row=name, column="", unit="percent"), value=score),
-    )
+    cell = Measured(place=Place(row=name, column="", unit="percent"), value=score)
+    return Point(name=name, kind="labels gold", cost=cost, cell=cell)
 
 
 def test_the_front_holds_what_no_other_beats():
-    points = [
-        point("dear", 9, 80),
-        point("cheap", 1, 20),
-        point("bad", 5, 10),
-        point("good", 5, 70),
-        point("worse", 6, 70),
-    ]
-    assert [one.name for one in pareto_front(points)] == ["cheap", "good", "dear"]
-    assert [one.name for one in pareto_front([point("a", 1, 5), point("b", 1, 5)])] == ["a", "b"], (
-        "equal ones both count"
-    )
-    assert [one.name for one in pareto_front([point("a", 1, 5), point("b", 1, 6)])] == ["b"]
+    def front(**points):
+        return [one.name for one in pareto_front([point(name, *place) for name, place in points.items()])]
+
+    assert front(dear=(9, 80), cheap=(1, 20), bad=(5, 10), good=(5, 70), worse=(6, 70)) == ["cheap", "good", "dear"]
+    assert front(a=(1, 5), b=(1, 5)) == ["a", "b"], "equal ones both count"
+    assert front(a=(1, 5), b=(1, 6)) == ["b"]
 
 
 def test_names_cover_neither_each_other_nor_points():
@@ -234,12 +224,10 @@ def test_membership_of_the_front_is_certain_only_where_the_draws_agree():
 
     even = [1.0, 0.0] * 20
     noisy = [0.0] * 19 + [1.0] * 21
-    shares = [
-        one.on_front for one in with_certainty([member("a", even, 1), member("b", noisy, 2), member("c", even, 3)])
-    ]
-    assert shares[0] == 1.0, "nothing is cheaper"
-    assert 0.3 < shares[1] < 0.8
-    assert shares[2] < shares[1]
+    first, second, third = with_certainty([member("a", even, 1), member("b", noisy, 2), member("c", even, 3)])
+    assert first.on_front == 1.0, "nothing is cheaper"
+    assert third.on_front < second.on_front
+    assert 0.3 < second.on_front < 0.8
     assert with_certainty([member("a", even, None), member("b", noisy, 2)])[0].on_front is None
 
 

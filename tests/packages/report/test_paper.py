@@ -10,30 +10,26 @@ from ace_report.paper.claims import known_contradictions
 from ace_report.paper.tables import DATA
 from tests.packages.report.contradictions import contradictions, refs
 
-PAPER = load_experiments()
+EXPERIMENTS = load_experiments()
 TABLES = [*(str(number) for number in range(1, 22) if number != 4), "4a", "4b"]
 
 
 def test_every_table_is_there_with_all_its_cells():
-    assert set(PAPER.tables) == {*TABLES, "figure_2", "figure_5"}
-    empty = [
-        f"{name}/{row}"
-        for name, table in PAPER.tables.items()
-        for row, line in table.rows.items()
-        if None in line.values
-    ]
+    assert set(EXPERIMENTS.tables) == {*TABLES, "figure_2", "figure_5"}
+    rows = {f"{name}/{row}": line for name, table in EXPERIMENTS.tables.items() for row, line in table.rows.items()}
+    empty = [name for name, line in rows.items() if None in line.values]
     assert empty == ["figure_2/baseline"], "a context of no tokens"
-    assert len({ref for table in PAPER.tables.values() for ref in refs(table)}) == 373
+    assert len({ref for table in EXPERIMENTS.tables.values() for ref in refs(table)}) == 373
 
 
 @pytest.mark.parametrize("ref", ["1/react", "1/react/accuracy", "22/react/average", "1/nobody/average", "claim/x", ""])
 def test_a_reference_to_nothing_is_an_error(ref):
     with pytest.raises(DataError, match=r"(not a number of the paper|no (cell|table))"):
-        PAPER.cell(ref)
+        EXPERIMENTS.cell(ref)
 
 
 def test_the_paper_contradicts_itself_exactly_where_we_say():
-    assert contradictions(PAPER) == known_contradictions()
+    assert contradictions(EXPERIMENTS) == known_contradictions()
 
 
 @pytest.fixture
@@ -54,22 +50,12 @@ def copied(tmp_path):
 @pytest.mark.parametrize(
     ("name", "old", "new", "slip"),
     [
-        (
-            "table_01.yaml",
-            "64.9, 44.6, 46.0, 30.2, 46.4",
-            "64.9, 44.6, 46.0, 30.2, 46.6",
-            ("1/gepa/average", "mean"),
-        ),
+        ("table_01.yaml", "46.0, 30.2, 46.4", "46.0, 30.2, 46.6", ("1/gepa/average", "mean")),
         ("table_02.yaml", "[2.8, 4.0, 3.4]", "[2.8, 4.2, 3.4]", ("2/gepa/formula", "change")),
         ("table_12.yaml", "1455, 147]", "1456, 147]", ("12/gepa/calls", "sum")),
         ("table_11.yaml", "50.7, 56.6, 52.9", "50.7, 56.6, 53.2", ("11/ace/average", "mean")),
         ("table_14.yaml", "26960675", "26860675", ("15/gepa/input_per_query", "ratio")),
-        (
-            "table_16.yaml",
-            "[78.3], changes: [7.6]",
-            "[78.4], changes: [7.7]",
-            ("16/deepseek_v3_1/finer", "repeated"),
-        ),
+        ("table_16.yaml", "[78.3], changes: [7.6]", "[78.4], changes: [7.7]", ("16/deepseek_v3_1/finer", "repeated")),
         ("claims.yaml", "value: 10.9", "value: 11.1", ("claim/finance_gain_offline", "text")),
     ],
 )
@@ -87,11 +73,7 @@ def test_a_slip_in_any_kind_of_number_is_noticed(name, old, new, slip, copied):
         ("mean_of: [finer, formula]", "mean_of: [finer, formulas]", "'formulas', which is not one of finer"),
         ("label: ICL", "lable: ICL", "unknown field `lable`"),
         ("label: ICL", "label: [", "table_02.yaml is damaged"),
-        (
-            "mean_of: [finer, formula], unit: percent",
-            "mean_of: [finer], weights: [1, 2], unit: percent",
-            "has 2 weights",
-        ),
+        ("mean_of: [finer, formula],", "mean_of: [finer], weights: [1, 2],", "has 2 weights"),
     ],
 )
 def test_a_broken_file_is_named_with_what_is_wrong(old, new, message, copied):

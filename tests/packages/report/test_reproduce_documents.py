@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
 from dataclasses import replace
 from types import MappingProxyType
 
 import pytest
 
-from ace_bench.cli.main import main, start
+from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
 from ace_bench.core.measurement import Measurement
 from ace_report.paper.tables import Experiment
 from ace_report.reproducing.request import jobs, measured_tables, read_request
-from tests.launching import ROOT
 from tests.packages.report.conftest import EXPERIMENTS, compose
 from tests.packages.report.planned import Planner
 
@@ -40,8 +37,6 @@ def test_a_document_is_asked_for_by_name_and_is_no_part_of_table_all():
     with pytest.raises(DataError, match="there is no experiment seed_001; there are combee, field, no_gain, seed_000"):
         read_request(["experiment=seed_001"], EXPERIMENTS)
 
-
-def test_the_row_without_changes_is_a_run_of_the_papers_tables():
     assert EXPERIMENTS.run("seed_000", "ace", "tgc") == EXPERIMENTS.run("1", "ace_offline_gt", "normal_tgc")
 
 
@@ -57,23 +52,13 @@ def test_a_measurement_is_called_with_the_request_and_marked_where_it_is_simulat
     assert table.csv.splitlines()[1] == "seed_009,embedded a/b,True,A,64.7,"
 
 
-def test_documents_are_listed_and_planned(tmp_path, capsys):
-    assert main(["reproduce", "--list"]) == 0
-    assert "experiment=seed_000" in capsys.readouterr().out
-    assert main(["reproduce", "experiment=seed_000", "backbone=embedded", "--dry-run", f"results={tmp_path}"]) == 0
-    said = capsys.readouterr().out
-    assert said.count("missing") == len(EXPERIMENTS.runs("seed_000"))
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         (["experiment=seed_003", "limit=2"], "limit=2 is for runs, and seed_003 needs none"),
-        (["experiment=seed_003", "backbone.nothing=1"], "backbone.nothing"),
         (["experiment=seed_003", "ace:backbone.name=x"], "ace:backbone.name=x is for runs"),
         (["experiment=seed_004", "retrieval.top_k=2"], "seed_004 needs none; it takes settings of embedder"),
         (["table=seed_000"], "seed_000 is not a table of the paper; write experiment=seed_000"),
-        (["experiment=finer_paper"], "there is no experiment finer_paper; there are combee, field, no_gain, seed_000"),
     ],
 )
 def test_a_mistake_is_named_before_anything_is_measured(settings, message, reproduce, tmp_path):
@@ -102,15 +87,15 @@ def test_a_table_of_a_document_shows_no_number_of_the_paper(tmp_path, capsys):
 
 
 @pytest.mark.thorough
-def test_a_document_is_rehearsed_as_a_user_types_it(tmp_path):
-    command = [sys.executable, ROOT / "scripts" / "reproduce.py", "experiment=seed_000", "backbone=embedded", "limit=1"]
-    done = subprocess.run([*command, f"results={tmp_path}"], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_a_document_is_rehearsed(tmp_path, reproduce):
+    asked = ("experiment=seed_000", "backbone=embedded", "limit=1")
+    assert reproduce(*asked, "--dry-run")[1].count("missing") == len(EXPERIMENTS.runs("seed_000"))
+    status, said = reproduce(*asked)
+    assert status == 0, said
     (table,) = tmp_path.glob("tables/table_seed_000_embedded-*-simulated-sample_data.csv")
     with table.open() as lines:
         found = {(cell["row"], cell["column"]): cell["value"] for cell in csv.DictReader(lines)}
     assert all(found.values()), "every cell has a number"
     assert float(found["ace", "reflector"]) > 0
     assert {float(found["rules", role]) for role in ("reflector", "curator")} == {0.0}
-    again = subprocess.run([*command, f"results={tmp_path}"], capture_output=True, text=True, check=False)
-    assert again.stdout.startswith(f"Nothing to do: all {len(EXPERIMENTS.runs('seed_000'))} runs are finished")
+    assert reproduce(*asked)[1].startswith(f"Nothing to do: all {len(EXPERIMENTS.runs('seed_000'))} runs are finished")

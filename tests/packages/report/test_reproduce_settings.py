@@ -57,54 +57,47 @@ def test_estimates_take_the_settings_of_the_backbone(reproduce):
     assert cheap[1] != dear[1]
 
 
-def test_a_row_with_a_backbone_of_its_own_keeps_it(reproduce):
-    runs = commands(reproduce("table=16", *SERVED, "--dry-run")[1])
-    reflectors = [compose(words).get("roles", {}).get("reflector") for words in runs]
-    assert sorted(reflector["model"] for reflector in reflectors if reflector) == ["gpt-5.1-2025-11-13", "gpt-oss-120b"]
+def models_of(said):
+    """The models of the reflectors in a dry run; none where the role has no backbone of its own."""
+    return [compose(words).get("roles", {}).get("reflector", {}).get("model") for words in commands(said)]
+
+
+MINE = ("ace:backbone@roles.reflector=openai_compatible", "ace:roles.reflector.model=mine")
+BY_ROW = (
+    *("gpt_5_1:roles.reflector.model=big", "gpt_oss_120b:backbone@roles.reflector=openai_compatible"),
+    *("gpt_oss_120b:roles.reflector.model=small", "ace:roles.reflector.api_key_env=null"),
+)
+
+
+@pytest.mark.parametrize(
+    ("own", "models"),
+    [((), {"gpt-5.1-2025-11-13", "gpt-oss-120b"}), (MINE, {"mine"}), (BY_ROW, {"big", "small"})],
+)
+def test_a_row_whose_role_has_another_model_keeps_it_and_takes_settings_for_it(own, models, reproduce, tmp_path):
+    assert {*models_of(reproduce("table=16", *SERVED, *own, "--dry-run")[1])} == {None, *models}
+    assert ResultsIndex(results=tmp_path, compose=compose, extra=(*SERVED, *own)).selections == [], "it stops no table"
+
+
+def test_a_setting_of_a_row_that_does_not_exist_is_named(tmp_path):
+    with pytest.raises(ConfigError, match="modl=x cannot be composed"):
+        ResultsIndex(results=tmp_path, compose=compose, extra=("ace:roles.reflector.modl=x",)).selections  # noqa: B018
 
 
 @pytest.mark.slow
 def test_a_setting_that_names_its_method_goes_to_the_runs_of_that_method_that_have_it(reproduce):
     settings = ("ace:method.max_reflection_rounds=1", "gepa:method.max_metric_calls=20", "icl:mode.epochs=1")
     runs = commands(reproduce("table=1", *settings, "limit=3", "--dry-run")[1])
-    taken = {}
+    taken = set()
     for words in runs:
         config = compose(words)
         assert config["limit"] == 3
-        kind = next(word for word in words if word.startswith("method=")), config["mode"].get("epochs")
-        method = config["method"]
-        taken.setdefault(kind, set()).add((method.get("max_reflection_rounds"), method.get("max_metric_calls")))
-    assert taken == {
-        ("method=base", 5): {(None, None)},
-        ("method=ace_empty", 5): {(None, None)},
-        ("method=icl", 1): {(None, None)},
-        ("method=icl", None): {(None, None)},
-        ("method=gepa", 5): {(None, 20)},
-        ("method=gepa", None): {(None, 20)},
-        ("method=ace", 5): {(1, None)},
-        ("method=ace", 1): {(1, None)},
-        ("method=ace", None): {(1, None)},
-        ("method=dc", 1): {(None, None)},
+        name = next(word.removeprefix("method=") for word in words if word.startswith("method="))
+        given = (config["method"].get(one) for one in ("max_reflection_rounds", "max_metric_calls"))
+        taken.add((name, config["mode"].get("epochs"), *given))
+    rest = {("base", 5, None, None), ("ace_empty", 5, None, None), ("dc", 1, None, None)}
+    assert taken == rest | {("icl", n, None, None) for n in (1, None)} | {("gepa", n, None, 20) for n in (5, None)} | {
+        ("ace", n, 1, None) for n in (5, 1, None)
     }
-
-
-def test_a_row_whose_role_has_another_model_takes_settings_for_it(reproduce):
-    own = ("ace:backbone@roles.reflector=openai_compatible", "ace:roles.reflector.model=mine")
-    runs = commands(reproduce("table=16", *SERVED, *own, "--dry-run")[1])
-    reflectors = [compose(words).get("roles", {}).get("reflector") for words in runs]
-    assert [reflector and reflector["model"] for reflector in reflectors] == [None, "mine", "mine", "mine"]
-
-
-@pytest.mark.slow
-def test_rows_that_name_a_model_for_a_role_take_settings_of_their_own_and_these_stop_no_table(reproduce, tmp_path):
-    own = ("gpt_5_1:roles.reflector.model=big", "gpt_oss_120b:backbone@roles.reflector=openai_compatible")
-    own = (*own, "gpt_oss_120b:roles.reflector.model=small", "ace:roles.reflector.api_key_env=null")
-    runs = commands(reproduce("table=16", *SERVED, *own, "--dry-run")[1])
-    reflectors = [compose(words).get("roles", {}).get("reflector") for words in runs]
-    assert sorted(reflector["model"] for reflector in reflectors if reflector) == ["big", "small"]
-    assert ResultsIndex(results=tmp_path, compose=compose, extra=(*SERVED, *own)).selections == []
-    with pytest.raises(ConfigError, match="modl=x cannot be composed"):
-        ResultsIndex(results=tmp_path, compose=compose, extra=("ace:roles.reflector.modl=x",)).selections  # noqa: B018
 
 
 def test_a_setting_that_is_given_twice_has_its_last_value():
