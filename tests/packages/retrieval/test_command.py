@@ -79,7 +79,7 @@ def test_each_query_and_bullet_is_embedded_once_for_all_ways(tmp_path):
 
     queries = {"near": ["is tea hot", "tea"]}
     trial = Trial(playbook=book(tmp_path, "tea is hot"), queries=queries, relevant=lambda *_: True, embedder=Counting())
-    found = [one for variant in retriever_variants(cross_encoder=False) for one in trial.measure(variant)]
+    (found,) = trial.measure_all(retriever_variants(cross_encoder=False)).values()
     assert {"is tea hot", "tea", "tea is hot"} <= counted.keys()
     assert set(counted.values()) == {1}
     assert all(one.recall_1 == 1 and one.p50_ms >= 0 for one in found)
