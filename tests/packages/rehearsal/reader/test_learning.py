@@ -108,6 +108,12 @@ def test_items_of_a_failure_keep_it_from_giving_the_same_answer():
     assert answer(CHOICES, "reasoning_bank", memory_items=text) != wrong
 
 
+def test_an_answer_that_a_reflection_refutes_is_not_given_again():
+    first = answer(CHOICES)
+    note = ask("self_reflection", **CHOICES.task, answer=first, reflections=[], as_text=False)["reflection"]
+    assert answer(CHOICES, reflection=note) not in (first, "")
+
+
 @pytest.mark.parametrize(
     ("said", "observed", "success"),
     [("blue", "", True), ("", "", False), ("SELECT x", "Error: no such column: x", False)],
