@@ -108,6 +108,8 @@ def test_settings_of_a_role_go_into_the_backbone_that_answers_it():
     found = with_role_sampling(config)
     assert found["roles"]["judge"]["sampling"] == {"seed": 0, "roles": {"judge": {"temperature": 1}}}
     assert found["backbone"]["sampling"] == {"seed": 0, "roles": {"curator": {"max_tokens": 5}}}
+    fixed = {**config, "backbone": {"name": "does not sample"}, "roles": {"judge": "one without settings"}}
+    assert with_role_sampling(fixed) == fixed
     check_role_sampling(config)
     for wrong, message in (({"judge": {"temperature": -1}}, r"sampling\.judge\.temperature=-1"), (3, "sampling=3")):
         with pytest.raises(ConfigError, match=f"^{message} must be"):

@@ -16,10 +16,12 @@ ALLOWED, PRETENDED, KILLED = "allowed", 0, "killed"
 NUMBERS = {
     "x86_64": {"read": 0, "openat": 257, "clone": 56, "clone3": 435, "execve": 59, "socket": 41, "kill": 62}
     | {"socketpair": 53, "fchmodat": 268, "setxattr": 188, "memfd_create": 319, "prlimit64": 302, "tgkill": 234}
-    | {"unshare": 272, "fcntl": 72, "bpf": 321, "shmget": 29, "ptrace": 101, "io_uring_setup": 425, "connect": 42},
+    | {"unshare": 272, "fcntl": 72, "bpf": 321, "shmget": 29, "ptrace": 101, "io_uring_setup": 425, "connect": 42}
+    | {"ioctl": 16},
     "aarch64": {"read": 63, "openat": 56, "clone": 220, "clone3": 435, "execve": 221, "socket": 198, "kill": 129}
     | {"socketpair": 199, "fchmodat": 53, "setxattr": 5, "memfd_create": 279, "prlimit64": 261, "tgkill": 131}
-    | {"unshare": 97, "fcntl": 25, "bpf": 280, "shmget": 194, "ptrace": 117, "io_uring_setup": 425, "connect": 203},
+    | {"unshare": 97, "fcntl": 25, "bpf": 280, "shmget": 194, "ptrace": 117, "io_uring_setup": 425, "connect": 203}
+    | {"ioctl": 29},
 }
 THREAD, FORK = 0x3D0F00, 17
 
@@ -63,6 +65,8 @@ def decision(machine, number, *arguments, kind=None):
         ("tgkill", (1, 1, 6), errno.EPERM),
         ("fcntl", (0, 3), ALLOWED),
         ("fcntl", (0, 8), errno.EPERM),
+        *(("ioctl", (0, request), ALLOWED) for request in (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),
+        ("ioctl", (0, 0x5412), errno.EPERM),
         ("socketpair", (1, 1 | 0o2000000), ALLOWED),
         ("socketpair", (1, 2), errno.EPERM),
         ("prlimit64", (0, 7, 0), ALLOWED),
