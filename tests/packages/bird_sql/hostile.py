@@ -15,10 +15,15 @@ _THOUSAND = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n LIMI
 _LATE = "longer than"
 _BIG = "too big|out of memory|too large"
 
+
+def to_be_said(said: str, *queries: str) -> dict[str, str]:
+    return dict.fromkeys(queries, said)
+
+
 REACHING_OUT: dict[str, str] = {}
 for _block in Path(__file__).with_name("hostile.txt").read_text().split("\n\n")[1:]:
     _said, *_queries = _block.splitlines()
-    REACHING_OUT |= dict.fromkeys(_queries, _said)
+    REACHING_OUT |= to_be_said(_said, *_queries)
 
 SEVERAL = {
     "SELECT 1; DROP TABLE people": "one statement",
@@ -31,83 +36,73 @@ SEVERAL = {
     "/* open": "no query",
 }
 
-ENDS_LATE = dict.fromkeys(
-    [
-        FOREVER,
-        ENDLESS + "SELECT sum(x) FROM n",
-        ENDLESS + "SELECT x FROM n WHERE x < 0",
-        ENDLESS + "SELECT max(x) OVER () FROM n WHERE x % 2 = 3",
-        "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n",
-        "SELECT * FROM people WHERE (SELECT count(*) FROM (" + ENDLESS + "SELECT 1 FROM n)) > 0",
-        "SELECT EXISTS (" + ENDLESS + "SELECT 1 FROM n WHERE x < 0)",
-        "SELECT count(*) FROM people " + " ".join(f", people p{number}" for number in range(18)),
-        "SELECT count(*) FROM people a JOIN people b JOIN (" + ENDLESS + "SELECT x FROM n) ON a.id < 0",
-        "VALUES ((" + FOREVER + "))",
-        "EXPLAIN QUERY PLAN SELECT 1 WHERE (" + FOREVER + ")",
-    ],
+ENDS_LATE = to_be_said(
     _LATE,
+    FOREVER,
+    ENDLESS + "SELECT sum(x) FROM n",
+    ENDLESS + "SELECT x FROM n WHERE x < 0",
+    ENDLESS + "SELECT max(x) OVER () FROM n WHERE x % 2 = 3",
+    "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT 1 FROM n) SELECT count(*) FROM n",
+    "SELECT * FROM people WHERE (SELECT count(*) FROM (" + ENDLESS + "SELECT 1 FROM n)) > 0",
+    "SELECT EXISTS (" + ENDLESS + "SELECT 1 FROM n WHERE x < 0)",
+    "SELECT count(*) FROM people " + " ".join(f", people p{number}" for number in range(18)),
+    "SELECT count(*) FROM people a JOIN people b JOIN (" + ENDLESS + "SELECT x FROM n) ON a.id < 0",
+    "VALUES ((" + FOREVER + "))",
 )
-ENDS_LATE["EXPLAIN QUERY PLAN SELECT 1 WHERE (" + FOREVER + ")"] = ""
 
 HUGE = {
     ENDLESS + "SELECT x FROM n": "more than 1000 rows",
-    **dict.fromkeys(
-        [
-            "SELECT zeroblob(2000000000)",
-            "SELECT hex(zeroblob(999999999))",
-            "SELECT randomblob(1000000000)",
-            "SELECT hex(randomblob(100000000))",
-            "SELECT quote(zeroblob(100000000))",
-            "SELECT replace(hex(zeroblob(400000)), '0', hex(zeroblob(400000)))",
-            "SELECT replace(printf('%.900000c', 'a'), 'a', printf('%.900000c', 'b'))",
-            "SELECT '" + "x" * 2_000_000 + "'",
-            "SELECT " + " || ".join(["hex(zeroblob(400000))"] * 9),
-        ],
+    **to_be_said(
         _BIG,
+        "SELECT zeroblob(2000000000)",
+        "SELECT hex(zeroblob(999999999))",
+        "SELECT randomblob(1000000000)",
+        "SELECT hex(randomblob(100000000))",
+        "SELECT quote(zeroblob(100000000))",
+        "SELECT replace(hex(zeroblob(400000)), '0', hex(zeroblob(400000)))",
+        "SELECT replace(printf('%.900000c', 'a'), 'a', printf('%.900000c', 'b'))",
+        "SELECT '" + "x" * 2_000_000 + "'",
+        "SELECT " + " || ".join(["hex(zeroblob(400000))"] * 9),
     ),
-    **dict.fromkeys(
-        [
-            _THOUSAND + "SELECT group_concat(hex(zeroblob(100000))) FROM n",
-            _THOUSAND + "SELECT group_concat(printf('%.100000c', 'x'), '') FROM n",
-            _THOUSAND + "SELECT json_group_array(hex(zeroblob(100000))) FROM n",
-            _THOUSAND + "SELECT json_group_object(x, hex(zeroblob(100000))) FROM n",
-            _THOUSAND + "SELECT group_concat(hex(zeroblob(400000)), '') OVER (ORDER BY x) FROM n",
-            ENDLESS + "SELECT group_concat(x) FROM n",
-            ENDLESS + "SELECT json_group_array(x) FROM n",
-            "WITH RECURSIVE n(x) AS (SELECT 'a' UNION ALL SELECT x || x FROM n) SELECT length(x) FROM n",
-            "WITH RECURSIVE n(x) AS (SELECT zeroblob(900000) UNION ALL SELECT x FROM n) SELECT x FROM n ORDER BY x",
-            "WITH RECURSIVE n(x) AS (SELECT '[1]' UNION ALL SELECT json_array(x, x) FROM n) SELECT length(x) FROM n",
-        ],
+    **to_be_said(
         f"{_BIG}|{_LATE}|not authorized",
+        _THOUSAND + "SELECT group_concat(hex(zeroblob(100000))) FROM n",
+        _THOUSAND + "SELECT group_concat(printf('%.100000c', 'x'), '') FROM n",
+        _THOUSAND + "SELECT json_group_array(hex(zeroblob(100000))) FROM n",
+        _THOUSAND + "SELECT json_group_object(x, hex(zeroblob(100000))) FROM n",
+        _THOUSAND + "SELECT group_concat(hex(zeroblob(400000)), '') OVER (ORDER BY x) FROM n",
+        ENDLESS + "SELECT group_concat(x) FROM n",
+        ENDLESS + "SELECT json_group_array(x) FROM n",
+        "WITH RECURSIVE n(x) AS (SELECT 'a' UNION ALL SELECT x || x FROM n) SELECT length(x) FROM n",
+        "WITH RECURSIVE n(x) AS (SELECT zeroblob(900000) UNION ALL SELECT x FROM n) SELECT x FROM n ORDER BY x",
+        "WITH RECURSIVE n(x) AS (SELECT '[1]' UNION ALL SELECT json_array(x, x) FROM n) SELECT length(x) FROM n",
     ),
-    # These may end as they like: late, too big, or with a short result.
-    **dict.fromkeys(
-        [
-            "SELECT printf('%.2000000000c', 'x')",
-            "SELECT printf('%2000000000s', 'x')",
-            "SELECT format('%*d', 2147483647, 1)",
-            "SELECT printf('%.1000000000f', 1.0)",
-            "SELECT printf('%,.900000f', 9e307)",
-            "SELECT strftime('" + "%Y" * 40_000 + "', 'now')",
-            "SELECT date('now'" + ", '+1 day'" * 100 + ")",
-            "SELECT json_extract('" + "[" * 30_000 + "]" * 30_000 + "', '$[0]')",
-            "SELECT json('" + '{"a":' * 10_000 + "1" + "}" * 10_000 + "')",
-            "SELECT json_set('{}', '$" + ".a" * 20_000 + "', 1)",
-            "SELECT json_patch('{}', '{\"a\": 1}') FROM people, people, people",
-            "SELECT json_array_length('[" + "1," * 40_000 + "1]')",
-            "SELECT hex(zeroblob(400000)) LIKE '" + "%0" * 400 + "1'",
-            "SELECT hex(zeroblob(400000)) GLOB '" + "*0" * 400 + "1'",
-            "SELECT 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' LIKE '" + "%a" * 20 + "b'",
-            "SELECT soundex(hex(zeroblob(400000)))",
-            "SELECT trim(hex(zeroblob(400000)), hex(zeroblob(100000)))",
-            "SELECT char(" + ", ".join(["1114111"] * 100) + ")",
-            "SELECT count(DISTINCT randomblob(1000)) FROM people a, people b, people c, people d, people e, people f",
-            _THOUSAND + "SELECT count(*) FROM (SELECT DISTINCT hex(zeroblob(100000 + x)) FROM n)",
-            _THOUSAND + "SELECT x FROM n ORDER BY hex(zeroblob(300000 + x))",
-            _THOUSAND + "SELECT a.x FROM n a, n b ORDER BY randomblob(100000)",
-            _THOUSAND + "SELECT hex(zeroblob(300000 + x)) FROM n",
-        ],
-        "",
+    **to_be_said(
+        "",  # late, too big, or with a short result
+        "EXPLAIN QUERY PLAN SELECT 1 WHERE (" + FOREVER + ")",
+        "SELECT printf('%.2000000000c', 'x')",
+        "SELECT printf('%2000000000s', 'x')",
+        "SELECT format('%*d', 2147483647, 1)",
+        "SELECT printf('%.1000000000f', 1.0)",
+        "SELECT printf('%,.900000f', 9e307)",
+        "SELECT strftime('" + "%Y" * 40_000 + "', 'now')",
+        "SELECT date('now'" + ", '+1 day'" * 100 + ")",
+        "SELECT json_extract('" + "[" * 30_000 + "]" * 30_000 + "', '$[0]')",
+        "SELECT json('" + '{"a":' * 10_000 + "1" + "}" * 10_000 + "')",
+        "SELECT json_set('{}', '$" + ".a" * 20_000 + "', 1)",
+        "SELECT json_patch('{}', '{\"a\": 1}') FROM people, people, people",
+        "SELECT json_array_length('[" + "1," * 40_000 + "1]')",
+        "SELECT hex(zeroblob(400000)) LIKE '" + "%0" * 400 + "1'",
+        "SELECT hex(zeroblob(400000)) GLOB '" + "*0" * 400 + "1'",
+        "SELECT 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' LIKE '" + "%a" * 20 + "b'",
+        "SELECT soundex(hex(zeroblob(400000)))",
+        "SELECT trim(hex(zeroblob(400000)), hex(zeroblob(100000)))",
+        "SELECT char(" + ", ".join(["1114111"] * 100) + ")",
+        "SELECT count(DISTINCT randomblob(1000)) FROM people a, people b, people c, people d, people e, people f",
+        _THOUSAND + "SELECT count(*) FROM (SELECT DISTINCT hex(zeroblob(100000 + x)) FROM n)",
+        _THOUSAND + "SELECT x FROM n ORDER BY hex(zeroblob(300000 + x))",
+        _THOUSAND + "SELECT a.x FROM n a, n b ORDER BY randomblob(100000)",
+        _THOUSAND + "SELECT hex(zeroblob(300000 + x)) FROM n",
     ),
 }
 
