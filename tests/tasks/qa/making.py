@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -30,6 +33,12 @@ def made(data: Any, **settings: Any) -> Qa:
     task = make_part(Qa, {**usual(), **given, **groups}, "task", sample_allowed=False)
     assert isinstance(task, Qa)
     return task
+
+
+def write(path: Path, rows: Iterable[Mapping[str, Any]]) -> Path:
+    """Write rows as JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
 
 
 def ids(task: Qa) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ import pytest
 from ace_bench.core.errors import AceBenchError
 from ace_bench.tasks.qa.columns import Columns, read_questions
 from ace_bench.tasks.qa.files import TextForm, read_file
-from tests.tasks.qa.making import made
+from tests.tasks.qa.making import made, write
 
 QA = Columns(question="question", answer="answer")
 
@@ -40,9 +40,8 @@ def test_all_formats_hold_the_same_questions(tmp_path):
 
 
 def test_values_of_several_types_become_text(tmp_path):
-    path = tmp_path / "a.jsonl"
     rows = [(1, 2.0), (True, False), ("x", 2.5), ("y", ["one", None, "two"])]
-    path.write_text("\n".join(json.dumps({"question": q, "answer": a}) for q, a in rows))
+    path = write(tmp_path / "a.jsonl", ({"question": q, "answer": a} for q, a in rows))
     assert pairs(path) == [("1", 2.0), ("true", False), ("x", 2.5), ("y", ["one", None, "two"])]
 
 

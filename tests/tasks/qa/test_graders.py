@@ -1,12 +1,11 @@
 """Graders by name: what is right, what is wrong, and data they cannot use."""
 
-import json
 import sys
 
 import pytest
 
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault
-from tests.tasks.qa.making import made
+from tests.tasks.qa.making import made, write
 
 OPTIONS = {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"}
 LENIENT = {"ignore": {"punctuation": True, "articles": True, "accents": True}}
@@ -15,9 +14,7 @@ STRICT = {"ignore": {"case": False, "whitespace": False}}
 
 def grader(tmp_path, answer, grader="exact", **settings):
     """A function that grades answers to one question."""
-    path = tmp_path / "one.jsonl"
-    row = {"question": "What?", "answer": answer, **settings.pop("row", {})}
-    path.write_text(json.dumps(row) + "\n", encoding="utf-8")
+    path = write(tmp_path / "one.jsonl", [{"question": "What?", "answer": answer, **settings.pop("row", {})}])
     task = made(path, grader=grader, split_ratio={"train": 0, "val": 0, "test": 1}, **settings)
     (sample,) = task.samples("test")
 

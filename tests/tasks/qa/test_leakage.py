@@ -1,7 +1,5 @@
 """The answer cannot reach the model by a setting, and where the questions themselves hold it, every output says so."""
 
-import json
-
 import pytest
 
 from ace_bench.cli.main import main
@@ -9,7 +7,7 @@ from ace_bench.core.errors import AceBenchError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.tasks.finer import Finer
 from tests.launching import launch
-from tests.tasks.qa.making import made
+from tests.tasks.qa.making import made, write
 
 WORDS = ["yes", "no", "yes", "no"]
 NAMES = ["delivery desk", "delivery", "returns", "billing"]
@@ -20,16 +18,9 @@ OPTIONS = ["red", "blue"]
 
 def rows(path, answers, ask, **columns):
     """Write a question for each answer, worded by ``ask``; of other columns a function of the answer, or one value."""
-    lines = [
-        {
-            "question": ask.format(n=n, answer=answer),
-            "answer": answer,
-            **{name: one(answer) if callable(one) else one for name, one in columns.items()},
-        }
-        for n, answer in enumerate(answers)
-    ]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    return path
+    more = ({name: one(answer) if callable(one) else one for name, one in columns.items()} for answer in answers)
+    asked = ({"question": ask.format(n=n, answer=answer), "answer": answer} for n, answer in enumerate(answers))
+    return write(path, map(dict.__or__, asked, more))
 
 
 def found(path, limit=None, **settings):

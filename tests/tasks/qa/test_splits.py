@@ -1,7 +1,5 @@
 """Splits of a user's data: by file, by column, by seeded shares; what is repeated is reported."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,12 +8,7 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.data import SPLITS
 from ace_bench.tasks.qa.columns import Question
 from ace_bench.tasks.qa.loading import Shares, by_shares
-from tests.tasks.qa.making import ids, made
-
-
-def write(path, rows):
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return path
+from tests.tasks.qa.making import ids, made, write
 
 
 def rows(count, **more):
