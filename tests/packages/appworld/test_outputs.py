@@ -1,6 +1,7 @@
 """What agent code may leave where the harness collects an episode's outputs."""
 
 import os
+import shutil
 
 import pytest
 
@@ -34,40 +35,22 @@ def test_only_files_with_the_engines_names_are_taken(logs, tmp_path):
     assert collected(tmp_path) == ["dbs/model_hashes.json", "dbs/spotify.jsonl", "logs/api_calls.jsonl"]
 
 
-def plant_link(logs, secret):
-    (logs / "environment_io.md").symlink_to(secret)
+PLANTED = {
+    "a link": lambda log, secret: log.symlink_to(secret),
+    "a hard link": lambda log, secret: log.hardlink_to(secret),
+    "a pipe": lambda log, _: os.mkfifo(log),
+    "a folder": lambda log, _: log.mkdir(),
+    "a linked folder": lambda log, secret: (shutil.rmtree(log.parent), log.parent.symlink_to(secret.parent)),
+    "nothing": lambda log, _: shutil.rmtree(log.parent),
+}
 
 
-def plant_hard_link(logs, secret):
-    os.link(secret, logs / "environment_io.md")
-
-
-def plant_pipe(logs, secret):
-    os.mkfifo(logs / "environment_io.md")
-
-
-def plant_folder(logs, secret):
-    (logs / "environment_io.md").mkdir()
-
-
-def plant_linked_folder(logs, secret):
-    logs.rename(logs.parent / "old")
-    logs.symlink_to(secret.parent)
-
-
-def plant_nothing(logs, secret):
-    (logs / "api_calls.jsonl").unlink()
-    logs.rmdir()
-
-
-@pytest.mark.parametrize(
-    "plant", [plant_link, plant_hard_link, plant_pipe, plant_folder, plant_linked_folder, plant_nothing]
-)
+@pytest.mark.parametrize("plant", PLANTED.values(), ids=PLANTED)
 def test_nothing_is_taken_through_links_or_from_what_is_no_file(logs, tmp_path, plant):
     secret = tmp_path / "secret" / "environment_io.md"
     secret.parent.mkdir()
     secret.write_text("a secret")
-    plant(logs, secret)
+    plant(logs / secret.name, secret)
     with pytest.raises(Unusable):
         collected(tmp_path)
 
