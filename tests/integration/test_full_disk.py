@@ -60,13 +60,8 @@ def server():
 
 def served(server, *overrides):
     """Overrides of a run over HTTP whose dollars have many digits and do not depend on what a cache held."""
-    return (
-        *SMALL,
-        *over_http(server.address),
-        "estimate=false",
-        *("backbone.prices.input=0.27", "backbone.prices.cached_input=0.27", "backbone.prices.output=1.1"),
-        *overrides,
-    )
+    prices = "backbone.prices={input: 0.27, cached_input: 0.27, output: 1.1}"
+    return (*SMALL, *over_http(server.address), "estimate=false", prices, *overrides)
 
 
 def status_of(folder):

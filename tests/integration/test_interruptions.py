@@ -38,15 +38,8 @@ class Reader(ReaderServer):
 
 
 def arguments(server):
-    return (
-        "task=formula",
-        "method=base",
-        "task.source=sample",
-        "limit=6",
-        "concurrency=2",
-        *over_http(server.address),
-        "backbone.retry.first_pause=30",
-    )
+    small = ("task=formula", "method=base", "task.source=sample", "limit=6", "concurrency=2")
+    return (*small, *over_http(server.address), "backbone.retry.first_pause=30")
 
 
 def wait_for_requests(server, number, process):

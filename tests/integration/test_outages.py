@@ -39,17 +39,15 @@ def server():
 
 
 def overrides(server, method, *more):
-    return (
+    name = method.split()[0]
+    small = (
         "task=formula",
         "task.source=sample",
         "limit={train: 4, val: 3, test: 4}",
-        f"method={method.split()[0]}",
+        f"method={name}",
         *METHODS[method],
-        *over_http(server.address),
-        "backbone.retry.times=1",
-        "backbone.retry.first_pause=0",
-        *more,
     )
+    return (*small, *over_http(server.address), "backbone.retry.times=1", "backbone.retry.first_pause=0", *more)
 
 
 @pytest.mark.slow

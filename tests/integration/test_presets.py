@@ -77,15 +77,8 @@ def test_what_a_user_chooses_wins_over_a_preset_and_debug_wins_over_both_presets
 @pytest.mark.slow
 def test_a_search_finds_the_best_run_and_repeated_runs_nothing(tmp_path):
     pytest.importorskip("optuna")
-    asked = [
-        "hparams_search=ace",
-        "task=finer",
-        "debug=fast",
-        "resume=true",
-        "results=runs",
-        "hydra.sweeper.n_trials=2",
-        "hydra.sweeper.n_jobs=2",
-    ]
+    asked = ("hparams_search=ace", "task=finer", "debug=fast", "resume=true", "results=runs")
+    asked += ("hydra.sweeper.n_trials=2", "hydra.sweeper.n_jobs=2")
     done = command(*asked, "mode.epochs=1", "launcher=joblib", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     best = yaml.safe_load((tmp_path / "runs/sweeps/optimization_results.yaml").read_text())

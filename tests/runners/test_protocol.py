@@ -114,14 +114,8 @@ def test_a_context_is_kept_only_if_it_beats_zero(validated_right, size, tmp_path
 
 
 def test_too_few_samples_to_be_validated_are_said_before_the_run(tmp_path, capsys):
-    run = (
-        OFFICIAL,
-        "task=finer",
-        "method=ace",
-        "task.source=sample",
-        "limit={train: 3, val: 2, test: 2}",
-        "dry_run=true",
-    )
+    sizes = "limit={train: 3, val: 2, test: 2}"
+    run = (OFFICIAL, "task=finer", "method=ace", "task.source=sample", sizes, "dry_run=true")
     assert launch(tmp_path, *run).status == 0
     assert "the test is of the context from before adaptation" in " ".join(capsys.readouterr().out.split())
     for enough in ("mode.eval_every=3", "mode.select=final", "method=base"):

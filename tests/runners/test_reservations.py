@@ -60,14 +60,9 @@ def spend(tmp_path):
         folder = run or tmp_path / "alone"
         folder.mkdir(parents=True)
         calls = CallLog(folder / "calls.jsonl")
-        gateway = CallGateway(
-            calls=calls,
-            budget=Budget(**limits),
-            stop=Stop(),
-            wall=lambda: 0.0,
-            faults=FaultRule(stop_after=10**9),
-            spending=None if run is None else SharedSpending(run.parents[2], run),
-        )
+        about = {"budget": Budget(**limits), "stop": Stop(), "wall": lambda: 0.0, "faults": FaultRule(stop_after=10**9)}
+        spending = None if run is None else SharedSpending(run.parents[2], run)
+        gateway = CallGateway(calls=calls, spending=spending, **about)
 
         def ask_on(number):
             drawn = random.Random(number)
