@@ -76,6 +76,13 @@ def test_runs_side_by_side_end_as_each_does_alone(runs, served, tmp_path):
         assert {call["id"] for call in beside.lines("calls")} == {call["id"] for call in alone.lines("calls")}
 
 
+def test_a_run_that_computes_has_a_process_whose_output_is_kept(tmp_path):
+    (outcome,) = made([("task=formula", "method=base", *SMALL, f"results={tmp_path}")])
+    assert outcome.end.status == 0
+    assert outcome.output.splitlines()[-1] == str(outcome.end.folders[0])
+    assert (outcome.end.folders[0] / "metrics.json").exists()
+
+
 def test_a_run_that_crashes_is_one_failed_row(served, tmp_path, monkeypatch):
     def crashing(found):
         if found.seed == 7:
