@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from statistics import fmean
 
 import pytest
@@ -15,7 +14,7 @@ from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import mean_score
 from tests.integration.test_full_disk import permissions_count
 from tests.launching import launch
-from tests.packages.report.page.runs import changed
+from tests.packages.report.page.runs import changed, copied
 from tests.packages.report.synthetic import make_runs
 
 SMALL = ("task=finer", "task.source=sample", "limit=6", "mode.epochs=1")
@@ -33,9 +32,8 @@ def results(tmp_path_factory):
 
 
 def only(results, **wanted):
-    (run,) = [
-        run for run in find_runs(results).runs if all(getattr(run, name) == value for name, value in wanted.items())
-    ]
+    runs = find_runs(results).runs
+    (run,) = [run for run in runs if all(getattr(run, name) == value for name, value in wanted.items())]
     return run
 
 
@@ -93,13 +91,10 @@ def test_frames_of_several_runs_say_which_run_a_row_is_from(results):
     assert all(messages[-1]["content"] for messages in frames.calls["messages"])
     finished = [run.folder for run in find_runs(results).runs if run.finished]
     assert len(load_frames(finished).calls) < len(frames.calls)
-    assert len(load_frames(finished[0]).calls) == sum(finished_calls(finished[0]))
+    calls = read_run(finished[0]).metrics["calls"].values()
+    assert len(load_frames(finished[0]).calls) == sum(sum(roles.values()) for roles in calls)
     with pytest.raises(StoreError, match="an empty list"):
         load_frames([])
-
-
-def finished_calls(folder):
-    return [sum(roles.values()) for roles in read_run(folder).metrics["calls"].values()]
 
 
 def test_what_the_test_took_leaves_out_the_evaluation_before_adaptation(results):
@@ -114,8 +109,7 @@ def test_what_the_test_took_leaves_out_the_evaluation_before_adaptation(results)
 
 
 def test_unknown_tokens_are_not_zero(results, tmp_path):
-    folder = tmp_path / "seed0"
-    shutil.copytree(only(results, method="base").folder, folder)
+    folder = copied(only(results, method="base").folder, tmp_path / "seed0")
     changed(folder, "calls.jsonl", lambda line: line["usage"].update(prompt=None))
     run = read_run(folder)
     assert run.value("spent.evaluate.all.all.in") is None
@@ -123,11 +117,10 @@ def test_unknown_tokens_are_not_zero(results, tmp_path):
 
 
 def test_scenarios_count_if_all_their_tasks_are_right_and_levels_by_their_own():
+    given = [(True, "a", "simple"), (True, "a", "hard"), (True, "b", "simple"), (False, "b", "hard")]
     grades = {
         f"s{n}": GradeScores(score=float(right), correct=right, group=group, detail={level: 1.0, "judge": float(right)})
-        for n, (right, group, level) in enumerate(
-            [(True, "a", "simple"), (True, "a", "hard"), (True, "b", "simple"), (False, "b", "hard")]
-        )
+        for n, (right, group, level) in enumerate(given)
     }
 
     def mean(metric):
@@ -147,11 +140,10 @@ def test_contexts_are_made_again_step_by_step(results):
     assert json.loads(json.dumps(contexts[-1].dump())) == final
 
 
-@pytest.mark.parametrize(("name", "content"), [("initial.json", '{"kind": "tablet"}'), ("initial.json", "{")])
-def test_a_history_that_cannot_be_made_again_says_so(name, content, results, tmp_path):
-    folder = tmp_path / "seed0"
-    shutil.copytree(only(results, method="ace", mode="offline", seed=0).folder, folder)
-    (folder / "contexts" / name).write_text(content)
+@pytest.mark.parametrize("content", ['{"kind": "tablet"}', "{"])
+def test_a_history_that_cannot_be_made_again_says_so(content, results, tmp_path):
+    folder = copied(only(results, method="ace", mode="offline", seed=0).folder, tmp_path / "seed0")
+    (folder / "contexts" / "initial.json").write_text(content)
     with pytest.raises(StoreError, match="repeat the"):
         list(history(folder))
 
@@ -166,59 +158,41 @@ def test_the_sharpest_fall(sizes, step):
 def test_a_collapse_is_told_by_the_sizes_around_it(results, tmp_path):
     run = only(results, method="ace", mode="offline", seed=0)
     assert run.value("fall.before.tokens") is None, "this playbook only grew"
-    folder = tmp_path / "seed0"
-    shutil.copytree(run.folder, folder)
+    folder = copied(run.folder, tmp_path / "seed0")
     sizes = iter([100, 900, 18_282, 122, 300, 250])
-    changed(
-        folder,
-        "journal.jsonl",
-        lambda line: line.update({"context_tokens": next(sizes)} if line["kind"] == "step" else {}),
-    )
+    changed(folder, "journal.jsonl", lambda line: line["kind"] == "step" and line.update(context_tokens=next(sizes)))
     run = read_run(folder)
     assert (run.value("fall.before.tokens"), run.value("fall.after.tokens")) == (18_282, 122)
 
 
 def test_repetitions_of_a_seed_are_told_apart(results, tmp_path):
-    source = only(results, method="base").folder
-    for name in ("seed0", "seed0-2", "copied by hand"):
-        shutil.copytree(source, tmp_path / name)
-    assert {run.folder.name: run.attempt for run in find_runs(tmp_path).runs} == {
-        "seed0": 1,
-        "seed0-2": 2,
-        "copied by hand": 1,
-    }
+    attempts = {"seed0": 1, "seed0-2": 2, "copied by hand": 1}
+    for name in attempts:
+        copied(only(results, method="base").folder, tmp_path / name)
+    assert {run.folder.name: run.attempt for run in find_runs(tmp_path).runs} == attempts
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "content", "message"),
+    ("changes", "message"),
     [
-        ("metrics.json", b"{", "is damaged"),
-        ("metrics.json", b"[]", "is damaged"),
-        ("metrics.json", b'{"task": "finer"}', "is damaged .*missing required field"),
-        ("metrics.json", b"\xff\xfe", "is damaged"),
+        ({"metrics.json": b"{"}, "is damaged"),
+        ({"metrics.json": b"[]"}, "is damaged"),
+        ({"metrics.json": b'{"task": "finer"}'}, "is damaged .*missing required field"),
+        ({"metrics.json": b"\xff\xfe"}, "is damaged"),
+        ({"metrics.json": None, "environment.json": None}, "environment.json is missing"),
+        ({"metrics.json": None, "status.json": None}, "status.json is missing"),
     ],
 )
-def test_a_damaged_folder_is_listed_and_spoils_nothing_else(name, content, message, tmp_path):
+def test_a_damaged_folder_is_listed_and_spoils_nothing_else(changes, message, tmp_path):
     make_runs(tmp_path, 5)
     (broken,) = tmp_path.glob("main/finer-dc-*/*/seed0")
-    (broken / name).write_bytes(content)
+    for name, content in changes.items():
+        (broken / name).unlink() if content is None else (broken / name).write_bytes(content)
     found = find_runs(tmp_path)
     assert [run.method for run in found.runs] == ["ace", "base", "gepa", "icl"]
     (damaged,) = found.damaged
     assert damaged.folder == broken
     assert re.search(message, damaged.reason)
-
-
-@pytest.mark.parametrize("gone", ["environment.json", "status.json"])
-def test_an_unfinished_run_that_says_nothing_of_itself_is_damaged(gone, tmp_path):
-    make_runs(tmp_path, 1)
-    (folder,) = tmp_path.glob("main/*/*/seed0")
-    for name in ("metrics.json", gone):
-        (folder / name).unlink()
-    with pytest.raises(StoreError, match=f"{gone} is missing"):
-        read_run(folder)
-    assert len(find_runs(tmp_path).damaged) == 1
 
 
 def test_a_damaged_journal_matters_only_where_it_is_read_and_a_torn_end_never(tmp_path):
@@ -235,11 +209,8 @@ def test_a_damaged_journal_matters_only_where_it_is_read_and_a_torn_end_never(tm
         again.points("accuracy")
 
 
-def test_no_results_folder_is_no_runs(tmp_path):
+def test_a_folder_that_may_not_be_entered_is_named_and_one_that_is_missing_has_no_runs(tmp_path):
     assert find_runs(tmp_path / "nothing").runs == ()
-
-
-def test_a_folder_that_may_not_be_entered_is_named(tmp_path):
     (tmp_path / "theirs").mkdir(mode=0)
     with permissions_count():
         found = find_runs(tmp_path)

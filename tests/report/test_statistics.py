@@ -89,6 +89,8 @@ def test_graded_scores_take_the_t_test():
     assert found.p == pytest.approx(expected.pvalue, abs=0.01)
     assert (found.interval.low, found.interval.high) == pytest.approx((100 * bounds.low, 100 * bounds.high), abs=0.2)
     assert compare(run([0.75, 0.5] * 100), run([0.25, 0.25] * 100)).p > 0, "no test is certain"
+    effect = TTestPower().solve_power(nobs=300, alpha=0.05, power=0.8)
+    assert found.detectable == pytest.approx(100 * effect * np.std(ours - base, ddof=1), rel=0.05)
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.25])
@@ -102,14 +104,6 @@ def test_no_interval_of_few_samples_is_a_point(gain, places):
     assert score.low < 10
     assert score.high > 30
     assert compare({0: ours}, {0: ours}).interval.high > 5
-
-
-def test_the_smallest_detectable_difference_is_that_of_the_t_test():
-    rng = np.random.default_rng(4)
-    ours, base = rng.random(30), rng.random(30)
-    found = compare(run(ours), run(base))
-    effect = TTestPower().solve_power(nobs=30, alpha=0.05, power=0.8)
-    assert found.detectable == pytest.approx(100 * effect * np.std(ours - base, ddof=1), rel=0.05)
 
 
 def test_holm_corrects_as_statsmodels_does():
@@ -136,6 +130,7 @@ def test_repetitions_that_differ_widen_the_interval_and_equal_ones_do_not_narrow
     assert score_interval(unlike).high - score_interval(unlike).low > 70
     assert seed_spread(unlike) == pytest.approx(np.std([100, 0, 50, 50], ddof=1))
     assert seed_spread(run(half)) is None
+    assert seed_spread(seeds([1] * 100, [0] * 100)) == pytest.approx(100 * 2**0.5 / 2)
     assert mean_score(unlike) == 50.0
 
 
@@ -173,18 +168,14 @@ def test_one_stream_is_cut_into_blocks_of_its_order_and_several_count_by_seed():
 
 def test_a_single_group_has_no_interval():
     one = run([1, 0], ["one", "one"])
-    assert score_interval(one) is None
-    assert score_interval(run([1])) is None
+    assert score_interval(one) is score_interval(run([1])) is None
     found = compare(one, run([0, 0], ["one", "one"]))
     assert (found.interval, found.detectable, found.p) == (None, None, 1.0)
 
 
-@pytest.mark.parametrize("base", [points([1]), points([1, 0, 1]), {"other": Point(score=1.0), "s0": Point(score=0.0)}])
-def test_runs_on_different_samples_are_not_compared(base):
-    with pytest.raises(DataError, match="different samples"):
-        compare(run([1, 0]), {0: base})
-
-
-def test_nothing_is_not_compared():
+def test_runs_on_different_samples_or_none_are_not_compared():
+    for base in (points([1]), points([1, 0, 1]), {"other": Point(score=1.0), "s0": Point(score=0.0)}):
+        with pytest.raises(DataError, match="different samples"):
+            compare(run([1, 0]), {0: base})
     with pytest.raises(DataError, match="no scores"):
         compare({0: {}}, {0: {}})

@@ -8,6 +8,9 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault
 from ace_bench.store.lines import SEAL
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
+from ace_report.page.results import Results
+from ace_report.page.server import ViewerServer
+from tests.backbones.serving import running
 from tests.doubles import Recording
 from tests.launching import launch
 
@@ -59,3 +62,28 @@ def recorded_prompts(tmp_path, *overrides, **settings):
 
     ran = launch(tmp_path, *overrides, backbone=wrapped)
     return ran, sorted(asked for backbone in backbones for asked in backbone.asked)
+
+
+def unfinished_copy(folder, target, lines=9):
+    """A run that is under way: the first lines of its journal, and no result."""
+    copied(folder, target)
+    (target / "metrics.json").unlink()
+    (target / "status.json").write_text('{"state": "running", "reason": ""}')
+    journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (target / "journal.jsonl").write_bytes(b"".join(journal[:lines]))
+    return target
+
+
+def viewing(root):
+    """The viewer of a folder on a free port."""
+    return running(ViewerServer(Results(root), 0))
+
+
+def metrics_of(folder):
+    return json.loads((folder / "metrics.json").read_text())
+
+
+def lines_of(folder, kind):
+    """The lines of a run's journal of one kind."""
+    lines = map(json.loads, (folder / "journal.jsonl").read_text().splitlines())
+    return [line for line in lines if line["kind"] == kind]

@@ -78,13 +78,10 @@ def test_texts_come_out_as_they_went_in(texts):
     "overrides",
     [
         ("method=ace", "mode.epochs=2", "mode.batch_size=2"),
-        ("method=ace", "mode=online", "mode.window=3", "labels=none"),
-        ("method=ace", "mode=online", "method.update=rewrite"),
+        ("method=ace", "mode=online", "method.update=rewrite", "labels=none"),
         ("method=ace", "method.reflector=off", "mode.epochs=1"),
-        ("method=dc", "mode=online"),
         ("method=dc_rs", "mode=online", "mode.window=2"),
         ("method=icl",),
-        ("method=base",),
     ],
     ids=" ".join,
 )
@@ -93,16 +90,16 @@ def test_prompts_are_those_that_were_sent(overrides, tmp_path):
     assert sorted(shown_prompts(ran.folder)) == sent
 
 
-def test_the_prompts_of_one_rollout_can_be_read_alone(ace):
-    whole = list(shown_prompts(ace))
-    for session in {session for _, session, _ in whole}:
-        assert list(shown_prompts(ace, session)) == [prompt for prompt in whole if prompt[1] == session]
-
-
 def test_prompts_that_were_cut_to_fit_are_shown_as_cut(tmp_path):
     ran, sent = recorded_prompts(tmp_path, *FINER, "limit=8", "mode.epochs=1", longest=6_500)
     assert ran.metrics["dropped_items"]["evaluate"] > 0
     assert sorted(shown_prompts(ran.folder)) == sent
+
+
+def test_the_prompts_of_one_rollout_can_be_read_alone(ace):
+    whole = list(shown_prompts(ace))
+    for session in {session for _, session, _ in whole}:
+        assert list(shown_prompts(ace, session)) == [prompt for prompt in whole if prompt[1] == session]
 
 
 def test_a_report_needs_nothing_but_the_records(ace, tmp_path):
@@ -216,24 +213,16 @@ def test_other_contexts_are_shown_after_each_step(tmp_path):
     assert list(map(json.loads, shown)) == json.loads(json.dumps(records))
 
 
-def test_a_folder_of_a_version_that_recorded_no_processes_is_shown(ace, tmp_path):
-    folder = copied(ace, tmp_path / "seed0")
-    assert run_data(read_run(folder))["processes"]
-    (folder / PROCESSES).unlink()
-    assert run_data(read_run(folder))["processes"] == []
-
-
-def test_a_stopped_run_has_a_report(tmp_path):
-    folder = launch(tmp_path, *FINER, "limit=6", "budget.calls=14", "mode.before=false").folder
-    data = run_data(read_run(folder))
-    assert data["about"]["state"] == "stopped"
-    assert data["steps"]
-    assert data["notes"] == []
-
-
-def test_a_run_that_stopped_without_a_context_has_a_report(tmp_path):
-    folder = launch(tmp_path, *FINER, "method=base", "limit=6", "budget.calls=1").folder
-    assert "The folder holds no context yet." in run_data(read_run(folder))["notes"]
+@pytest.mark.parametrize(
+    ("overrides", "steps", "notes"),
+    [
+        (("budget.calls=14", "mode.before=false"), True, []),
+        (("method=base", "budget.calls=1"), False, ["The folder holds no context yet."]),
+    ],
+)
+def test_a_stopped_run_has_a_report(overrides, steps, notes, tmp_path):
+    data = run_data(read_run(launch(tmp_path, *FINER, "limit=6", *overrides).folder))
+    assert (data["about"]["state"], bool(data["steps"]), data["notes"]) == ("stopped", steps, notes)
 
 
 def test_damaged_lines_are_left_out_and_the_page_says_so(ace, tmp_path):
@@ -261,10 +250,7 @@ def test_damaged_lines_are_left_out_and_the_page_says_so(ace, tmp_path):
 def test_samples_are_kept_once_and_without_gold(ace):
     stored = json.loads((ace / "samples.json").read_text())
     samples = unpack_samples(stored)
-    assert {sample.split for sample in samples.values()} == {"train", "test"}
-    assert len(samples) == 10
-    assert pack_samples(samples.values()) == stored
-    assert len({sample.inputs["background"] for sample in samples.values()}) == 1
+    assert (len(samples), pack_samples(samples.values())) == (10, stored)
     golds = {rollout["grade"]["gold"] for rollout in run_data(read_run(ace))["rollouts"]}
     assert golds
     assert not golds & set(stored["texts"])
@@ -299,3 +285,5 @@ def test_the_processes_of_a_run_are_listed_with_what_changed_between_them(ace, t
     assert (first["how"], killed["how"]) == ("finished", None)
     assert last["changes"] == ["numpy 1.0 to 2.0"]
     assert last["command"] == "ace-bench run task=finer"
+    (folder / PROCESSES).unlink()  # as older versions left it
+    assert run_data(read_run(folder))["processes"] == []

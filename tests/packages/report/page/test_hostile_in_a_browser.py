@@ -9,11 +9,8 @@ import pytest
 
 from ace_report.page.content import report_page, viewer_policy, write_bundle
 from ace_report.page.results import Results
-from tests.packages.report.page.runs import HOSTILE, changed
-from tests.packages.report.page.test_in_a_browser import CHROMIUM, browser, playwright  # noqa: F401 - a fixture
-from tests.packages.report.view.conftest import viewing
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine (apt install chromium)")
+from tests.packages.report.page.browsing import expect, playwright
+from tests.packages.report.page.runs import HOSTILE, changed, viewing
 
 SAMPLE = re.compile(r"finer-(?:train|val|test)-\d+")
 OVERRIDE = "\u202e"
@@ -58,6 +55,8 @@ def attacked(folder, target, place=0):
         if line["kind"] == "rollout":
             line["attempt"] |= {"answer": next(attacks), "reasoning": next(attacks)}
             line["grade"] |= {"gold": next(attacks), "report": next(attacks)}
+        for event in line.get("events", ()):
+            event["reason"] = HOSTILE
         for bullet in line.get("patch", {}).get("set", ()):
             bullet["content"] = next(attacks)
 
@@ -79,32 +78,21 @@ def hostile(shelf, tmp_path_factory):
 
 
 @pytest.fixture
-def visited(browser):  # noqa: F811
-    """Open addresses of one page; a script that runs, a blocked one and a failed one are troubles alike."""
-    troubles = []
-    pages = []
+def visited(watched):
+    """Visit addresses of one page; a script that runs, a blocked one and a failed one are troubles alike."""
 
     def visit(base, addresses, width):
-        page = browser.new_page(viewport={"width": width, "height": 900})
-        pages.append(page)
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("dialog", lambda dialog: troubles.append(dialog.message))
-        page.on("console", lambda message: message.type in ("error", "warning") and troubles.append(message.text))
-        page.on("request", lambda request: request.url.startswith(base) or troubles.append(request.url))
-        page.goto(base)
+        page = watched(base, width=width)
         for address in addresses:
             page.evaluate(f"delete document.documentElement.dataset.ready; location.hash = {address!r}")
             page.wait_for_selector("html[data-ready]")
-            playwright.expect(page.get_by_text("Reading …")).to_have_count(0)
+            expect(page.get_by_text("Reading …")).to_have_count(0)
             for more in page.locator("summary").all()[:12]:
                 more.click()
             yield page, address
         assert "owned" not in page.title()
 
-    yield visit
-    for page in pages:
-        page.close()
-    assert troubles == []
+    return visit
 
 
 def harmless(page, address):
@@ -138,7 +126,7 @@ def test_a_report_stays_whole(visited, hostile, tmp_path):
         harmless(page, address)
 
 
-def test_no_script_can_make_markup_and_a_bundle_has_the_policy_of_the_server(browser, hostile, tmp_path):  # noqa: F811
+def test_no_script_can_make_markup_and_a_bundle_has_the_policy_of_the_server(browser, hostile, tmp_path):
     write_bundle(Results(hostile), tmp_path / "site")
     page = browser.new_page()
     page.goto((tmp_path / "site" / "index.html").as_uri())

@@ -5,11 +5,8 @@ import json
 
 import pytest
 
-from tests.packages.report.page.test_in_a_browser import CHROMIUM, browser, expect_text, playwright  # noqa: F401 - a fixture
-from tests.packages.report.view.conftest import viewing
-from tests.packages.report.view.test_viewer_in_a_browser import opened, ready, rows  # noqa: F401 - a fixture
-
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine (apt install chromium)")
+from tests.packages.report.page.browsing import expect, expect_text, ready, rows
+from tests.packages.report.page.runs import viewing
 
 MODELS = ("Qwen/Qwen3-0.6B", "meta-llama/Llama-3.3-70B-Instruct")
 VISIBLE = """(nodes) => nodes.filter((node) => {
@@ -58,7 +55,7 @@ def names(page):
     return page.locator("tbody th a").all_inner_texts()
 
 
-def test_the_first_screen_shows_a_score_for_each_of_many_runs(opened, shown):  # noqa: F811
+def test_the_first_screen_shows_a_score_for_each_of_many_runs(opened, shown):
     page = opened(server=shown)
     assert rows(page).evaluate_all(VISIBLE.replace("right <= innerWidth", "left < innerWidth")) >= 15
     assert page.locator("td.score").evaluate_all(VISIBLE) >= 15
@@ -75,7 +72,7 @@ def test_the_first_screen_shows_a_score_for_each_of_many_runs(opened, shown):  #
 
 
 @pytest.mark.slow
-def test_a_narrow_screen_shows_cards(opened, shown):  # noqa: F811
+def test_a_narrow_screen_shows_cards(opened, shown):
     page = opened(server=shown, width=420)
     assert rows(page).evaluate_all(VISIBLE) >= 4
     assert page.locator("td.score").evaluate_all(VISIBLE) >= 4
@@ -89,7 +86,7 @@ def test_a_narrow_screen_shows_cards(opened, shown):  # noqa: F811
 
 
 @pytest.mark.slow
-def test_columns_are_chosen_hidden_and_ordered_and_the_address_holds_it(opened, shown):  # noqa: F811
+def test_columns_are_chosen_hidden_and_ordered_and_the_address_holds_it(opened, shown):
     page = opened(server=shown)
     usual = columns(page)
     page.locator("summary", has_text="Columns").click()
@@ -109,16 +106,16 @@ def test_columns_are_chosen_hidden_and_ordered_and_the_address_holds_it(opened, 
     page.get_by_role("button", name="the usual columns").click()
     assert columns(page) == usual
     page.evaluate("location.hash = '#view=runs&cols=nothing,seed,<b>,seed'")
-    playwright.expect(page.locator("thead th")).to_have_count(3)
+    expect(page.locator("thead th")).to_have_count(3)
 
 
 @pytest.mark.slow
-def test_scores_over_other_samples_are_not_mixed_and_seeds_are_one_row(opened, shown):  # noqa: F811
+def test_scores_over_other_samples_are_not_mixed_and_seeds_are_one_row(opened, shown):
     page = opened("#view=runs&by=score&down=1&group=seed", server=shown)
-    playwright.expect(rows(page)).to_have_count(8)
+    expect(rows(page)).to_have_count(8)
     tested = page.locator("tbody td[data-label='tested on']").all_inner_texts()
     assert sum(one != other for one, other in itertools.pairwise(tested)) == len(set(tested)) - 1 > 0
     assert page.locator("tr.first").count() == len(set(tested)) - 1
     expect_text(page.locator("td.score").first, "±")
     page.locator("button.toggle").first.click()
-    playwright.expect(page.locator("tr.inner")).to_have_count(2)
+    expect(page.locator("tr.inner")).to_have_count(2)

@@ -20,7 +20,7 @@ from ace_benchmarks.results import make_runs
 from ace_report.page.content import write_bundle
 from ace_report.page.results import Results
 from tests.launching import ROOT
-from tests.packages.report.view.conftest import metrics_of, unfinished_copy, viewing
+from tests.packages.report.page.runs import metrics_of, unfinished_copy, viewing
 
 
 def fetched(server, name):
@@ -31,10 +31,6 @@ def fetched(server, name):
 def listed(server):
     found = fetched(server, "runs")
     return found, {row["folder"]: row for row in found["runs"]}
-
-
-def row_of(server, shelf, folder):
-    return listed(server)[1][folder.relative_to(shelf.root).as_posix()]
 
 
 def events(server):
@@ -49,21 +45,17 @@ def events(server):
 
 
 def test_the_list_holds_results_and_the_settings_in_which_runs_differ(viewer, shelf):
-    found, _ = listed(viewer)
+    found, by_folder = listed(viewer)
     names = [name for _, name in found["settings"]]
     assert {"method", "seed"} <= set(names)
     assert "task" not in names
     assert "finer" in found["common"]
-    row, metrics = row_of(viewer, shelf, shelf.again), metrics_of(shelf.again)
+    row, metrics = by_folder[shelf.again.relative_to(shelf.root).as_posix()], metrics_of(shelf.again)
     values = dict(zip(names, row["values"], strict=True))
     assert (values["method"], values["seed"]) == ("ace", "1")
     assert row["result"]["after"] == metrics["headline"]["after"]
     assert row["result"]["calls"] == sum(sum(roles.values()) for roles in metrics["calls"].values())
     assert row["about"]["simulated"]
-
-
-def test_a_broken_folder_costs_one_row(viewer, shelf):
-    found, _ = listed(viewer)
     (row,) = found["unreadable"]
     assert row["folder"] == "x"
     assert "identity.json" in row["reason"]
@@ -71,7 +63,7 @@ def test_a_broken_folder_costs_one_row(viewer, shelf):
 
 
 def test_a_run_is_served_with_the_prompts_of_one_rollout_at_a_time(viewer, shelf):
-    key = row_of(viewer, shelf, shelf.ace)["key"]
+    key = listed(viewer)[1][shelf.ace.relative_to(shelf.root).as_posix()]["key"]
     run = fetched(viewer, f"run-{key}")
     assert len(run["rollouts"]) == sum(metrics_of(shelf.ace)["rollouts"].values())
     session = run["rollouts"][0]["key"]
@@ -89,22 +81,13 @@ def status_of(server, path, host=None):
     return status
 
 
-@pytest.mark.parametrize(
-    "host",
-    ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1", "evil.example@127.0.0.1",
-     "evil.example:1@localhost:2", "localhost.", "127.0.0.1:", "127.0.0.1:80/", "localhost#", "0.0.0.0", "127.1"],
-)  # fmt: skip
-def test_another_sites_page_that_points_here_is_refused(viewer, host):
-    for path in ("/", "/data/runs.bin", "/events"):
-        assert status_of(viewer, path, host or " ") == 403
-
-
-@pytest.mark.parametrize("host", ["localhost", "localhost:9000", "127.0.0.1", "[::1]:1"])
-def test_a_tunnel_may_use_another_port(viewer, host):
-    assert status_of(viewer, "/", host) == 200
-
-
-def test_two_hosts_are_refused(viewer):
+def test_another_sites_page_that_points_here_is_refused_and_a_tunnel_is_not(viewer):
+    for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", " ", "[::1", "evil.example@127.0.0.1",
+                 "evil.example:1@localhost:2", "localhost.", "127.0.0.1:", "127.0.0.1:80/", "localhost#", "0.0.0.0",
+                 "127.1"):  # fmt: skip
+        assert [status_of(viewer, path, host) for path in ("/", "/data/runs.bin", "/events")] == [403] * 3, host
+    for host in ("localhost", "localhost:9000", "127.0.0.1", "[::1]:1"):
+        assert status_of(viewer, "/", host) == 200
     with socket.create_connection(("127.0.0.1", viewer.server_port), timeout=10) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n")
         assert connection.recv(64).startswith(b"HTTP/1.1 403 ")
@@ -122,13 +105,11 @@ def test_every_answer_has_a_policy_that_lets_nothing_else_run(viewer, path, scri
     assert "unsafe" not in policy
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/data/../x/identity.json", "/x/identity.json", "/data/%2e%2e/x/identity.json", "/data//etc/passwd",
-     "/data/run-../../x.bin", "/data/run-000000000000.bin", "/data/calls-.bin", "//etc/passwd"],
-)  # fmt: skip
-def test_no_path_leads_to_a_file(viewer, path):
-    assert status_of(viewer, path) == 404
+def test_no_path_leads_to_a_file(viewer):
+    files = ("../x/identity.json", "%2e%2e/x/identity.json", "/etc/passwd")
+    names = ("run-../../x.bin", "run-000000000000.bin", "calls-.bin")
+    for path in (*(f"/data/{name}" for name in (*files, *names)), "/x/identity.json", "//etc/passwd"):
+        assert status_of(viewer, path) == 404, path
 
 
 def test_runs_made_for_measurements_are_whole_and_a_run_that_comes_is_listed(shelf, tmp_path):
