@@ -5,34 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 
 from ace_appworld.data import Catalogue
 from ace_appworld.engine import find_engine
 from ace_appworld.task import AppWorld
+from ace_bench.cli import check
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
 from ace_bench.tasks.data import RemoteFile
 from ace_bench.tasks.formula import Formula
 
 
-@pytest.fixture(scope="module")
-def script():
-    return import_module("ace_bench.cli.check")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    row = {"context": 'Use formula X. Question: "How much?". Answer:', "target": "5.0"}
-    for split in ("train", "val", "test"):
-        (tmp_path / f"{split}.jsonl").write_text(json.dumps(row) + "\n")
-    return tmp_path
-
-
-@pytest.mark.parametrize("task", ["ddxplus", "finer", "formula"])
-def test_sample_sets_pass(script, task, capsys):
+@pytest.mark.parametrize("task", ["ddxplus", "formula"])
+def test_sample_sets_pass(task, capsys):
     assert start("check", [task, "--source", "sample"]) == 0
     out = capsys.readouterr().out
     assert "sample data" in out
@@ -41,18 +28,21 @@ def test_sample_sets_pass(script, task, capsys):
 
 
 @pytest.mark.parametrize("words", [["--data-dir", "{}"], ["task.data_dir={}"]])
-def test_says_whether_a_file_is_the_official_one(words, script, folder, capsys, monkeypatch):
+def test_says_whether_a_file_is_the_official_one(words, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    checksum = hashlib.sha256((folder / "test.jsonl").read_bytes()).hexdigest()
-    monkeypatch.setattr(Formula, "downloads", (RemoteFile(name="test.jsonl", url="", sha256=checksum),))
-    assert start("check", ["formula", *(word.format(folder) for word in words)]) == 0
+    row = json.dumps({"context": 'Use formula X. Question: "How much?". Answer:', "target": "5.0"}) + "\n"
+    for split in ("train", "val", "test"):
+        (tmp_path / f"{split}.jsonl").write_text(row)
+    official = RemoteFile(name="test.jsonl", url="", sha256=hashlib.sha256(row.encode()).hexdigest())
+    monkeypatch.setattr(Formula, "downloads", (official,))
+    assert start("check", ["formula", *(word.format(tmp_path) for word in words)]) == 0
     out = capsys.readouterr().out
     assert out.count("the official file") == 1
     assert out.count("no published file known") == 2
 
 
-def test_gold_that_is_graded_as_wrong_fails(script, capsys, monkeypatch):
-    grade = script.grade_golds
+def test_gold_that_is_graded_as_wrong_fails(capsys, monkeypatch):
+    grade = check.grade_golds
 
     def without_first(task, samples):
         graded = grade(task, samples)
@@ -60,7 +50,7 @@ def test_gold_that_is_graded_as_wrong_fails(script, capsys, monkeypatch):
         with task.open(sample) as session:
             return [(sample, session.grade(None)), *graded[1:]]
 
-    monkeypatch.setattr(script, "grade_golds", without_first)
+    monkeypatch.setattr(check, "grade_golds", without_first)
     assert start("check", ["formula", "--source", "sample"]) == 1
     assert "formula-test-0001: the gold answer is graded as wrong" in capsys.readouterr().out
 
@@ -78,14 +68,14 @@ def one_each(monkeypatch):
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("one_warm_engine")
-def test_reference_solutions_of_tasks_for_agents_are_run(script, one_each, capsys):
+def test_reference_solutions_of_tasks_for_agents_are_run(one_each, capsys):
     assert start("check", ["appworld", "--source", "sample"]) == 0
     assert capsys.readouterr().out.count("tgc 100.00") == 3
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_warm_engine")
-def test_hidden_solutions_are_left_out_and_wrong_ones_told(script, one_each, capsys, monkeypatch):
+def test_hidden_solutions_are_left_out_and_wrong_ones_told(one_each, capsys, monkeypatch):
     truth = Catalogue.truth
 
     def changed(catalogue, task):

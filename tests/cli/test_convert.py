@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from importlib import import_module
 
 import pytest
 
@@ -23,11 +22,6 @@ configs:
   - {split: test, path: ddxplus/test.parquet}
 ---
 """
-
-
-@pytest.fixture(scope="module")
-def script():
-    return import_module("ace_bench.cli.data")
 
 
 @pytest.fixture
@@ -55,7 +49,7 @@ def hub(tmp_path, monkeypatch):
     return lay_out
 
 
-def test_a_data_set_of_the_hub_becomes_the_files_of_the_task(script, hub, tmp_path, capsys):
+def test_a_data_set_of_the_hub_becomes_the_files_of_the_task(hub, tmp_path, capsys):
     hub()
     arguments = ["ddxplus", "--dir", str(tmp_path / "data")]
     assert start("data", arguments) == 0
@@ -71,7 +65,7 @@ def test_a_data_set_of_the_hub_becomes_the_files_of_the_task(script, hub, tmp_pa
     assert capsys.readouterr().err.count("already there and the same") == 3
 
 
-def test_files_that_differ_are_left_alone(script, hub, tmp_path, capsys):
+def test_files_that_differ_are_left_alone(hub, tmp_path, capsys):
     hub()
     (tmp_path / "val.jsonl").write_text("my own\n")
     assert start("data", ["ddxplus", "--dir", str(tmp_path)]) == 2
@@ -90,14 +84,7 @@ def test_what_the_hub_lacks_is_named(hub):
         list(hub_rows(replace(Ddxplus.hub, config="medqa")))
 
 
-def test_options_that_a_task_has_no_use_for(script, tmp_path, capsys):
-    assert start("data", ["finer", "--release", str(tmp_path)]) == 2
-    assert "drop --release" in capsys.readouterr().err
-    assert start("data", ["finer", "--revision", "main"]) == 2
-    assert "drop --revision" in capsys.readouterr().err
-
-
-def test_a_release_with_a_bad_patient_leaves_nothing_half_done(script, tmp_path, capsys):
+def test_a_release_with_a_bad_patient_leaves_nothing_half_done(tmp_path, capsys):
     evidence = {
         "name": "E_1",
         "question_en": "Do you sneeze?",

@@ -6,12 +6,12 @@ import hashlib
 import os
 import subprocess
 import sys
-from importlib import import_module
 
 import pytest
 
+from ace_bench.cli import data
 from ace_bench.cli.main import start
-from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.errors import DataError
 from ace_bench.tasks.data import RemoteFile, git_blob_of
 from ace_bench.tasks.finer import Finer
 
@@ -19,18 +19,13 @@ BODY = os.urandom(300_000)
 FILE = RemoteFile(name="train.jsonl", url="unused", sha256=hashlib.sha256(BODY).hexdigest())
 
 
-@pytest.fixture(scope="module")
-def script():
-    return import_module("ace_bench.cli.data")
-
-
 @pytest.fixture
-def fetch(script, server, tmp_path):
+def fetch(server, tmp_path):
     server.files["/f"] = BODY
     reports: list[tuple[int, int | None]] = []
 
     def once(file=FILE, path="/f"):
-        return script.fetch(file, tmp_path, server.url + path, lambda done, total: reports.append((done, total)))
+        return data.fetch(file, tmp_path, server.url + path, lambda done, total: reports.append((done, total)))
 
     once.reports = reports
     return once
@@ -66,14 +61,10 @@ def test_a_part_is_used_as_far_as_the_server_lets(size, ranges, fetch, server, t
     assert (tmp_path / "train.jsonl").read_bytes() == BODY
 
 
-def test_part_of_another_file_is_dropped_then_fetched(fetch, tmp_path):
+def test_another_file_is_dropped_and_leaves_nothing_behind(fetch, server, tmp_path):
     (tmp_path / "train.jsonl.part").write_bytes(b"x" * (len(BODY) + 10))
     with pytest.raises(DataError, match="download was dropped"):
         fetch()
-    assert fetch() is True
-
-
-def test_wrong_checksum_leaves_nothing_behind(fetch, server, tmp_path):
     server.files["/f"] = BODY[:-1] + b"?"
     with pytest.raises(DataError, match=r"not the published file: its SHA-256 is .* and should be"):
         fetch()
@@ -87,11 +78,11 @@ def test_wrong_file_in_place_is_not_overwritten(fetch, server, tmp_path):
     assert server.seen == []
 
 
-def test_a_page_or_a_server_that_is_not_there_is_named(fetch, script, tmp_path):
+def test_a_page_or_a_server_that_is_not_there_is_named(fetch, tmp_path):
     with pytest.raises(DataError, match=r"/other: the server answered 404 Not Found"):
         fetch(path="/other")
     with pytest.raises(DataError, match=r"cannot be reached: .*; check the network or use --base-url"):
-        script.fetch(FILE, tmp_path, "http://127.0.0.1:1/f", lambda *_: None)
+        data.fetch(FILE, tmp_path, "http://127.0.0.1:1/f", lambda *_: None)
 
 
 def test_git_blob_checks_where_no_sha256_is_known(fetch, tmp_path):
@@ -104,7 +95,7 @@ def test_git_blob_checks_where_no_sha256_is_known(fetch, tmp_path):
         fetch(RemoteFile(name="b", url="", git_blob="0" * 40))
 
 
-def test_command_downloads_all_files_of_a_task(script, server, tmp_path, monkeypatch, capsys):
+def test_command_downloads_all_files_of_a_task(server, tmp_path, monkeypatch, capsys):
     bodies = {name: name.encode() for name in ("train.jsonl", "val.jsonl", "test.jsonl")}
     files = tuple(
         RemoteFile(name=name, url=f"http://nowhere.invalid/a/{name}.gz", sha256=hashlib.sha256(body).hexdigest())
@@ -124,19 +115,21 @@ def test_command_downloads_all_files_of_a_task(script, server, tmp_path, monkeyp
     assert "404" in capsys.readouterr().err
 
 
-def test_unknown_task(script, capsys):
-    with pytest.raises(ConfigError, match=r"there is no task nope; choose one of .*finer"):
-        script.files_of("nope")
-    assert start("data", ["nope"]) == 2
-    assert "Traceback" not in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nope"], "there is no task nope; choose one of"),
+        (["appworld"], "use `ace-bench appworld --data`"),
+        (["finer", "--release", "."], "drop --release"),
+        (["finer", "--revision", "main"], "drop --revision"),
+    ],
+)
+def test_a_task_or_option_that_does_not_fit_is_named(words, said, capsys):
+    assert start("data", words) == 2
+    assert said in capsys.readouterr().err
 
 
-def test_data_that_comes_from_elsewhere_is_named(script, capsys):
-    assert start("data", ["appworld"]) == 2
-    assert "use `ace-bench appworld --data`" in capsys.readouterr().err
-
-
-def test_without_the_library_the_extra_is_named_to_the_letter(script, tmp_path, capsys, monkeypatch):
+def test_without_the_library_the_extra_is_named_to_the_letter(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     assert start("data", ["ddxplus", "--dir", str(tmp_path)]) == 2
     assert "pip install 'ace-bench[data]'" in capsys.readouterr().err
