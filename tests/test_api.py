@@ -103,8 +103,11 @@ def test_mistakes_are_errors_with_a_sentence_and_leave_nothing(settings, message
 
 
 def test_what_is_not_there_is_said(tmp_path):
-    with pytest.raises(StoreError):
-        load_run(tmp_path)
+    for read in (load_run, lambda folder: compare_runs(folder, folder)):
+        with pytest.raises(StoreError, match="nowhere is not a folder: name the folder that a run prints"):
+            read(str(tmp_path / "nowhere"))
+        with pytest.raises(StoreError, match=r"holds no run: .* or use load_runs"):
+            read(tmp_path)
     with pytest.raises(StoreError, match="no runs"):
         load_runs(tmp_path)
     with pytest.raises(AttributeError, match="no attribute 'load_runz'"):
@@ -155,14 +158,6 @@ def test_a_budget_stops_and_runs_may_start_in_threads(tmp_path):
     for thread in threads:
         thread.join()
     assert sorted(one.seed for one in found) == [1, 2]
-
-
-def test_a_folder_without_a_run_is_named(tmp_path):
-    for read in (load_run, lambda folder: compare_runs(folder, folder)):
-        with pytest.raises(StoreError, match="nowhere is not a folder: name the folder that a run prints"):
-            read(str(tmp_path / "nowhere"))
-        with pytest.raises(StoreError, match=r"holds no run: .* or use load_runs"):
-            read(tmp_path)
 
 
 def test_a_frame_without_pandas_says_what_to_install(monkeypatch):

@@ -26,8 +26,7 @@ from ace_lifelong.figures import drawings
 from ace_lifelong.lives import Stream, group_lives
 from ace_lifelong.tables import METHODS, ORDERS, csv_of_measures, csv_of_tests, page_of
 from ace_report.commands.results import chosen_runs
-from ace_report.figures.draw import render
-from ace_report.figures.style import save, styled
+from ace_report.figures.draw import write_drawings
 from ace_report.tables.formats import markdown
 from ace_report.tables.latex import latex
 
@@ -66,9 +65,9 @@ def _write(streams: Sequence[Stream], out: Path) -> list[Path]:
     if find_spec(_DRAWS) is None:
         print_line("Without matplotlib there are no figures: pip install 'ace-bench[analysis]'.", "yellow")
         return files
-    with styled():
-        for number, stream in enumerate(streams, 1):
-            for name, drawing in drawings(stream):
-                stem = f"{name}_stream{number}" if len(streams) > 1 else name
-                files += save(render(drawing), out / stem)
-    return files
+    figures = (
+        (out / (f"{name}_stream{number}" if len(streams) > 1 else name), drawing)
+        for number, stream in enumerate(streams, 1)
+        for name, drawing in drawings(stream)
+    )
+    return files + write_drawings(figures)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from math import isnan, nan
+from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, Literal
 
-from ace_report.figures.style import GREY, SCREEN, Look, Sheet, canvas, legend_below
+from ace_report.figures.style import GREY, SCREEN, Look, Sheet, canvas, legend_below, save, styled
 from ace_report.tables.cells import Measured, error_bars
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ Kind = Literal["line", "curve", "points", "level", "steps", "bars", "marks", "st
 """``line``: joined points with error bars; ``points``: the same, not joined; ``curve``: a line in a band, without a
 point for each value; ``level``: one value over the whole width; ``bars`` and ``marks``: upright bars, and short lines
 across them; ``stack``: bars to the right from ``low`` on, one in each row ``x``."""
+Scale = Callable[["Axes"], object]
+"""Changes the axes once everything is drawn."""
 _MARKERS = 6
 """Number of markers on a curve."""
 _ROOM = 20
@@ -55,10 +58,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True)
 class Panel:
-    """Series on one pair of axes. ``names`` stand along x for its whole numbers, in stacks along y.
-
-    ``scales`` change the axes once everything is drawn.
-    """
+    """Series on one pair of axes. ``names`` stand along x for its whole numbers, in stacks along y."""
 
     series: Sequence[Series]
     title: str = ""
@@ -67,7 +67,7 @@ class Panel:
     names: Sequence[str] = ()
     notes: Sequence[Note] = ()
     margins: tuple[float, float] | None = None
-    scales: Sequence[Callable[[Axes], object]] = ()
+    scales: Sequence[Scale] = ()
 
 
 def series_of_cells(name: str, look: Look, points: Sequence[tuple[float, Measured]], kind: Kind = "line") -> Series:
@@ -106,6 +106,13 @@ class Drawing:
     def width(self, sheet: Sheet) -> Width:
         """Whether it takes a column or a page of a paper."""
         return sheet.width or ("page" if self.wide or len(self.panels) > 1 else "column")
+
+
+def write_drawings(drawings: Iterable[tuple[Path, Drawing]], sheet: Sheet = SCREEN) -> list[Path]:
+    """Write figures by the beginning of their paths, as ``save`` does; raises what ``styled`` and ``save`` raise."""
+    with styled(sheet):
+        found = [save(render(drawing, sheet), stem, sheet, drawing.title) for stem, drawing in drawings]
+    return [file for files in found for file in files]
 
 
 def render(drawing: Drawing, sheet: Sheet = SCREEN) -> Figure:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import compress, groupby, pairwise, product
 from math import cos, hypot, pi, sin
 from textwrap import fill
@@ -15,7 +15,7 @@ from ace_bench.core.statistics import Array
 from ace_report.figures.draw import Drawing, Panel, Series, series_of_cells
 from ace_report.figures.style import GREY, Look, log_axis, looks, percent_axis
 from ace_report.tables.cells import Measured, error_bars
-from ace_report.tables.field import dollars, groups_of, on_front, tokens, with_certainty
+from ace_report.tables.field import Group, Member, dollars, groups_of, on_front, tokens, with_certainty
 from ace_report.tables.table import Table
 
 if TYPE_CHECKING:
@@ -58,47 +58,6 @@ class Point:
         return self.cell.value or 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """One task and one group of methods; the base row is in each group without retries."""
-
-    figure: str
-    title: str
-    points: Sequence[Point]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Groups:
-    """What the figures show: costs in dollars, or in tokens if dollars are unknown.
-
-    ``unknown`` names the finished rows whose cost is unknown or zero; they are not drawn.
-    """
-
-    in_dollars: bool
-    groups: Sequence[Group]
-    unknown: Sequence[str]
-
-
-def find_points(table: Table) -> Groups:
-    """Gather the finished cells of a table by group."""
-    runs = [run for cell in table.measured for run in cell.runs]
-    in_dollars = bool(runs) and all(dollars(run) for run in runs)
-    found, unknown = [], dict[str, None]()
-    for group in groups_of(table, dollars if in_dollars else tokens):
-        points = []
-        for one in with_certainty(group.members):
-            if not one.cost:
-                unknown[one.name] = None
-                continue
-            kind = "retries by verdicts" if group.retries else f"labels {group.labels}" if one.adapts else one.name
-            share = "" if one.on_front is None else f" {one.on_front:.0%}"
-            points.append(Point(name=one.name + share, kind=kind, cost=one.cost, cell=one.cell))
-        if points:
-            title = f"{table.columns[group.column].title}\n{group.title}"
-            found.append(Group(figure=f"{group.column}_{group.scaffold}", title=title, points=points))
-    return Groups(in_dollars=in_dollars, groups=found, unknown=list(unknown))
-
-
 def pareto_front(points: Sequence[Point]) -> list[Point]:
     """Return the points that no other beats in score without costing more, or in cost without scoring less.
 
@@ -109,43 +68,59 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
 
 
 def score_by_cost(table: Table, title: str) -> Iterator[tuple[str, Drawing]]:
-    """Draw a figure for each task and scaffold, with a panel for each group of at least two finished methods."""
-    found = find_points(table)
-    kinds = looks(list(dict.fromkeys(point.kind for group in found.groups for point in group.points)))
-    parts: dict[str, list[Group]] = {}
-    for group in found.groups:
-        parts.setdefault(group.figure, []).append(group)
-    for part, groups in parts.items():
-        yield part, _drawing(replace(found, groups=groups), kinds, title)
+    """Draw a figure for each task and scaffold, with a panel for each group of at least two finished methods.
+
+    Costs are in dollars, or in tokens if dollars are unknown. Methods whose cost is unknown or zero are named in the
+    title, not drawn.
+    """
+    runs = [run for cell in table.measured for run in cell.runs]
+    in_dollars = bool(runs) and all(dollars(run) for run in runs)
+    parts: dict[str, dict[str, list[Point]]] = {}
+    unknown = dict[str, None]()
+    for group in groups_of(table, dollars if in_dollars else tokens):
+        members = with_certainty(group.members)
+        unknown |= dict.fromkeys(one.name for one in members if not one.cost)
+        if points := [_point(one, cost, group) for one in members if (cost := one.cost)]:
+            heading = f"{table.columns[group.column].title}\n{group.title}"
+            parts.setdefault(f"{group.column}_{group.scaffold}", {})[heading] = points
+    found = [point for panels in parts.values() for points in panels.values() for point in points]
+    kinds = looks(list(dict.fromkeys(point.kind for point in found)))
+    notes = ["bars: 95% intervals; bold: on the front; percentages: bootstrap draws in which it is on the front"]
+    if not in_dollars:
+        notes.append("costs are in tokens, because the dollars of some runs are unknown or zero")
+    if unknown:
+        notes.append(f"not drawn, since their tokens are unknown: {', '.join(unknown)}")
+    whole = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), "; ".join(notes)))
+    x_label = f"Cost of a query ({'dollars' if in_dollars else 'tokens'})"
+    for part, panels in parts.items():
+        yield part, _drawing(panels, kinds, whole, x_label)
 
 
-def _drawing(found: Groups, kinds: Mapping[str, Look], title: str) -> Drawing:
-    lines = -(-len(found.groups) // _ACROSS)
-    cost = "dollars" if found.in_dollars else "tokens"
+def _point(one: Member, cost: float, group: Group) -> Point:
+    kind = "retries by verdicts" if group.retries else f"labels {group.labels}" if one.adapts else one.name
+    share = "" if one.on_front is None else f" {one.on_front:.0%}"
+    return Point(name=one.name + share, kind=kind, cost=cost, cell=one.cell)
+
+
+def _drawing(groups: Mapping[str, Sequence[Point]], kinds: Mapping[str, Look], title: str, x_label: str) -> Drawing:
     panels = [
         Panel(
-            series=_series(group.points, kinds),
-            title=group.title,
-            x_label=f"Cost of a query ({cost})" if place >= len(found.groups) - _ACROSS else "",
+            series=_series(points, kinds),
+            title=heading,
+            x_label=x_label if place >= len(groups) - _ACROSS else "",
             y_label="Score (%)" if place % _ACROSS == 0 else "",
             margins=(0.12, 0.1),
             scales=(log_axis, percent_axis),
         )
-        for place, group in enumerate(found.groups)
+        for place, (heading, points) in enumerate(groups.items())
     ]
-    notes = ["bars: 95% intervals; bold: on the front; percentages: bootstrap draws in which it is on the front"]
-    if not found.in_dollars:
-        notes.append("costs are in tokens, because the dollars of some runs are unknown or zero")
-    if found.unknown:
-        notes.append(f"not drawn, since their tokens are unknown: {', '.join(found.unknown)}")
-    whole = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), "; ".join(notes)))
 
     def name_points(figure: Figure) -> None:
-        for axis, group in zip(figure.axes, found.groups, strict=True):
-            place_names(axis, group.points, kinds)
+        for axis, points in zip(figure.axes, groups.values(), strict=True):
+            place_names(axis, points, kinds)
 
-    height = _FRAME + _LINE * lines
-    return Drawing(panels=panels, title=whole, height=height, across=_ACROSS, sharey="row", finish=name_points)
+    height = _FRAME + _LINE * -(-len(groups) // _ACROSS)
+    return Drawing(panels=panels, title=title, height=height, across=_ACROSS, sharey="row", finish=name_points)
 
 
 def _series(points: Sequence[Point], kinds: Mapping[str, Look]) -> list[Series]:

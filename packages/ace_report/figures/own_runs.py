@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.choosing import SCORE, sample_keys, setting_path
@@ -21,7 +21,7 @@ from ace_bench.report.differences import (
     value_text,
 )
 from ace_bench.report.records import RunSummary, marks_of
-from ace_report.figures import draw
+from ace_report.figures.draw import Drawing, Panel, Scale, Series, series_of_cells, write_drawings
 from ace_report.figures.style import (
     MAX_SERIES,
     SCREEN,
@@ -31,8 +31,6 @@ from ace_report.figures.style import (
     looks,
     number_axis,
     percent_axis,
-    save,
-    styled,
 )
 from ace_report.tables.cells import Measured
 from ace_report.tables.own_tables import SAMPLES, SEED, Layout, metric_title, own_tables, title_of
@@ -44,8 +42,7 @@ _BESIDE = 0.12
 """The distance between the points of two rows at one word."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Panel:
+class Points(NamedTuple):
     """Runs that tested the same samples: by row of the table, the values of ``x`` with the cell there.
 
     ``levels`` holds the cells of runs that do not have the setting, such as those of another method.
@@ -79,18 +76,18 @@ def write_sweep_figures(  # noqa: PLR0913 - what stands where, and how it is dra
     drawn = [(table, panels) for table in tables if (panels := panels_of(table, path))]
     if not drawn:
         raise ConfigError(_nothing(path, settings))
-    files = []
-    with styled(sheet):
-        for table, panels in drawn:
-            kind = "_simulated" * bool(table.about["simulated"]) + "_sample_data" * (table.about["source"] == "sample")
-            stem = f"{y.replace('.', '_')}_by_{path.rpartition('.')[2]}{kind}"
-            drawing = _figure(table, panels, path)
-            files += save(draw.render(drawing, sheet), out / stem, sheet, drawing.title)
-    return files
+    stem = f"{y.replace('.', '_')}_by_{path.rpartition('.')[2]}"
+    return write_drawings(
+        ((out / f"{stem}{_kind(table)}", _figure(table, panels, path)) for table, panels in drawn), sheet
+    )
 
 
-def panels_of(table: Table, path: str) -> list[Panel]:
-    """Return the panels in which some line has two points, by task and tested samples."""
+def _kind(table: Table) -> str:
+    return "_simulated" * bool(table.about["simulated"]) + "_sample_data" * (table.about["source"] == "sample")
+
+
+def panels_of(table: Table, path: str) -> list[Points]:
+    """Return what panels show in which some line has two points, by task and tested samples."""
     keys = sample_keys(list({run.folder: run for cell in table.measured for run in cell.runs}.values()))
     names = _short_names(table)
     groups: dict[tuple[str, str], list[str]] = {}
@@ -112,9 +109,9 @@ def panels_of(table: Table, path: str) -> list[Panel]:
         samples = {str(table.columns[column].fields.get(SAMPLES, MISSING)) for column in columns} - {MISSING}
         if any(len(points) > 1 for points in lines.values()):
             where = f"{title} ({', '.join(sorted(samples))})" if samples else title
-            found.append((title, Panel(title=where, lines=lines, levels=levels)))
+            found.append((title, Points(where, lines, levels)))
     counts = Counter(title for title, _ in found)
-    return [panel if counts[title] > 1 else replace(panel, title=title) for title, panel in found]
+    return [panel if counts[title] > 1 else panel._replace(title=title) for title, panel in found]
 
 
 def _plain(value: Any) -> Any:
@@ -149,7 +146,7 @@ def _nothing(path: str, settings: Sequence[Settings]) -> str:
     return f"no two finished runs differ in {path} alone and tested the same samples, so there is no line to draw"
 
 
-def _figure(table: Table, panels: Sequence[Panel], path: str) -> draw.Drawing:
+def _figure(table: Table, panels: Sequence[Points], path: str) -> Drawing:
     rows = list(dict.fromkeys(row for panel in panels for row in (*panel.lines, *panel.levels)))
     cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
     names, shared = _line_names(table, rows)
@@ -165,14 +162,13 @@ def _figure(table: Table, panels: Sequence[Panel], path: str) -> draw.Drawing:
     left = len(rows) - MAX_SERIES
     note = f"+{left} more, not shown: choose fewer runs" if left > 0 else ""
     bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
-    drawn = [replace(_drawn(panel, shown), x_label=words) for panel in panels]
-    drawn = [replace(panel, scales=(*panel.scales, y_axis)) for panel in drawn]
+    drawn = [_drawn(panel, shown, words, y_axis) for panel in panels]
     drawn[0] = replace(drawn[0], y_label=f"{metric} (%)" if scored else metric)
     whole = "\n".join(filter(None, (title, mark, bars)))
-    return draw.Drawing(panels=drawn, title=whole, height=3.0, sharey=True, more=note)
+    return Drawing(panels=drawn, title=whole, height=3.0, sharey=True, more=note)
 
 
-def _drawn(panel: Panel, shown: Mapping[str, tuple[str, Look]]) -> draw.Panel:
+def _drawn(panel: Points, shown: Mapping[str, tuple[str, Look]], x_label: str, y_axis: Scale) -> Panel:
     """Return a panel as the engine draws it; ``shown`` are name and look by row."""
     values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
@@ -182,15 +178,14 @@ def _drawn(panel: Panel, shown: Mapping[str, tuple[str, Look]]) -> draw.Panel:
     for number, (row, points) in enumerate(lines.items()):  # words have no order that a line could show
         beside = 0.0 if numbers else _BESIDE * (number - (len(lines) - 1) / 2)
         placed = [(places[value] + beside, cell) for value, cell in points]
-        series.append(draw.series_of_cells(*shown[row], placed, kind="line" if numbers else "points"))
-    for row, cell in panel.levels.items():
-        if row in shown:
-            name, look = shown[row]
-            series.append(draw.Series(name=name, look=look, kind="level", y=[cell.value or 0.0]))
+        series.append(series_of_cells(*shown[row], placed, kind="line" if numbers else "points"))
+    for row in filter(shown.__contains__, panel.levels):
+        name, look = shown[row]
+        series.append(Series(name=name, look=look, kind="level", y=[panel.levels[row].value or 0.0]))
+    whole = Panel(series=series, title=panel.title, x_label=x_label, scales=(y_axis,))
     if numbers:
-        axis = partial(number_axis, values=sorted(places.values()))
-        return draw.Panel(series=series, title=panel.title, scales=(axis,))
-    return draw.Panel(series=series, title=panel.title, names=[*map(value_text, places)], margins=(0.15, 0.05))
+        return replace(whole, scales=(partial(number_axis, values=sorted(places.values())), y_axis))
+    return replace(whole, names=[*map(value_text, places)], margins=(0.15, 0.05))
 
 
 def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]:

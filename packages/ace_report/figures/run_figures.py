@@ -25,7 +25,6 @@ from ace_report.tables.grids import column_name
 
 _WINDOW = 50
 """Number of calls that each point of the cache curve averages over."""
-_THOUSAND, _MILLION = 1e3, 1e6
 _USUAL_PARTS = (
     *("adapt.generator", "adapt.reflector", "adapt.curator", "adapt.proposer"),
     *("evaluate.generator", "evaluate.judge", "adapt.judge"),
@@ -141,20 +140,26 @@ def cache_reuse(series: Sequence[RunSeries], title: str) -> Drawing | None:
 
 
 def score_against_cost(series: Sequence[RunSeries], title: str) -> Drawing | None:
-    """Headline score over the cost of adaptation, for the runs of one task; ``None`` where no cost is known."""
-    found = costs_of([one.runs for one in series], "adapt")
-    known = [cost for cost in found.amounts if cost]
+    """Headline score over the cost of adaptation, for the runs of one task; ``None`` where no cost is known.
+
+    Costs are tokens if any dollars are unknown or all are zero.
+    """
+    costs = [mean_of([run.value("usd.adapt") for run in one.runs]) for one in series]
+    in_dollars = None not in costs and any(costs)
+    if not in_dollars:
+        costs = [mean_of([tokens(run, "adapt") for run in one.runs]) for one in series]
+    known = [cost for cost in costs if cost]
     if not known:
         return None
     headline = str(series[0].runs[0].metrics["headline"]["metric"])
     drawn = []
-    for one, cost in zip(series, found.amounts, strict=True):
+    for one, cost in zip(series, costs, strict=True):
         score = measure(Place(row=one.name, column=headline, unit="percent"), None, headline, one.runs)
         if cost is not None and score.value is not None:
             drawn.append(series_of_cells(one.name, one.look, [(cost, score)], "points"))
     panel = Panel(
         series=drawn,
-        x_label=f"Cost of adaptation ({'dollars' if found.in_dollars else 'tokens'})",
+        x_label=f"Cost of adaptation ({'dollars' if in_dollars else 'tokens'})",
         y_label=f"{column_name(series[0].runs[0].task)} {column_name(headline)} (%)",
         margins=(0.08, 0.15),
         scales=(partial(cost_axis, smallest=min(known)), percent_axis),
@@ -179,22 +184,6 @@ def cost_breakdown(series: Sequence[RunSeries], title: str) -> Drawing | None:
     panels = [_stacked(by_part, names, _DIRECTIONS[direction]) for direction, by_part in sides.items()]
     panels[0] = replace(panels[0], scales=(lambda axis: axis.invert_yaxis(),))  # the first bar stands on top
     return Drawing(panels=panels, title=title, height=1.5 + 0.14 * lines + 0.1 * len(names), sharey=True)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Costs:
-    """What some groups of runs cost, each as a mean over its runs; ``None`` is unknown."""
-
-    in_dollars: bool
-    amounts: Sequence[float | None]
-
-
-def costs_of(groups: Sequence[Sequence[RunSummary]], stage: str) -> Costs:
-    """Return costs of a stage (or ``total``): dollars, or tokens if any dollars are unknown or all are zero."""
-    dollars = [mean_of([run.value(f"usd.{stage}") for run in runs]) for runs in groups]
-    if None not in dollars and any(dollars):
-        return Costs(in_dollars=True, amounts=dollars)
-    return Costs(in_dollars=False, amounts=[mean_of([tokens(run, stage) for run in runs]) for runs in groups])
 
 
 def curve_series(curve: Curve, name: str, look: Look) -> Series:
@@ -264,7 +253,8 @@ def _stacked(by_part: Mapping[str, Sequence[float | None]], names: Sequence[str]
     """Stack the tokens of all parts on each other, one bar for each series."""
     drawn = looks([*_USUAL_PARTS, *sorted(set(by_part).difference(_USUAL_PARTS))])
     totals = [sum(value or 0.0 for value in line) for line in zip(*by_part.values(), strict=True)]
-    unit, scale = _unit(totals)
+    units = (("", 1.0), (" (thousands)", 1e3), (" (millions)", 1e6))
+    unit, scale = next((one for one in units if max(totals, default=0.0) < 1e4 * one[1]), units[-1])
     series, left = [], [0.0] * len(totals)
     for part, values in by_part.items():
         widths = [(value or 0.0) / scale for value in values]
@@ -275,14 +265,6 @@ def _stacked(by_part: Mapping[str, Sequence[float | None]], names: Sequence[str]
     unknown = [place for place in range(len(totals)) if any(values[place] is None for values in by_part.values())]
     notes = [Note(text="n/a", at=(left[place], place), shift=(2, 0), style={"va": "center"}) for place in unknown]
     return Panel(series=series, names=names, notes=notes, x_label=f"{what} tokens{unit}")
-
-
-def _unit(totals: Sequence[float]) -> tuple[str, float]:
-    """Return the name and the size of the unit that suits the largest number of tokens."""
-    most = max(totals, default=0.0)
-    if most < 10 * _THOUSAND:
-        return "", 1.0
-    return (" (thousands)", _THOUSAND) if most < 10 * _MILLION else (" (millions)", _MILLION)
 
 
 def _parts(series: Sequence[RunSeries]) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ace_bench.core.errors import DataError
-from ace_report.figures.draw import Drawing, render
+from ace_report.figures.draw import Drawing, write_drawings
 from ace_report.figures.field import score_by_cost
 from ace_report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
 from ace_report.figures.run_figures import (
@@ -19,7 +19,7 @@ from ace_report.figures.run_figures import (
     score_against_cost,
     task_series,
 )
-from ace_report.figures.style import Sheet, save, styled
+from ace_report.figures.style import Sheet
 from ace_report.tables.grids import column_name
 from ace_report.tables.paper_tables import paper_table
 from ace_report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
@@ -65,16 +65,17 @@ def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[
     for kind in wanted.names:
         if kind not in KINDS:
             raise DataError(f"there is no figure {kind}; there are {', '.join(KINDS)}")
-    files = []
     sheet = Sheet(style=wanted.style, width=wanted.width)
-    with styled(sheet):
-        for selection in index.selections:
-            for kind in wanted.names or [kind for kind in KINDS if kind not in _NAMED]:
-                for name, drawing in _drawn(kind, index, selection, with_paper=wanted.shows_paper(comparable=False)):
-                    if drawing is not None:
-                        stem = out / f"{name}_{selection.variant.slug}"
-                        files += save(render(drawing, sheet), stem, sheet, drawing.title)
-    return files
+    return write_drawings(
+        (
+            (out / f"{name}_{selection.variant.slug}", drawing)
+            for selection in index.selections
+            for kind in wanted.names or [kind for kind in KINDS if kind not in _NAMED]
+            for name, drawing in _drawn(kind, index, selection, with_paper=wanted.shows_paper(comparable=False))
+            if drawing is not None
+        ),
+        sheet,
+    )
 
 
 def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: bool) -> _Drawn:

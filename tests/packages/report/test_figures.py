@@ -12,7 +12,7 @@ from PIL import Image
 from ace_bench.cli.main import start
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import CallCosts
-from ace_report.figures import write
+from ace_report.figures import draw
 from ace_report.figures.draw import render
 from ace_report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
 from ace_report.figures.run_figures import cache_curve, score_curve, size_curve, task_series
@@ -101,35 +101,19 @@ def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_a
     assert ["paper" in words(figure).splitlines() for figure in (alone, asked)] == [False, True]
 
 
-def test_the_leaderboard_stands_beside_real_runs_and_is_named_where_it_is_left_out(planner, tmp_path):
-    planner.make(planned("1/ace_offline_gt/normal_tgc"), ACE, extra=REAL, sizes=[1])
-    chosen = selection(planner.results)
-    figure = render(bar_chart("figure_5", SHARED.experiments, chosen, "Leaderboard", with_paper=False))
-    assert {"IBM CUGA (published)", "ReAct + ACE, offline", "paper"} <= set(words(figure).splitlines())
-    (axis,) = figure.axes
-    assert [label.get_text() for label in axis.get_xticklabels()] == ["Test-Normal TGC", "Test-Normal SGC"]
-    assert {"73.2", "62.5", "70.0"} <= {text.get_text() for text in axis.texts}
-    simulated = Planner(tmp_path / "simulated", SHARED.compose, simulated=True, source="sample")
+def test_the_leaderboard_is_named_where_it_is_left_out_beside_simulated_runs(tmp_path):
+    simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
     simulated.make(planned("1/ace_offline_gt/normal_tgc"), ACE, extra=EMBEDDED, sizes=[1])
-    alone = bar_chart("figure_5", SHARED.experiments, selection(simulated.results), "Alone", with_paper=False)
-    assert (
-        alone.more == "published results not shown beside these runs: IBM CUGA, LOOP, ReAct + 2 SetBSR, ReAct, GPT-4o"
-    )
+    alone = bar_chart("figure_5", SHARED.experiments, selection(tmp_path), "Alone", with_paper=False)
+    systems = "IBM CUGA, LOOP, ReAct + 2 SetBSR, ReAct, GPT-4o"
+    assert alone.more == f"published results not shown beside these runs: {systems}"
     assert "73.2" not in words(render(alone))
 
 
-def test_sensitivity_goes_by_the_setting_that_a_table_varies(planner):
+def test_one_point_of_a_setting_is_no_curve(planner):
     planner.make(planned("17/base/finer"), BASE, extra=REAL)
     planner.make(planned("17/every_5/finer"), ACE, extra=REAL, sizes=[1])
-    one = sensitivity("17", SHARED.experiments, selection(planner.results), "One", with_paper=False)
-    assert one is None, "one point is no curve"
-    planner.make(planned("17/never/finer"), [1.0] * 40, extra=REAL, sizes=[1])
-    figure = render(sensitivity("17", SHARED.experiments, selection(planner.results), "Two", with_paper=False))
-    (axis,) = figure.axes
-    labels = [label.get_text() for label in axis.get_xticklabels()]
-    drawn = axis.containers[0].lines[0]
-    assert {labels[int(x)]: y for x, y in zip(*drawn.get_data(), strict=True)} == {"5": 70.0, "never": 100.0}
-    assert 25.0 in axis.lines[-1].get_ydata(), "the base is a line"
+    assert sensitivity("17", SHARED.experiments, selection(planner.results), "One", with_paper=False) is None
 
 
 def test_speed_is_drawn_against_quality_and_calls_by_the_size_of_the_batch(planner):
@@ -137,25 +121,19 @@ def test_speed_is_drawn_against_quality_and_calls_by_the_size_of_the_batch(plann
         folder = planner.make(SHARED.experiments.run("combee", row, "accuracy"), scores, extra=REAL)
         metrics = json.loads((folder / "metrics.json").read_text())
         (folder / "metrics.json").write_text(json.dumps({**metrics, "timing": {"adapt": {"wall_s": seconds}}}))
-    figure = render(speed_against_quality(SHARED.experiments, selection(planner.results), "Speed"))
-    quality, calls = figure.axes
-    drawn = [dict(zip(*line.lines[0].get_data(), strict=True)) for line in quality.containers]
-    assert drawn == [{50.0: 70.0, 5.0: 25.0}, {6.0: 100.0}]
-    assert [text.get_text() for text in quality.texts] == ["1", "16", "16"]
-    assert list(calls.containers[0].lines[0].get_ydata()) == [40, 40]
+    quality, calls = speed_against_quality(SHARED.experiments, selection(planner.results), "Speed").panels
+    assert [[*zip(line.x, line.y, strict=True)] for line in quality.series] == [[(50, 70), (5, 25)], [(6, 100)]]
+    assert [note.text for note in quality.notes] == ["1", "16", "16"]
+    assert [*calls.series[0].y] == [40, 40]
 
 
-@pytest.mark.parametrize(("after", "collapsed"), [(122, True), (15_000, False)])
-def test_a_collapse_is_marked_with_sizes_and_accuracies(after, collapsed, planner):
-    planner.make(planned("figure_2/step_60/tokens"), BASE, extra=REAL, sizes=[9_000, 18_282, after, after])
+def test_a_fall_that_is_no_collapse_is_told_in_the_legend(planner):
+    planner.make(planned("figure_2/step_60/tokens"), BASE, extra=REAL, sizes=[9_000, 18_282, 15_000, 15_000])
     planner.make(planned("figure_2/step_60/accuracy"), ACE, extra=REAL)
     planner.make(planned("figure_2/step_61/accuracy"), BASE, extra=REAL)
-    figure = render(context_collapse(SHARED.experiments, selection(planner.results), "Collapse"))
-    assert ("18,282 tokens\naccuracy 70.0" in words(figure)) is collapsed
-    assert ("122 tokens\naccuracy 25.0" in words(figure)) is collapsed
-    lesser = f"(sharpest fall: 18,282 to {after:,} tokens,\naccuracy 70.0 before, 25.0 after)"
-    assert (lesser in words(figure)) is not collapsed
-    assert list(figure.axes[0].lines[0].get_ydata()) == [9_000, 18_282, after, after]
+    sizes, _ = context_collapse(SHARED.experiments, selection(planner.results), "Collapse").panels
+    assert sizes.series[0].name.endswith("(sharpest fall: 18,282 to 15,000 tokens,\naccuracy 70.0 before, 25.0 after)")
+    assert not sizes.notes
 
 
 @pytest.mark.slow
@@ -168,7 +146,7 @@ def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, mo
         assert "simulated-sample_data" in stem.name
         return save(figure, stem, *sheet) if "learning_finer" in stem.name else []
 
-    monkeypatch.setattr(write, "save", save_some)
+    monkeypatch.setattr(draw, "save", save_some)
     simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
     simulated.make(planned("2/base/finer"), BASE, extra=EMBEDDED)
     for ref in ("2/ace_offline_gt/finer", "2/ace_online_gt/finer", "17/every_1/finer"):
@@ -195,27 +173,6 @@ def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, mo
         with Image.open(file) as image:
             assert image.width > 1000
             assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 3, "something is drawn"
-
-
-@pytest.mark.slow
-def test_learning_curves_show_the_runs_of_one_mode_with_steps_whatever_else_was_run(planner, monkeypatch):
-    drawn = {}
-    monkeypatch.setattr(write, "save", lambda figure, stem, *_: drawn.setdefault(stem.name, figure) and [])
-    planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, sizes=[3, 5])
-    planner.make(planned("2/base/finer"), BASE, extra=REAL)
-    for every in (1, 5, 10, 25, 50, 100):
-        planner.make(planned(f"17/every_{every}/finer"), ACE, extra=REAL, sizes=[3])
-    for row in ("ace_online_gt", "ace_online", "dc_online_gt"):
-        planner.make(planned(f"2/{row}/finer"), ACE, extra=REAL, sizes=[3])
-    write_figures(results_index(planner.results), planner.results, Wanted(names=("learning",)))
-    offline, online = (drawn[f"learning_finer_{mode}_deepseek_v3_1"] for mode in ("offline", "online"))
-    assert "ACE, harmful every none" in words(offline)
-    assert len(offline.axes[1].lines) == 7
-    assert {line.get_label() for line in online.axes[1].lines} == {
-        "ACE, labels correctness", "ACE, labels gold", "DC, labels gold"
-    }  # fmt: skip
-    assert online.axes[0].get_ylabel().replace("\n", " ") == "FiNER accuracy so far (%)"
-    assert online.axes[0].get_xlabel() == "Test samples"
 
 
 @pytest.mark.slow
@@ -252,14 +209,10 @@ def test_the_same_runs_give_the_same_pdf(planner):
     assert before == after
 
 
-def test_figures_without_matplotlib_name_the_mend(planner, capsys, monkeypatch):
-    planner.make(planned("2/base/finer"), BASE, extra=REAL)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    assert start("figures", ["--results", str(planner.results)]) == 2
-    assert "pip install 'ace-bench[analysis]'" in capsys.readouterr().err
-
-
-def test_an_unknown_figure_is_told(planner, capsys):
+def test_figures_without_matplotlib_and_unknown_ones_are_one_sentence(planner, capsys, monkeypatch):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     assert start("figures", ["figure=pie", "--results", str(planner.results)]) == 2
     assert "there is no figure pie; there are overall, collapse" in capsys.readouterr().err
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert start("figures", ["--results", str(planner.results)]) == 2
+    assert "pip install 'ace-bench[analysis]'" in capsys.readouterr().err

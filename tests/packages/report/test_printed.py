@@ -17,7 +17,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners import planning
-from ace_report.figures import own_runs, write
+from ace_report.figures import draw
 from tests.packages.report.planned import Planner
 from tests.packages.report.test_tables import REAL, SHARED, planned
 
@@ -115,8 +115,7 @@ def printed(name, root, out):
     ]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
         patch.setattr(planning, "Composer", lambda _: SHARED.compose)  # composing again takes most of the time
-        for module in (write, own_runs):
-            patch.setattr(module, "save", lambda figure, stem, *_: drawn.append((stem.name, figure)) or [])
+        patch.setattr(draw, "save", lambda figure, stem, *_: drawn.append((stem.name, figure)) or [])
         assert start(words[0], words[1:]) == 0
     if words[0] == "figures":
         text = "\n".join(f"# {stem}\n" + "\n".join(in_words(figure)) + "\n" for stem, figure in drawn)

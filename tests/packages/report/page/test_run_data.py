@@ -117,14 +117,6 @@ def test_a_report_needs_nothing_but_the_records(ace, tmp_path):
     assert call_data(read_run(folder)) == call_data(read_run(ace))
 
 
-def test_prompts_that_cannot_be_restored_are_missing_and_the_page_says_so(ace, tmp_path):
-    folder = copied(ace, tmp_path / "seed0")
-    changed(folder, "calls.jsonl", lambda line: line["request"].update(base="gone"))
-    said = call_data(read_run(folder))
-    assert not any(call["prompt"] for call in said["calls"])
-    assert f"The prompts of {len(said['calls'])} of {len(said['calls'])} calls are not shown" in said["note"]
-
-
 def test_a_context_of_an_unknown_kind_with_its_own_patches_is_shown_as_its_first_json_and_the_patches(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
     (folder / CHECKSUMS).unlink()

@@ -155,17 +155,6 @@ def test_a_run_under_way_is_followed_by_events(shelf, tmp_path):
         assert [row["result"]["after"] for row in fetched(server, "runs")["runs"]] == [metrics["headline"]["after"]]
 
 
-def test_a_journal_that_a_continued_run_repaired_is_read_anew(shelf, tmp_path):
-    folder = unfinished_copy(shelf.ace, tmp_path / "seed0", lines=14)
-    results = Results(tmp_path)
-    (before,) = results.progress().values()
-    journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
-    (folder / "journal.jsonl").write_bytes(b"".join(journal[:9]))
-    (after,) = Results(tmp_path).progress().values()
-    results = results.progress()
-    assert [*results.values()] == [after] != [before]
-
-
 def test_a_static_site_holds_what_the_server_answers(viewer, shelf, tmp_path):
     problems = write_bundle(Results(shelf.root), tmp_path / "site")
     assert problems == []

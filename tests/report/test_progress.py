@@ -1,0 +1,84 @@
+"""How far an unfinished run is, asked while its journal and calls grow."""
+
+import json
+from statistics import fmean
+
+import pytest
+
+from ace_bench.core.errors import StoreError
+from ace_bench.report.progress import Progress
+from tests.launching import launch
+from tests.packages.report.page.runs import FINER, copied
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    return launch(tmp_path_factory.mktemp("ran"), *FINER, "limit=5", "mode.epochs=2").folder
+
+
+def expected(lines):
+    """What a run with these lines in its journal has done, counted line by line."""
+    graded = [line for line in lines if line["kind"] == "rollout"]
+    steps = [line for line in lines if line["kind"] == "step"]
+    first = [line for line in graded if line["trial"] == 0]
+    tests = graded[-1]["stage"] == "evaluate"
+    context = graded[-1]["context"]
+    counted = [line for line in first if (line["stage"] == "evaluate") is tests]
+    counted = [line for line in counted if line["context"] == context] if tests else counted[-20:]
+    return {
+        "stage": graded[-1]["stage"],
+        "split": "test" if tests else "train",
+        "done": len(counted) if tests else sum(len(step["samples"]) for step in steps),
+        "total": 5 if tests else 10 if steps else None,
+        "score": pytest.approx(100 * fmean(line["grade"]["score"] for line in counted)),
+        "n": len(counted),
+        "faults": 0,
+        "steps": len(steps),
+        "tokens": steps[-1]["context_tokens"] if steps else None,
+        "items": steps[-1]["context_size"] if steps else None,
+    }
+
+
+def test_progress_is_what_the_lines_so_far_say(ran, tmp_path):
+    folder = copied(ran, tmp_path / "seed0")
+    metrics = json.loads((ran / "metrics.json").read_text())
+    written = [(folder / name).read_bytes().splitlines(keepends=True) for name in ("journal.jsonl", "calls.jsonl")]
+    (folder / "journal.jsonl").write_bytes(b"")
+    (folder / "calls.jsonl").unlink()
+    progress = Progress(folder)
+    record = progress.record()
+    assert (record["stage"], record["total"], record["score"], record["tokens"], record["calls"]) == (
+        "",
+        None,
+        None,
+        None,
+        0,
+    )
+    (folder / "calls.jsonl").write_bytes(b"".join(written[1]))
+    for place, line in enumerate(written[0]):
+        with (folder / "journal.jsonl").open("ab") as file:
+            file.write(line[:-9])
+            file.flush()
+            progress.record()  # a line without its end is not read yet
+            file.write(line[-9:])
+        lines = list(map(json.loads, written[0][: place + 1]))
+        if any(line["kind"] == "rollout" for line in lines):
+            record = progress.record()
+            assert {name: record[name] for name in expected(lines)} == expected(lines)
+    assert record["calls"] == sum(sum(roles.values()) for roles in metrics["calls"].values())
+    assert (record["in"], record["out"]) == tuple(metrics["tokens"]["total"][way] for way in ("in", "out"))
+    steps = [line for line in lines if line["kind"] == "step"]
+    assert record["sizes"] == [(n, one["context_tokens"], one["context_size"]) for n, one in enumerate(steps, 1)]
+
+
+def test_a_journal_that_a_continued_run_repaired_is_read_anew(ran, tmp_path):
+    folder = copied(ran, tmp_path / "seed0")
+    progress = Progress(folder)
+    before = progress.record()
+    journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (folder / "journal.jsonl").write_bytes(b"".join([*journal[:9], b"{damaged}\n"]))
+    assert progress.record() == Progress(folder).record() != before
+    (folder / "calls.jsonl").unlink()
+    (folder / "calls.jsonl").mkdir()
+    with pytest.raises(StoreError, match="cannot be read"):
+        Progress(folder).record()
