@@ -12,6 +12,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.data import hub_rows
 from ace_bench.tasks.ddxplus import Ddxplus
+from tests.tasks.tiny_release import write_tiny_release
 
 CARD = """---
 configs:
@@ -85,28 +86,16 @@ def test_what_the_hub_lacks_is_named(hub):
 
 
 def test_a_release_with_a_bad_patient_leaves_nothing_half_done(tmp_path, capsys):
-    evidence = {
-        "name": "E_1",
-        "question_en": "Do you sneeze?",
-        "is_antecedent": False,
-        "default_value": 0,
-        "value_meaning": {},
-        "possible-values": [],
-        "data_type": "B",
-    }
-    names = {"cond-name-eng": "Anemia", "cond-name-fr": "Anémie", "symptoms": {}, "antecedents": {}}
     release = tmp_path / "release"
     release.mkdir()
-    (release / "release_evidences.json").write_text(json.dumps({"E_1": evidence}))
-    (release / "release_conditions.json").write_text(json.dumps({"Anemia": names}))
-    header = "AGE,SEX,PATHOLOGY,EVIDENCES,INITIAL_EVIDENCE\n"
-    for split in ("train", "validate", "test"):
-        (release / f"release_{split}_patients").write_text(f"{header}40,F,Anemia,['E_1'],E_1\n")
-    (release / "release_test_patients").write_text(f"{header}40,F,Anemia,['E_2'],E_1\n")
+    write_tiny_release(release, "40,[],F,Anemia,['E_1'],E_1")
+    test = release / "release_test_patients.csv"
+    sound = test.read_text()
+    test.write_text(sound.replace("['E_1']", "['E_9']"))
     arguments = ["ddxplus", "--release", str(release), "--dir", str(tmp_path / "data"), "--rows", "5"]
     assert start("data", arguments) == 2
-    assert "evidence 'E_2' is not in" in capsys.readouterr().err
+    assert "evidence 'E_9' is not in" in capsys.readouterr().err
     assert not (tmp_path / "data").exists()
-    (release / "release_test_patients").write_text(f"{header}41,F,Anemia,['E_1'],E_1\n")
+    test.write_text(sound)
     assert start("data", arguments) == 0
     assert [path.name for path in sorted((tmp_path / "data").iterdir())] == ["test.jsonl", "train.jsonl", "val.jsonl"]

@@ -44,6 +44,9 @@ def test_runs_of_a_sweep_are_named_by_what_it_varies(made):
     assert found.labels == ("threshold=0.5", "threshold=0.7")
     assert found.common == "finer · ace · embedded · offline · labels=gold · seed 0"
     assert found.names == {"method.refiner.threshold": "threshold"}
+    # a setting that another one follows is named once
+    found = differences([made("method.token_budget=1000"), made("method.token_budget=2000")])
+    assert found.labels == ("token_budget=1000", "token_budget=2000")
 
 
 def test_settings_of_one_method_do_not_name_runs_of_another(made):
@@ -51,11 +54,6 @@ def test_settings_of_one_method_do_not_name_runs_of_another(made):
     assert differences(runs).labels == ("ace · threshold=0.5 · seed 0", "ace · threshold=0.7 · seed 0", "base · seed 1")
     assert differences(runs).text(2, "method.refiner.threshold") == "-"
     assert differences([made(), made("task=formula", "method=icl")]).labels == ("finer · ace", "formula · icl")
-
-
-def test_a_setting_that_another_one_follows_is_named_once(made):
-    found = differences([made("method.token_budget=1000"), made("method.token_budget=2000")])
-    assert found.labels == ("token_budget=1000", "token_budget=2000")
 
 
 def test_equal_last_parts_are_told_apart(made):
