@@ -46,12 +46,6 @@ def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Gra
     return grades
 
 
-def _describe_grades(task: Task, graded: Sequence[tuple[Sample, Grade]], total: int) -> str:
-    scores = task.score([grade for _, grade in graded])
-    missing = [f"{total - len(graded)} without a reference"] if len(graded) < total else []
-    return "\n".join([*(f"{name} {value:.2f}" for name, value in scores.items()), *missing])
-
-
 def _describe_file(task: Task, name: str) -> str:
     """Return the checksum of a file, and how it compares with the published one of the same name."""
     checksum = task.checksums.get(name)
@@ -87,11 +81,14 @@ def check(task: Task, console: Console) -> int:
         samples = task.samples(split)
         graded = grade_golds(task, samples)
         lost += [(sample, grade) for sample, grade in graded if not grade.correct]
+        scores = task.score([grade for _, grade in graded])
+        lines = [f"{name} {value:.2f}" for name, value in scores.items()]
+        lines += [f"{len(samples) - len(graded)} without a reference"] * (len(graded) < len(samples))
         repeated = len(samples) - len({tuple(sorted(sample.inputs.items())) for sample in samples})
         table = Table.grid(padding=(0, 2))
         table.add_row(f"\n{split}", f"\n{len(samples)} samples, {repeated} repeated", style="bold")
         table.add_row("  inputs", _describe_inputs(samples))
-        table.add_row("  gold answers", _describe_grades(task, graded, len(samples)))
+        table.add_row("  gold answers", "\n".join(lines))
         table.add_row("  leakage", str(find_leakage(task, split)))
         table.add_row("  file", _describe_file(task, f"{split}.jsonl"))
         console.print(table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from difflib import get_close_matches
 from itertools import takewhile
 from pathlib import Path
@@ -44,26 +44,19 @@ def settings_first(words: Sequence[str]) -> list[str]:
         if not word.startswith("-"):
             settings.append(word)
         elif name not in options:
-            raise ConfigError(_unknown(name, list(options)))
+            close = get_close_matches(name, options, n=1)
+            here = f"settings are written without dashes: {name.lstrip('-')}=VALUE"
+            raise ConfigError(f"there is no option {name}; {f'did you mean {close[0]}?' if close else here}")
         elif options[name].nargs is None:  # takes a value
             value = value if equals else next(rest, "")
             choices = options[name].choices
             if not value or (choices is not None and value not in choices):
-                raise ConfigError(f"{name} needs {'a value' if choices is None else f'one of {_listed(choices)}'}")
+                one = "a value" if choices is None else f"one of {', '.join(map(str, choices))}"
+                raise ConfigError(f"{name} needs {one}")
             flags += [name, value]
         else:
             flags.append(word)
     return [*settings, *flags]
-
-
-def _listed(choices: Iterable[object]) -> str:
-    return ", ".join(map(str, choices))
-
-
-def _unknown(name: str, options: Sequence[str]) -> str:
-    close = get_close_matches(name, options, n=1)
-    hint = f"did you mean {close[0]}?" if close else f"settings are written without dashes: {name.lstrip('-')}=VALUE"
-    return f"there is no option {name}; {hint}"
 
 
 _SLURM = "launcher=slurm"

@@ -10,7 +10,7 @@ import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import NO_USAGE, Record, Stage
-from ace_bench.report.evidence import CallCosts, GradeScores
+from ace_bench.report.evidence import CallCosts, RolloutLine
 from ace_bench.store.folder import SAMPLES, unpack_samples
 from ace_bench.store.results import read_identity, read_object
 
@@ -22,18 +22,9 @@ _POINTS = 60
 """Maximum number of points of a curve."""
 
 
-class _Line(msgspec.Struct, gc=False):
-    """The fields of a journal line that progress needs."""
-
-    kind: str
-    stage: str = ""
-    split: str = ""
-    context: str = ""
-    trial: int = 0
-    samples: tuple[str, ...] = ()
+class _Line(RolloutLine, gc=False):
     context_tokens: int = 0
     context_size: int = 0
-    grade: GradeScores | None = None
     fault: dict[str, Any] | None = None
 
 
@@ -82,6 +73,7 @@ class Progress:
         self._calls = Tail(self._folder / "calls.jsonl", CallCosts)
         self._lines: list[_Line] = []
         self._made, self._usage = 0, NO_USAGE
+        self._known: Record = {}
 
     def record(self) -> Record:
         """Return the state as a JSON object; raises ``StoreError``.
@@ -94,11 +86,14 @@ class Progress:
         if lines is None or calls is None:  # a continued run repaired its files
             self._start()
             lines, calls = self._journal.read() or [], self._calls.read() or []
+        if self._known and not (lines or calls):
+            return self._known
         self._lines += lines
         for call in calls:
             self._made += call.fault is None or not call.fault.unanswered
             self._usage += NO_USAGE if call.replayed else call.usage
-        return self._record()
+        self._known = self._record()
+        return self._known
 
     def _record(self) -> Record:
         graded = [line for line in self._lines if line.grade is not None]

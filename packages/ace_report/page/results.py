@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -61,7 +62,8 @@ class Results:
         self._lock = threading.RLock()
         self._known: dict[str, _Known] = {}
         self._closed: list[str] = []
-        self._progress: dict[str, tuple[_Stamp, Progress, Record]] = {}
+        self._followed: dict[str, Progress] = {}
+        self._progress: dict[str, Record] = {}
         self._version = 0
         self._next_scan = float("-inf")
         self._listed: tuple[int, Record] | None = None
@@ -103,11 +105,14 @@ class Results:
     def progress(self) -> Mapping[str, Record]:
         """Return how far each unfinished run is, by key; a damaged one is left out."""
         with self._lock:
-            unfinished = {key: run for key, run in self.runs().items() if not run.finished}
-            self._progress = {key: found for key, found in self._progress.items() if key in unfinished}
-            for key, run in unfinished.items():
-                self._follow(key, run.folder)
-            return {key: record for key, (_, _, record) in self._progress.items()}
+            unfinished = {key: run.folder for key, run in self.runs().items() if not run.finished}
+            self._followed = {key: self._followed.get(key) or Progress(folder) for key, folder in unfinished.items()}
+            self._progress = {}
+            for key, followed in self._followed.items():
+                with suppress(StoreError):
+                    changed = _changed(_stamp(unfinished[key], _GROWING))
+                    self._progress[key] = {**followed.record(), "changed": changed}
+            return dict(self._progress)
 
     def listing(self) -> Record:
         """Return what the page lists. Progress is what was known at the last call of ``progress``."""
@@ -118,7 +123,8 @@ class Results:
                 with collector_paused():
                     self._listed = (version, _listing(rows, [*runs.values()], [*self._damaged_rows()]))
             record = self._listed[1]
-            return {**record, "runs": [self._with_progress(row) for row in record["runs"]]}
+            live = [{**row, "live": self._progress.get(row["key"])} for row in record["runs"]]
+            return {**record, "runs": live}
 
     def _scan(self) -> None:
         known: dict[str, _Known] = {}
@@ -138,23 +144,6 @@ class Results:
         for root in self._roots:
             for name in run_names(root, closed.append):
                 yield name if self._base else str(root / name)
-
-    def _follow(self, key: str, folder: Path) -> None:
-        stamp = _stamp(folder, _GROWING)
-        before = self._progress.get(key)
-        if before is not None and before[0] == stamp:
-            return
-        progress = before[1] if before is not None else Progress(folder)
-        try:
-            record = {**progress.record(), "changed": _changed(stamp)}
-        except StoreError:
-            self._progress.pop(key, None)
-        else:
-            self._progress[key] = (stamp, progress, record)
-
-    def _with_progress(self, row: Record) -> Record:
-        found = self._progress.get(row["key"])
-        return row if found is None else {**row, "live": found[2]}
 
     def _damaged_rows(self) -> Iterator[Damaged]:
         shown = {known.found.folder: known.name for known in self._known.values()}
@@ -240,8 +229,7 @@ def _row(run: RunSummary, folder: str, changed: float) -> Record:
     belong into one column.
     """
     about = {name: getattr(run, name) for name in ABOUT}
-    row = {"about": about, "folder": folder, "changed": changed, "live": None, "result": None}
-    return {**row, "result": _result(run)} if run.finished else row
+    return {"about": about, "folder": folder, "changed": changed, "result": _result(run) if run.finished else None}
 
 
 def _result(run: RunSummary) -> Record:
