@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.agents.react import ReAct
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault, GeneratorSpec, Usage
-from tests.agents.test_react_memory import TOOLS
-from tests.agents.world import COMPLETE, DOC, PROMPTS, Replies, World, code, sample
+from tests.agents.world import COMPLETE, DOC, Replies, World, code, make_agent, sample
 from tests.contexts.making import playbook
 
 BASE = GeneratorSpec(template="base", answer_format="text")
@@ -21,25 +19,9 @@ LOOKUP = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 LEFT_OUT = "output left out"
 
 
-def agent(generator=WITH_PLAYBOOK, **settings):
-    settings = {
-        "max_steps": 40,
-        "history_chars": 400_000,
-        "demonstrations": None,
-        "memory": "off",
-        "memory_place": "newest",
-        "tools": TOOLS,
-        "parse_replies": "lenient",
-        "keep_text_replies": True,
-        "max_usd": None,
-        **settings,
-    }
-    return ReAct(prompts=PROMPTS, generator=generator, **settings)
-
-
 def solve(lm, world=None, context=None, reflection=None, generator=WITH_PLAYBOOK, **settings):
     context = Playbook.start(["others"]) if context is None else context
-    return agent(generator, **settings).solve(sample(), world or World(), context, lm, reflection)
+    return make_agent(generator, **settings).solve(sample(), world or World(), context, lm, reflection)
 
 
 def test_an_episode_runs_the_code_of_each_reply_until_the_task_is_complete():
@@ -126,7 +108,7 @@ def test_a_dialogue_that_cannot_be_used_is_refused_with_the_mend(text, message, 
     if text is not None:
         path.write_text(text)
     with pytest.raises(ConfigError, match=message):
-        agent(demonstrations=str(path))
+        make_agent(WITH_PLAYBOOK, demonstrations=str(path))
 
 
 def test_a_reply_without_code_is_a_step_and_three_in_a_row_end_the_attempt():
@@ -168,7 +150,7 @@ def test_replies_without_code_leave_the_conversation_once_the_agent_acts_again()
 def test_the_conversation_shown_to_other_roles_is_the_one_that_was_led(keep):
     lm = Replies(code("print(1)"), "I think.", code("print(2)"), "Hm.")
     context = Playbook.start(["others"])
-    asked = agent(keep_text_replies=keep)
+    asked = make_agent(WITH_PLAYBOOK, keep_text_replies=keep)
     attempt = asked.solve(sample(), World(), context, lm, None)
     shown = [(message.role, message.content) for message in asked.conversation(sample(), context, attempt, None)]
     assert shown[:-1] == lm.prompts[-1]
@@ -289,7 +271,7 @@ def test_findings_can_stand_at_the_end_of_the_system_message():
 
 @pytest.mark.parametrize("place", ["newest", "system"])
 def test_no_finding_carries_over_to_the_next_attempt(place):
-    one = agent(memory="execution", memory_place=place)
+    one = make_agent(WITH_PLAYBOOK, memory="execution", memory_place=place)
     playbook, worlds = Playbook.start(["others"]), [World(), World()]
     lms = [Replies(code(LOOKUP), code("print(1)"), code(COMPLETE)) for _ in worlds]
     attempts = [one.solve(sample(), world, playbook, lm, None) for world, lm in zip(worlds, lms, strict=True)]

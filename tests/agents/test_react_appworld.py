@@ -6,7 +6,6 @@ import json
 import pytest
 
 from ace_appworld.task import SECTIONS
-from ace_bench.agents.react import ReAct
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.loading import load_context
 from ace_bench.core.types import GeneratorSpec
@@ -15,7 +14,7 @@ from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
 from ace_bench.tasks.catalog import make_task
 from tests.agents.test_react_memory import TOOLS
-from tests.agents.world import COMPLETE, PROMPTS, Replies, code
+from tests.agents.world import COMPLETE, PROMPTS, Replies, code, make_agent
 from tests.launching import ROOT, composed
 from tests.packages.appworld.sharing import sharing
 
@@ -32,19 +31,9 @@ def appworld(pytestconfig):
 
 
 def solve(session, sample, lm, *, memory="execution", keep_text_replies=True, max_steps=10):
-    agent = ReAct(
-        prompts=PROMPTS,
-        generator=GeneratorSpec(template="base", answer_format="text"),
-        max_steps=max_steps,
-        history_chars=400_000,
-        demonstrations="default",
-        memory=memory,
-        memory_place="newest",
-        tools=TOOLS,
-        parse_replies="lenient",
-        keep_text_replies=keep_text_replies,
-        max_usd=None,
-    )
+    base = GeneratorSpec(template="base", answer_format="text")
+    settings = {"demonstrations": "default", "memory": memory, "keep_text_replies": keep_text_replies}
+    agent = make_agent(base, max_steps=max_steps, **settings)
     return agent.solve(sample, session, NoContext(), lm, None)
 
 

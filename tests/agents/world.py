@@ -7,9 +7,12 @@ import io
 import linecache
 import traceback
 from types import SimpleNamespace
+from typing import Any
 
-from ace_bench.core.types import Completion, Grade, Sample, Usage
+from ace_bench.agents.react import ReAct
+from ace_bench.core.types import Completion, GeneratorSpec, Grade, Sample, Usage
 from ace_bench.store.prompts import PromptSet
+from tests.core.test_tool_rules import tools
 from tests.launching import ROOT
 
 PROMPTS = PromptSet(ROOT / "prompts" / "default", task="appworld", prompt_group="agent")
@@ -55,6 +58,23 @@ class World:
 
     def _complete(self) -> None:
         self.finished = True
+
+
+def make_agent(generator: GeneratorSpec, **settings: Any) -> ReAct:
+    """Return a ReAct agent; without worked examples and memory unless ``settings`` say otherwise."""
+    usual: dict[str, Any] = {
+        "prompts": PROMPTS,
+        "max_steps": 40,
+        "history_chars": 400_000,
+        "demonstrations": None,
+        "memory": "off",
+        "memory_place": "newest",
+        "tools": tools("appworld"),
+        "parse_replies": "lenient",
+        "keep_text_replies": True,
+        "max_usd": None,
+    }
+    return ReAct(generator=generator, **{**usual, **settings})
 
 
 class Replies:

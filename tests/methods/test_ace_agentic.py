@@ -8,11 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.agents.react import ReAct
 from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault
-from tests.agents.test_react_memory import TOOLS
-from tests.agents.world import COMPLETE, PROMPTS, World, code, sample
+from tests.agents.world import COMPLETE, PROMPTS, World, code, make_agent, sample
 from tests.launching import launch
 from tests.methods.playing import starting_from
 from tests.runners.scripted import Scripted, Toy, delta, events, kept, reflection, rollouts
@@ -50,19 +48,7 @@ class Acting(Scripted):
 
 def play(results, *overrides, script, max_steps=5, memory="off", train=1, task=Worlds, prompts=PROMPTS, method=None):
     def acting(plan):
-        agent = ReAct(
-            prompts=prompts,
-            generator=plan.method.generator,
-            max_steps=max_steps,
-            history_chars=400_000,
-            demonstrations=None,
-            memory=memory,
-            memory_place="newest",
-            tools=TOOLS,
-            parse_replies="lenient",
-            keep_text_replies=True,
-            max_usd=None,
-        )
+        agent = make_agent(plan.method.generator, prompts=prompts, max_steps=max_steps, memory=memory)
         method_ = method or plan.method
         return replace(plan, task=task(train=train, val=1, test=1), prompt_set=prompts, agent=agent, method=method_)
 

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.agents.react import ReAct
-from tests.agents.test_react_memory import TOOLS
-from tests.agents.world import COMPLETE, PROMPTS, code
+from tests.agents.world import COMPLETE, PROMPTS, code, make_agent
 from tests.launching import ROOT, launch
 from tests.methods.test_ace_agentic import GOLD, RIGHT, Acting, Worlds
 from tests.packages.appworld.sharing import sharing
@@ -19,19 +17,7 @@ ORDER = "This order of calls worked: `api_docs.show_api_doc(api_name, app_name)`
 
 def play(results, *overrides, script, train=1, test=1, max_steps=3, task=Worlds):
     def acting(plan):
-        agent = ReAct(
-            prompts=PROMPTS,
-            generator=plan.method.generator,
-            max_steps=max_steps,
-            history_chars=400_000,
-            demonstrations=None,
-            memory="off",
-            memory_place="newest",
-            tools=TOOLS,
-            parse_replies="lenient",
-            keep_text_replies=True,
-            max_usd=None,
-        )
+        agent = make_agent(plan.method.generator, max_steps=max_steps)
         return replace(plan, task=task(train=train, val=1, test=test), prompt_set=PROMPTS, agent=agent)
 
     settings = ("task=appworld", "task.source=sample", "method=ace", "method.reflector=rules", "mode.epochs=1")
