@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ace_bench.core.context import Reducible
 from ace_bench.core.errors import RolloutFault
@@ -53,29 +53,6 @@ class Sized(Protocol):
 
 T = TypeVar("T")
 S = TypeVar("S", bound=Sized)
-First = TypeVar("First", bound=Sized)
-Second = TypeVar("Second", bound=Sized)
-
-
-@dataclass(frozen=True)
-class PromptParts(Generic[First, Second]):
-    """Two parts of one prompt: ``first`` is shortened as far as possible before ``second``."""
-
-    first: First
-    second: Second
-
-    @property
-    def size(self) -> int:
-        """Number of items of both parts."""
-        return self.first.size + self.second.size
-
-    def shrink(self) -> PromptParts[First, Second] | None:
-        """Shorten the first part or, if that is not possible, the second."""
-        first = shrink(self.first)
-        if first is not None:
-            return replace(self, first=first)
-        second = shrink(self.second)
-        return None if second is None else replace(self, second=second)
 
 
 def shrink(shown: S) -> S | None:

@@ -3,8 +3,10 @@
 import pytest
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.prompts import CONTEXT_LENGTH, PromptParts, Transcript, send_within_limit
-from ace_bench.core.types import Fault, Turn
+from ace_bench.core.prompts import CONTEXT_LENGTH, Transcript, send_within_limit
+from ace_bench.core.types import Attempt, Fault, Feedback, Rollout, Turn
+from ace_bench.methods.base import RoleCall, ask_role
+from tests.agents.world import sample
 from tests.contexts.making import playbook
 
 TURNS = tuple(Turn(action=f"act {n}", observation=f"saw {n}", thought=f"because {n}") for n in range(8))
@@ -23,15 +25,35 @@ def refusing(times, kind=CONTEXT_LENGTH):
 
 
 def test_the_steps_of_an_agent_give_way_before_the_playbook_and_the_newest_output_stays():
+    rollout = Rollout(
+        key="k",
+        sample=sample(),
+        context_digest="",
+        trial=0,
+        attempt=Attempt(answer=None, trajectory=TURNS),
+        feedback=Feedback(correct=None, message="", gold=None),
+        fault=None,
+        calls=0,
+        seconds=0.0,
+    )
+    call = RoleCall(
+        arena=None,
+        role="reflector",
+        template="reflector",
+        session="k",
+        rollout=rollout,
+        playbook=playbook("a", "b", "c", "d"),
+        reflection=None,
+        fields=lambda _: {},
+    )
     send, tries = refusing(9)
-    shown, dropped = send_within_limit(PromptParts(Transcript(TURNS), playbook("a", "b", "c", "d")), send)
-    outputs, bullets = [both.first.size for both in tries], [both.second.size for both in tries]
-    assert outputs == [8, 7, 6, 5, 4, 3, 2, 1, 1, 1]
-    assert bullets == [4] * 8 + [3, 2]
-    assert dropped == 7 + 2
-    assert "saw 7" in shown.first.text
-    assert "saw 6" not in shown.first.text
-    assert all(f"act {n}" in shown.first.text and f"because {n}" in shown.first.text for n in range(8))
+    (shown, events) = ask_role("reflector", call, send)
+    assert [one.steps.size for one in tries] == [8, 7, 6, 5, 4, 3, 2, 1, 1, 1]
+    assert [one.playbook.size for one in tries] == [4] * 8 + [3, 2]
+    assert events == ({"event": "dropped_from_prompt", "role": "reflector", "items": 7 + 2},)
+    assert "saw 7" in shown.steps.text
+    assert "saw 6" not in shown.steps.text
+    assert all(f"act {n}" in shown.steps.text and f"because {n}" in shown.steps.text for n in range(8))
 
 
 def test_nothing_left_to_drop_or_another_fault_is_raised():
