@@ -21,9 +21,10 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompts import estimate_tokens
+from ace_bench.core.types import Rollout, Sample
 from ace_langchain.entries import Reflect, attempt_in, entry_record, observe, question_in, task_text, with_entries
 from ace_langchain.frozen import with_text
-from ace_langchain.roles import AceRoles, FinishedRun, as_json
+from ace_langchain.roles import NO_FEEDBACK, AceRoles, as_json
 
 SECTIONS = ("strategies", "tool_use", "common_mistakes", "final_answer")
 _CITE = "When you rely on an entry, name its id in square brackets."
@@ -114,11 +115,19 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
 
     def _reflection(self, roles: AceRoles, state: ACEState) -> Mapping[str, Any]:
         playbook, question = self._playbook(state), state.get("ace_question", "")
-        run = FinishedRun(
-            session=f"{get_config().get('configurable', {}).get('thread_id', 'langchain')}/{state.get('ace_runs', 0)}",
-            background=state.get("ace_task", ""),
-            question=question,
-            attempt=attempt_in(state["messages"], question, playbook),
+        session = f"{get_config().get('configurable', {}).get('thread_id', 'langchain')}/{state.get('ace_runs', 0)}"
+        attempt = attempt_in(state["messages"], question, playbook)
+        inputs = {"background": state.get("ace_task", ""), "question": question}
+        run = Rollout(
+            key=session,
+            sample=Sample(id=session, split="train", inputs=inputs),
+            context_digest=playbook.digest,
+            trial=0,
+            attempt=attempt,
+            feedback=NO_FEEDBACK,
+            fault=None,
+            calls=len(attempt.trajectory),
+            seconds=0.0,
         )
         return roles.reflect(run, playbook, state)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -18,7 +18,7 @@ from ace_bench.core.method import Arena
 from ace_bench.core.prompts import Prompts, estimate_tokens
 from ace_bench.core.replies import takes_tools
 from ace_bench.core.resources import prompts_folder
-from ace_bench.core.types import Attempt, Completion, Feedback, Labels, Message, Record, Rollout, Sample, Stage, Step
+from ace_bench.core.types import Completion, Feedback, Labels, Message, Record, Rollout, Stage, Step
 from ace_bench.methods.ace import Curator, Reflector
 from ace_bench.methods.ace_parts import Insight, PlaybookEditor
 from ace_bench.store.call_log import Ledger
@@ -64,10 +64,10 @@ class AceRoles:
     operations: Sequence[Kind] = ("ADD",)
     token_budget: int = 80_000
 
-    def reflect(self, run: FinishedRun, playbook: Playbook, state: Mapping[str, Any]) -> Record:
+    def reflect(self, run: Rollout, playbook: Playbook, state: Mapping[str, Any]) -> Record:
         """Return the reflection on a run, which is over and cannot be tried again, as JSON."""
         shown = NO_FEEDBACK if self.feedback is None else self.feedback(state)
-        rollout, arena = run.rollout(playbook, shown), self._arena(shown, playbook)
+        rollout, arena = replace(run, feedback=shown), self._arena(shown, playbook)
         insight = Reflector().reflect(playbook, rollout, Insight.begin(rollout, 1), _ONLY_STEP, arena)
         _report(insight.events)
         return as_json(insight)
@@ -91,31 +91,6 @@ class AceRoles:
         view = _RoleView(models=self.models, labels=labels, prompts=self.prompts, sections=playbook.sections)
         # The roles use no more of an arena where no attempt is made again.
         return cast(Arena, view)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FinishedRun:
-    """One run of an agent: what all its runs share, the user's question, and what the agent did."""
-
-    session: str
-    background: str
-    question: str
-    attempt: Attempt
-
-    def rollout(self, playbook: Playbook, feedback: Feedback) -> Rollout:
-        """Return the run as a rollout."""
-        inputs = {"background": self.background, "question": self.question}
-        return Rollout(
-            key=self.session,
-            sample=Sample(id=self.session, split="train", inputs=inputs),
-            context_digest=playbook.digest,
-            trial=0,
-            attempt=self.attempt,
-            feedback=feedback,
-            fault=None,
-            calls=len(self.attempt.trajectory),
-            seconds=0.0,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .music import library
 from .people import NOW, OPENED, PEOPLE, SUPERVISORS
@@ -28,8 +28,7 @@ _TITLES = {
 """Titles of notes by tag."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Chore:
+class Chore(NamedTuple):
     """A to-do task; ``section`` is 0 for none, else the number of one of its project's two sections."""
 
     title: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .people import OPENED, SUPERVISORS
 from .tables import Row
@@ -22,8 +22,7 @@ PLAYLISTS = ("Slow Sunday", "Long Drive", "Dish Duty", "First Coffee", "Night Sh
 """Every supervisor's playlists in order of creation; the last two are not among the first five."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Song:
+class Song(NamedTuple):
     """A song; ``seconds`` and ``plays`` differ between all songs, ``artists`` are keys from 1."""
 
     id: int
