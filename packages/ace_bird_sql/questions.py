@@ -1,14 +1,8 @@
 """Reads the questions of a data folder, writes them as texts, and reads the query in an answer.
 
-A folder may have three forms.
-
-* ``train.jsonl``, ``val.jsonl`` and ``test.jsonl`` are used as they are: the sample set, or a user's own.
-* ``train.jsonl`` and ``test.jsonl`` are StreamBench's, as ``ace-bench data bird_sql`` puts them there. train
-  and val are drawn from the first; the test split is put in StreamBench's order (its shuffle, by the same seed).
-* ``mini_dev_sqlite.json`` is BIRD's mini-dev, one list: train and val are drawn, the rest is test.
-
-A draw sorts the questions by a hash of seed and text, so it depends neither on the file's order nor on a library. A
-question that occurs twice is never in two splits.
+docs/tasks/bird_sql.md describes the three forms of a folder. Where a form has no splits, questions are drawn: sorted by
+a hash of seed and text, so that a draw depends neither on the file's order nor on a library. A question that occurs
+twice is never in two splits. The test split of StreamBench is put in its order (its shuffle, by the same seed).
 
 The judge is a model that says whether a query means what the gold query means (paper, section 4.1). The paper names the
 model, GPT-4o-mini, and not the prompt; ``prompts/<set>/bird_sql/judge.j2`` is ours. The judge sees question, schema and
