@@ -78,9 +78,10 @@ NEARLY_EQUAL = [  # gold, answer, by the official rule, by the corrected one
     ("SELECT id FROM people ORDER BY id DESC", "SELECT 4 - id FROM people", True, True),
     ("SELECT age FROM people ORDER BY age", "SELECT DISTINCT age FROM people ORDER BY age", True, True),
     ("SELECT id FROM (SELECT id FROM people ORDER BY id DESC)", "SELECT id FROM people", True, True),
-    # Reals: officially to the last bit.
+    # Reals: officially to the last bit, else at 12 digits.
     ("SELECT 0.1 + 0.2", "SELECT 0.3", False, True),
-    ("SELECT 0.3", "SELECT 0.30001", False, False),
+    ("SELECT 0.1234567890121", "SELECT 0.1234567890122", False, True),
+    ("SELECT 0.123456789011", "SELECT 0.123456789012", False, False),
     ("SELECT 1234567890123", "SELECT 1234567890124", False, False),
     ("SELECT 9007199254740993", "SELECT 9007199254740992.0", False, False),
     ("SELECT 9e999", "SELECT -9e999", False, False),
