@@ -20,12 +20,13 @@ from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import Damaged, RunSummary, find_runs
+from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.store.folder import is_in_use
 
 _UNKNOWN = "n/a"
 _ABOUT = ("task", "source", "method", "backbone", "mode", "seed")
 _HEADINGS = ("task", "data", "method", "backbone", "mode", "seed", "score", "state", "cost", "time", "folder")
+_FIGURES = ("simulated", "metric", "score", "calls", "usd", "seconds")
 _STATES = ("finished", "running", "broken off", "failed", "damaged")
 
 
@@ -57,18 +58,20 @@ def _rows(folders: Sequence[Path], conditions: Sequence[str]) -> Iterator[Record
         found = find_runs(folder)
         runs = with_settings(found.runs, conditions) if conditions and found.runs else found.runs
         yield from map(_row, runs)
-        yield from map(_damaged_row, () if conditions else found.damaged)
+        for damaged in () if conditions else found.damaged:
+            about = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
+            yield dict.fromkeys((*_ABOUT, *_FIGURES)) | about
 
 
 def _row(run: RunSummary) -> Record:
     """Return what is listed of a run; ``score`` is in percent, ``seconds`` those of a finished run."""
-    metrics = run.metrics
+    metrics, ended = run.metrics, run.finished or run.state == "failed"
     row = {
         **{name: getattr(run, name) for name in _ABOUT},
         "simulated": run.simulated,
         "metric": metrics["headline"]["metric"] if metrics else None,
         "score": metrics["headline"]["after"] if metrics else None,
-        "state": _state(run),
+        "state": run.state if ended else "running" if is_in_use(run.folder) else "broken off",
         "reason": run.reason,
         "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()) if metrics else None,
         "usd": run.value("usd.total"),
@@ -82,18 +85,6 @@ def _row(run: RunSummary) -> Record:
     except StoreError as error:
         return {**row, "state": "damaged", "reason": str(error)}
     return {**row, "calls": spent["calls"], "usd": spent["usd"]}
-
-
-def _damaged_row(damaged: Damaged) -> Record:
-    names = (*_ABOUT, "simulated", "metric", "score", "calls", "usd", "seconds")
-    folder = str(damaged.folder)
-    return {**dict.fromkeys(names), "state": "damaged", "reason": damaged.reason, "folder": folder}
-
-
-def _state(run: RunSummary) -> str:
-    if run.finished or run.state == "failed":
-        return "finished" if run.finished else run.state
-    return "running" if is_in_use(run.folder) else "broken off"
 
 
 def _cells(row: Record) -> tuple[str, ...]:

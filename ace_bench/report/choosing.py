@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -80,7 +81,11 @@ def check_metric(metric: str, runs: Iterable[RunSummary]) -> None:
     done = [run for run in runs if run.finished]
     if metric == SCORE or any(run.value(metric) is not None for run in done):
         return
-    known = _metric_names(done)
+    tested = (run.metrics["splits"][run.metrics["headline"]["split"]]["after"] for run in done)
+    found = dict.fromkeys([SCORE, *chain.from_iterable(tested)])  # those of the tasks first
+    for run in done:
+        found |= dict.fromkeys(path for path, value in flat("", run.metrics) if type(value) in (int, float))
+    known = [name for name in found if name not in _NO_METRICS]
     close = get_close_matches(metric, known, n=3)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known[:_SUGGESTED])} and more"
     raise ConfigError(f"no finished run has the metric {metric}; {hint}")
@@ -132,14 +137,3 @@ def sample_names(sets: Mapping[str, Settings]) -> dict[str, str]:
     if len(set(found.values())) == len(found) and all(found.values()):
         return found
     return {key: ", ".join(filter(None, (name, f"samples {key[:6]}"))) for key, name in found.items()}
-
-
-def _metric_names(runs: Iterable[RunSummary]) -> list[str]:
-    """Return the names of all numbers in the metrics of runs, those of the tasks first."""
-    found: dict[str, None] = {SCORE: None}
-    for run in runs:
-        headline = run.metrics["headline"]
-        found |= dict.fromkeys(run.metrics["splits"][headline["split"]]["after"])
-    for run in runs:
-        found |= dict.fromkeys(path for path, value in flat("", run.metrics) if type(value) in (int, float))
-    return [name for name in found if name not in _NO_METRICS]

@@ -183,7 +183,8 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
         if call.stage != stage or role not in ("all", call.role):
             continue
         sample = _SAMPLE.search(call.session) if by_sample else None
-        if _fits(sample["split"] if sample else "", split):
+        own = sample["split"] if sample else ""
+        if split == "all" or (own != split[4:] if split.startswith("not_") else own == split):
             count += call.fault is None or not call.fault.unanswered
             total += NO_USAGE if call.replayed else call.usage
             samples |= {sample["id"]} if sample else set()
@@ -198,10 +199,6 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
     if what not in figures:
         raise ConfigError(f"spent.{wanted} names the unknown {what!r}; use {', '.join(figures)}")
     return figures[what]
-
-
-def _fits(split: str, wanted: str) -> bool:
-    return wanted == "all" or (split != wanted[4:] if wanted.startswith("not_") else split == wanted)
 
 
 def _rollouts(lines: Iterable[L], split: str) -> Iterator[L]:
