@@ -19,8 +19,6 @@ from ace_bench.runners.preflight import check_beginning, check_endpoint, check_k
 from ace_bench.store.code import CodeReader
 from ace_bench.store.results import METRICS
 
-_SEED = "seed="
-
 
 @dataclass(frozen=True, kw_only=True)
 class Candidate:
@@ -134,7 +132,7 @@ def _by_seed(runs: Iterable[Candidate]) -> Iterable[Sequence[Candidate]]:
     """Group runs that differ in their seed alone."""
     groups: dict[tuple[tuple[str, ...], bool], list[Candidate]] = {}
     for run in runs:
-        rest = tuple(override for override in run.overrides if not override.startswith(_SEED))
+        rest = tuple(override for override in run.overrides if not override.startswith("seed="))
         groups.setdefault((rest, run.waits), []).append(run)
     return groups.values()
 

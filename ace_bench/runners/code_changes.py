@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 
 from ace_bench.core.backbones import EMBEDDER
@@ -114,9 +115,5 @@ def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> s
 
 
 def _differ(record: RolloutRecord, again: RolloutRecord | None) -> bool:
-    names = ("sample", "context", "grade", "calls", "fault", "judge_fault")
-    return (
-        again is None
-        or record.attempt.answer != again.attempt.answer
-        or any(getattr(record, name) != getattr(again, name) for name in names)
-    )
+    what = attrgetter("sample", "context", "grade", "calls", "fault", "judge_fault", "attempt.answer")
+    return again is None or what(record) != what(again)

@@ -110,8 +110,7 @@ class Rehearsal:
 
     def roles(self, stage: Stage) -> Mapping[str, int]:
         """Return the calls of each role in a stage."""
-        accounts = self.experiment.folder.calls.ledger.roles(stage)
-        return {role: account.calls for role, account in accounts.items()}
+        return {role: paid.calls for role, paid in self.experiment.folder.calls.ledger.roles(stage).items()}
 
     def mean_prompt(self, stage: Stage, role: str) -> float | None:
         """Return the mean tokens of a role's prompts in a stage, ``None`` without any."""
