@@ -63,9 +63,13 @@ class Experiments:
         match ref.split("/"):
             case [str(table), row, column] if table != CLAIM:
                 return self.table(table).cell(row, column)
-            case [str(kind), name] if kind == CLAIM and name in self.claims:
-                return Cell(ref=ref, value=self.claims[name].value)
-        raise DataError(f"{ref} is not a number of the paper; write table/row/column or {CLAIM}/name")
+        return Cell(ref=ref, value=self.claim(ref).value)
+
+    def claim(self, ref: str) -> Claim:
+        """Return the claim ``name``, or ``claim/name``; raises ``DataError``."""
+        if (name := ref.removeprefix(f"{CLAIM}/")) not in self.claims:
+            raise DataError(f"{ref} is not a number of the paper; write table/row/column or {CLAIM}/name")
+        return self.claims[name]
 
     @property
     def documents(self) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ace_bench.core.errors import DataError
 from ace_report.experiments import Experiments
 from ace_report.paper.rows import YamlModel, read_yaml
-from ace_report.paper.tables import CLAIM, DATA, Claim
+from ace_report.paper.tables import DATA, Claim
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +96,7 @@ def paper_claims(paper: Experiments) -> list[PaperClaim]:
 
 def _with_number(paper: Experiments, row: PaperClaim) -> PaperClaim:
     if row.claim:
-        claim = _claim(paper, row.claim)
+        claim = paper.claim(row.claim)
         differences = [] if row.run else _differences(paper, claim)
         value, section, unit = claim.value, claim.section, claim.unit
     else:
@@ -112,17 +112,11 @@ def _with_number(paper: Experiments, row: PaperClaim) -> PaperClaim:
     return replace(row, **known, differences=tuple(differences))
 
 
-def _claim(paper: Experiments, name: str) -> Claim:
-    if name not in paper.claims:
-        raise DataError(f"claims_table.yaml names the unknown claim {name}; there are {', '.join(paper.claims)}")
-    return paper.claims[name]
-
-
 def _differences(paper: Experiments, claim: Claim) -> list[Difference]:
     """Return the differences that a claim is the mean of; those in points are joined to one."""
     if not claim.mean:
         return [_difference(claim.gain, claim.over, claim.relative_to)]
-    parts = [part for ref in claim.mean for part in _differences(paper, _claim(paper, ref.removeprefix(f"{CLAIM}/")))]
+    parts = [part for ref in claim.mean for part in _differences(paper, paper.claim(ref))]
     if any(part.relative_to for part in parts):
         return parts
     joined: dict[str, float] = {}

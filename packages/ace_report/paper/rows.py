@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from ace_bench.core.encoding import converted
 from ace_bench.core.errors import DataError
 
-_EVERY = ("stream", "once", "epochs")
-"""The passes of a method that learns step by step."""
+_EVERY, _FORMS = ("stream", "once", "epochs"), ("answer_alone", "json")
+"""The passes of a method that learns step by step, and the scaffolds of all methods."""
 
 
 class YamlModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,24 +142,19 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
         """Return the rows by name, those of one scaffold after each other; ``agents`` are columns without scaffolds."""
         found = {}
         for scaffold in self.scaffolds:
-            found[f"{self.base}_{scaffold}"] = self._base_row(scaffold)
-            for name, method in self.methods.items():
-                if scaffold not in ("answer_alone", "json", method.own):
-                    continue
-                for passes, feedback in product(self.passes, self.feedback):
-                    if passes in (method.passes or _EVERY) and feedback in (method.feedback or self.feedback):
-                        key = f"{name}_{scaffold}_{passes}_{feedback}"
-                        found[key] = self._row(name, scaffold, passes, feedback, agents)
+            own = scaffold != "json"  # the answer alone is its own form
+            found[f"{self.base}_{scaffold}"] = Row(
+                label=self.base,
+                overrides=(f"method={self.base}", *([] if own else [f"agent.scaffold={scaffold}"])),
+                scaffold=scaffold,
+                agents_only=scaffold == "own",
+            )
+            methods = {name: one for name, one in self.methods.items() if scaffold in (*_FORMS, one.own)}
+            for (name, method), passes, feedback in product(methods.items(), self.passes, self.feedback):
+                if passes in (method.passes or _EVERY) and feedback in (method.feedback or self.feedback):
+                    key = f"{name}_{scaffold}_{passes}_{feedback}"
+                    found[key] = self._row(name, scaffold, passes, feedback, agents)
         return found
-
-    def _base_row(self, scaffold: str) -> Row:
-        own = scaffold != "json"  # the answer alone is its own form
-        return Row(
-            label=self.base,
-            overrides=(f"method={self.base}", *([] if own else [f"agent.scaffold={scaffold}"])),
-            scaffold=scaffold,
-            agents_only=scaffold == "own",
-        )
 
     def _row(self, name: str, scaffold: str, passes: str, feedback: str, agents: Sequence[str]) -> Row:
         method = self.methods[name]
@@ -199,13 +194,8 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
     def notes(self) -> Iterator[str]:
         """Say which combinations of each method are not planned, and why."""
         for name, method in self.methods.items():
-            parts = [
-                f"{axis} {', '.join(own)} only"
-                for axis, own, every in (
-                    ("feedback", method.feedback, self.feedback),
-                    ("passes", method.passes, _EVERY),
-                )
-                if own and set(own) != set(every)
-            ]
-            if parts:
+            axes = (("feedback", method.feedback, self.feedback), ("passes", method.passes, _EVERY))
+            if parts := [
+                f"{axis} {', '.join(own)} only" for axis, own, every in axes if {*own} not in (set(), {*every})
+            ]:
                 yield f"{name}: {'; '.join(parts)}" + f" ({method.why})" * bool(method.why)

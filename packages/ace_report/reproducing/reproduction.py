@@ -26,7 +26,7 @@ from ace_bench.store.code import CodeReader, changed_modules
 from ace_bench.store.processes import last_code
 from ace_report.conditions import Variant
 from ace_report.figures.write import write_figures
-from ace_report.matching import Runs
+from ace_report.matching import Runs, SimilarRuns
 from ace_report.reproducing.estimating import chain_of, free_memory, memory_of
 from ace_report.reproducing.manifest import Manifest
 from ace_report.reproducing.request import (
@@ -40,7 +40,6 @@ from ace_report.reproducing.request import (
     paper_results,
 )
 from ace_report.tables.results_index import ResultsIndex, Wanted
-from ace_report.tables.similar import SimilarRuns
 from ace_report.tables.write import CLAIMS, TableFiles, write_tables
 
 NAME = "paper"

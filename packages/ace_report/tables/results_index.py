@@ -19,9 +19,8 @@ from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Setting
 from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_report.conditions import Selector, Variant
 from ace_report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
-from ace_report.matching import Runs, deviations, settings_with_defaults
+from ace_report.matching import Runs, Similar, SimilarRuns, deviations, settings_with_defaults
 from ace_report.tables.cells import Measured, Place, measure
-from ace_report.tables.similar import Similar, SimilarRuns
 
 Width = Literal["", "column", "page"]
 """One of two columns of a paper, or the whole page."""

@@ -6,8 +6,9 @@ import pandas as pd
 import pytest
 
 from ace_bench.report.statistics import Interval, Point, compare
+from ace_report.conditions import Variant
 from ace_report.paper.claims import paper_claims
-from ace_report.tables.claim_result import ClaimResult
+from ace_report.tables.claim_result import ClaimResult, claim_record
 from ace_report.tables.results_index import Wanted
 from ace_report.tables.write import write_tables
 from tests.packages.report.planned import Planner
@@ -138,6 +139,10 @@ GAIN, STABLE = CLAIMS["ACE offline against GEPA"], CLAIMS["10K tokens equal 100K
 def test_a_verdict_follows_from_the_interval_alone(claim, low, high, verdict):
     found = ClaimResult(claim=claim, value=(low + high) / 2, interval=Interval(low=low, high=high))
     assert found.verdict == verdict
+    notes = str(claim_record(found, Variant(backbone="x", name="x", overrides=()), numbers=False)["notes"])
+    assert ("there is an effect, but a smaller one" in notes) is (
+        claim is GAIN and verdict == "contradicted" and low > 0
+    )
 
 
 def test_a_seed_that_collapses_leaves_its_claims_without_an_interval(tmp_path):

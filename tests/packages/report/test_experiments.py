@@ -16,8 +16,7 @@ from ace_bench.report.records import find_runs
 from ace_bench.store.results import CHECKSUMS
 from ace_report.conditions import Variant
 from ace_report.experiments import load_experiments
-from ace_report.matching import Runs, settings_with_defaults
-from ace_report.tables.similar import SimilarRuns
+from ace_report.matching import Runs, SimilarRuns, settings_with_defaults
 from tests.launching import ROOT, composed, launch
 from tests.packages.report.conftest import EXPERIMENTS, compose
 from tests.packages.report.contradictions import refs

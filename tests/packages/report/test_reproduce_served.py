@@ -19,7 +19,8 @@ ASKED = {
 }
 """On AppWorld, where a rollout takes a second, one figure of one sample a split; a longer test adds tables 1 and 2."""
 IN_FULL = ("table=1,2,4b", "figure=2", "limit=2", "gepa:method.max_metric_calls=20", "mipro:method.auto=light")
-LASTING = ("task", "method", "mode", "labels", "splits", "context", "rollouts", "calls", "steps", "faults")
+LASTING = ("task", "method", "mode", "labels", "splits", "context", "rollouts", "calls", "steps", "operations")
+LASTING += ("faults",)
 SCORE = ("table", "row", "column", "state", "value", "n", "faults", "better", "worse")
 
 
