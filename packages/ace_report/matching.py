@@ -51,8 +51,9 @@ class Runs:
         known = list(runs)
         settings = {run.folder: settings_with_defaults(run, compose) for run in known}
         more = [run for run in known if settings[run.folder]["mode"].get("before")]
-        self._runs = _by_settings(known, lambda run: settings_digest(settings[run.folder]))
-        self._measured_more = _by_settings(more, lambda run: settings_digest(settings[run.folder], before=False))
+        self._runs = _by_settings(more, lambda run: settings_digest(settings[run.folder], before=False))
+        for key, some in _by_settings(known, lambda run: settings_digest(settings[run.folder])).items():
+            self._runs.setdefault(key, []).extend(some)
 
     def find(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> RunSummary | None:
         """Return the planned run, finished or not, or ``None``; ``extra`` overrides all (``backbone=...``).
@@ -70,7 +71,7 @@ class Runs:
         key = (settings_digest(identity_settings(config)), seed)
         runs = (
             run
-            for run in reversed([*self._measured_more.get(key, ()), *self._runs.get(key, ())])
+            for run in reversed(self._runs.get(key, ()))
             if _source_fits(run, config["task"]["source"]) and not any(other_data(run, overrides, config))
         )
         return max(runs, key=lambda run: run.finished, default=None)
@@ -88,7 +89,7 @@ class Runs:
 
 def _by_settings(
     runs: Iterable[RunSummary], digest: Callable[[RunSummary], str]
-) -> Mapping[tuple[str, int], Sequence[RunSummary]]:
+) -> dict[tuple[str, int], list[RunSummary]]:
     """Return the runs with the same settings and seed, whatever their data; those that count most come last."""
     found: dict[tuple[str, int], list[RunSummary]] = {}
     for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
@@ -106,9 +107,7 @@ def other_data(run: RunSummary, overrides: Sequence[str], config: Mapping[str, A
 
 def _source_fits(run: RunSummary, source: str) -> bool:
     """Whether a run's data, real or sample, is what ``task.source`` asks for."""
-    if source == "auto":
-        return run.simulated or run.source == "real"
-    return run.source == source
+    return run.simulated or run.source == "real" if source == "auto" else run.source == source
 
 
 def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:

@@ -6,7 +6,7 @@ after training. Methods that retry by verdicts are a group of their own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -80,7 +80,10 @@ def groups_of(table: Table, amount: Amount = tokens) -> list[Group]:
     """Return the groups with at least two finished methods as planned; base, whose row stands first, is first."""
     found: dict[Group, list[Member]] = {}
     bases: dict[tuple[str, str], Member] = {}
-    for row, column, heading, cell in _finished(table):
+    for cell in table.measured:
+        if cell.value is None or cell.differs:
+            continue
+        row, column, heading = cell.place.row, cell.place.column, table.rows[cell.place.row]
         fields, costs = heading.fields, tuple(per_query(run, amount(run)) for run in cell.runs)
         mode, scaffold = fields["adaptation"], fields["scaffold"]
         member = Member(row=row, name=_name(heading), cell=cell, costs=costs, adapts=bool(mode))
@@ -165,9 +168,8 @@ def pairs_grid(table: Table) -> Grid:
             else:
                 few = few_seeds(ours.cell, base.cell)
                 found.append((table.columns[group.column].title, group.title, ours.name, base.name, few, tested))
-    adjusted = holm([tested.p for *_, tested in found])
     rows = []
-    for (*names, few, tested), p in zip(found, adjusted, strict=True):
+    for (*names, few, tested), p in zip(found, holm([tested.p for *_, tested in found]), strict=True):
         mark = (THESE_PLAYBOOKS if few else SIGNIFICANT) * (p < 0.05)
         difference = f"{tested.difference:+.1f}{signed_bounds(tested.interval)}{mark}"
         rows.append((*names, difference, p_value(p), p_value(tested.p)))
@@ -179,13 +181,6 @@ def pairs_grid(table: Table) -> Grid:
     ]
     legend += [f"{refused} pairs with seeds that collapsed are not tested."] if refused else []
     return Grid(title="All pairs", header=header, rows=tuple(rows), legend=tuple(legend))
-
-
-def _finished(table: Table) -> Iterator[tuple[str, str, Heading, Measured]]:
-    for row, line in table.cells.items():
-        for column, cell in line.items():
-            if cell.value is not None and not cell.differs:
-                yield row, column, table.rows[row], cell
 
 
 def _name(heading: Heading) -> str:

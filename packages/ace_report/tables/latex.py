@@ -91,9 +91,9 @@ def _float(page: Page, grid: Grid, place: int, wanted: Width, *, last: bool) -> 
     if scaled:
         yield "\\resizebox{\\linewidth}{!}{%"
     yield "\\begin{threeparttable}"
-    table = "tabular" if scaled or width == "page" else "tabular*"
-    stretched = "{\\linewidth}" if table == "tabular*" else ""
-    fill = "@{\\extracolsep{\\fill}}" if table == "tabular*" else ""
+    fits = scaled or width == "page"
+    table, stretched = ("tabular", "") if fits else ("tabular*", "{\\linewidth}")
+    fill = "@{\\extracolsep{\\fill}}" * (not fits)
     yield f"\\begin{{{table}}}{stretched}{{@{{}}{fill}{''.join(map(_column, columns))}@{{}}}}"
     yield "\\toprule"
     yield from _header(grid, columns)
@@ -161,13 +161,10 @@ def _column(words: Sequence[str | Number]) -> str:
     """Return an ``S`` column with room for the longest number, or one of texts."""
     numbers = [word for word in words if isinstance(word, Number)]
     if not numbers:
-        texts = [word for word in words if isinstance(word, str)]
-        if max(map(len, texts), default=0) > _WRAPPED:
-            return "p{0.4\\linewidth}"
-        return "c" if max(map(len, texts), default=0) == 1 else "l"
-    texts = [text for word in numbers if (text := _plain(word)) is not None] or ["0"]
-    whole = max(len(text.partition(".")[0]) for text in texts)
-    decimals = max(len(text.partition(".")[2]) for text in texts)
+        longest = max((len(word) for word in words if isinstance(word, str)), default=0)
+        return "p{0.4\\linewidth}" if longest > _WRAPPED else "c" if longest == 1 else "l"
+    parts = [text.partition(".") for word in numbers if (text := _plain(word)) is not None] or [("0", "", "")]
+    whole, _, decimals = (max(map(len, some)) for some in zip(*parts, strict=True))
     after = max((_after(word) for word in numbers), key=len)
     # Marks of threeparttable take no room.
     after = after and "\\bfseries" * any(word.best for word in numbers) + after.replace("tnote", "textsuperscript")

@@ -157,7 +157,10 @@ def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[
         return paper_table(name, index.experiments, selection, index.refusal, paper=shown)
 
     any_runs = False
-    for selection in _of_model(index, model):
+    others = index.experiments.models - {model}
+    for selection in index.selections:
+        if model and selection.variant.backbone in others:
+            continue
         table, own = build(selection), {run.folder for run in selection.members}
         if any(run.folder in own or not cell.differs for cell in table.measured for run in cell.runs):
             any_runs = True
@@ -205,12 +208,6 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
     for some in alike.values():
         yield some.get(model) or index.empty_selection(model), some
     yield from ((selection, {}) for selection in index.selections if selection.variant.backbone not in models)
-
-
-def _of_model(index: ResultsIndex, model: str) -> Iterator[Selection]:
-    """Yield the conditions of a model, or of one that no table of the paper is about."""
-    others = index.experiments.models - {model}
-    yield from (one for one in index.selections if not model or one.variant.backbone not in others)
 
 
 def _commands(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Iterator[str]:
