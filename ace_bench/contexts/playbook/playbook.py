@@ -120,7 +120,7 @@ class Playbook(ContextValue):
         """Number of bullets."""
         return len(self.bullets)
 
-    @cached_property
+    @property
     def tokens(self) -> int:
         """Sum over the bullets, without the counters: prompts show those separately."""
         return self.index.tokens
@@ -154,7 +154,8 @@ class Playbook(ContextValue):
     def _fields(self) -> Mapping[str, Any]:
         shown, official = self.shown_reflections, self._official_fields()
         recent = {} if shown is None else {RECENT_REFLECTIONS: "\n\n".join(shown) or NO_REFLECTIONS}
-        return MappingProxyType({"playbook": self._text, "counters": self._counters, **recent, **official})
+        counters = "\n".join(filter(None, [block.counters for block in self.index.blocks])) or NO_COUNTERS
+        return MappingProxyType({"playbook": self._text(), "counters": counters, **recent, **official})
 
     def _official_fields(self) -> Mapping[str, Callable[..., str]]:
         """Return functions, so that only templates that show the authors' layout spend time on it."""
@@ -170,17 +171,12 @@ class Playbook(ContextValue):
             "statistics": cache(lambda: statistics(playbook(), "finance")),
         }
 
-    @cached_property
     def _text(self) -> str:
         if self.helpful_first:
             ordered = sorted(self.bullets, key=lambda bullet: -bullet.utility)  # stable: of equal ones the oldest first
             return "\n".join([bullet.line for bullet in ordered]) or EMPTY_PLAYBOOK
         lines = [PARTIAL] if self.partial else []
         return "\n".join([*lines, *[block.text for block in self.index.blocks]]) or EMPTY_PLAYBOOK
-
-    @cached_property
-    def _counters(self) -> str:
-        return "\n".join(filter(None, [block.counters for block in self.index.blocks])) or NO_COUNTERS
 
     def excerpt(self, ids: Iterable[str]) -> str:
         """Show some bullets with their counters, in the order asked for, each once (for the reflector).
