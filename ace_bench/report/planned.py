@@ -24,7 +24,7 @@ ROLE_BACKBONE = "backbone@"
 """Start of an override that gives a role a backbone of its own."""
 
 _FOR_SOME = re.compile(r"(?P<only>[a-z_]\w*):(?P<override>[^=]+=.*)", re.DOTALL)
-_PLAIN = re.compile(r"[A-Za-z_][\w./@+-]*")
+_PLAIN = re.compile(r"[A-Za-z_][\w./@+-]*", re.ASCII)
 _WORDS = ("null", "true", "false", "nan", "inf")
 """Words that the grammar of overrides does not read as text."""
 _EMBEDDED = "backbone=embedded"
@@ -164,8 +164,8 @@ def override_value(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote a text for an override."""
-    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+    """Quote a text for an override: Hydra reads backslashes as they are, but for those in front of a quote."""
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
 
 
 def _given(planned: PlannedRun, extra: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from statistics import fmean
 import pytest
 
 from ace_bench.core.errors import ConfigError, StoreError
-from ace_bench.report.evidence import GradeScores, points_of, sharpest_fall
+from ace_bench.report.evidence import GradeScores, collapsed, points_of, sharpest_fall
 from ace_bench.report.frames import load_frames
 from ace_bench.report.histories import history
 from ace_bench.report.records import find_runs, read_run
@@ -153,6 +153,14 @@ def test_a_history_that_cannot_be_made_again_says_so(content, results, tmp_path)
 )
 def test_the_sharpest_fall(sizes, step):
     assert sharpest_fall(sizes) == step
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [([10, 6, 5, 2], True), ([10, 5], True), ([10, 6], False), ([10, 6, 4, 1], False), ([0, 0], False), ([], False)],
+)
+def test_a_collapse_leaves_half_of_a_context_that_was_half_as_large_as_the_largest(sizes, expected):
+    assert collapsed(sizes) is expected
 
 
 def test_a_collapse_is_told_by_the_sizes_around_it(results, tmp_path):

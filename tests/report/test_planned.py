@@ -1,0 +1,73 @@
+"""Planned runs with the settings that a user gives: which apply, which win, and how values are written."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.planned import PlannedRun, left_out, override_value, read_setting, run_overrides
+from tests.launching import PARSER
+
+PLAN = PlannedRun(overrides=("task=finer", "method=gepa", "mode=offline", "backbone@roles.reflector=gpt_5_1"))
+KNOWN = (
+    "task",
+    "method",
+    "mode",
+    "backbone",
+    "limit",
+    "seed",
+    "backbone@roles.reflector",
+    "method.k",
+    "roles.reflector.model",
+)
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text("aB1 ,=:'\\{}[]é-/", max_size=6)
+    | st.sampled_from(["null", "NaN"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("xyz"), inner, max_size=2),
+    max_leaves=5,
+)
+
+
+def compose(overrides):
+    """Refuses settings that do not exist, as Hydra does."""
+    if odd := [one for one in overrides if one.partition("=")[0].lstrip("+") not in KNOWN]:
+        raise ConfigError(f"{odd[0]} is unknown")
+    return {"composed": True}
+
+
+def test_a_run_is_named_by_its_method_task_and_the_backbones_of_its_roles():
+    assert (PLAN.kind, PLAN.names) == (("finer", "gepa", "offline"), ("gepa", "finer", "gpt_5_1"))
+    assert PLAN.option("labels") == ""
+
+
+@pytest.mark.parametrize(
+    ("extra", "added", "refused"),
+    [
+        (["limit=20", "finer:limit=5"], ["limit=5"], []),
+        (["finer:limit=5", "limit=20"], ["limit=5"], []),
+        (["limit=1", "limit=2"], ["limit=2"], []),
+        (["+limit=1"], ["+limit=1"], []),
+        (["gepa:method.k=3", "ace:method.k=4", "formula:limit=1"], ["method.k=3"], []),
+        (["gpt_5_1:roles.reflector.model=x"], ["roles.reflector.model=x"], []),
+        (["limit=3", "method.nosuch=1", "seed=2"], ["limit=3", "seed=2"], ["method.nosuch=1"]),
+    ],
+)
+def test_settings_that_apply_and_exist_are_taken_and_the_special_ones_win(extra, added, refused):
+    assert sorted(run_overrides(PLAN, extra, compose)) == sorted([*PLAN.overrides, *added])
+    assert left_out(PLAN, extra, compose) == refused
+
+
+def test_the_embedded_backbone_answers_for_all_roles_and_options_come_before_their_settings():
+    assert run_overrides(PLAN, ["backbone=embedded"], compose) == [*PLAN.overrides[:3], "backbone=embedded"]
+    assert run_overrides(PLAN, ["method.k=1", "method=ace"], compose)[-2:] == ["method=ace", "method.k=1"]
+
+
+@settings(deadline=None)
+@given(value=VALUES)
+def test_a_value_is_read_as_it_was_written(value):
+    assert PARSER.parse_override(f"key={override_value(value)}").value() == value
+    setting = read_setting(f"gepa:key={override_value(value)}")
+    assert (setting.only, setting.value) == ("gepa", value)
