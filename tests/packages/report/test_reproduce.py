@@ -225,6 +225,7 @@ def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
         (["table=2", "appworld:limit=3"], "is for no run asked for; give it to one of base, ace_empty,"),
         (["table=2", "gepa:method.autos=light"], "there is no such key; did you mean method.auto?"),
         (["table=2", "backbone=embedded", "gepa:method.max_full_evals=0"], "method.max_full_evals=0 must be a whole"),
+        (["table=16", "backbone=gpt_5_1", "backbone.structured=xml"], "structured=xml"),
         (["table=2", "labels=none"], "labels=none would make all rows alike"),
         (["table=2", "backbone=vllm"], "backbone.url=http://HOST:PORT of a running server is needed"),
     ],
