@@ -80,8 +80,9 @@ def test_beside_another_metric_only_what_is_reported_is_judged(make):
     grade = judged(task, "SELECT 1", Judge(RIGHT))
     assert (grade.correct, grade.detail["judge"]) == (False, 1.0), "the headline stays execution"
     assert task.score([grade])["judge"] == 100
-    assert make().judge_template is None
-    assert make(metric="judge").judge_template == "judge"
+    fields = {"judge": {"schema", "question", "gold", "predicted"}}
+    for asked, metric in (({}, "execution"), (fields, "judge")):
+        assert make(metric=metric).prompt_fields(frozenset(), frozenset()) == asked
 
 
 RUN = ("task=bird_sql", "method=ace", "mode.epochs=1", "limit={train: 4, val: 2, test: 6}", "task.source=sample")
