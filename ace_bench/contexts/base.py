@@ -34,7 +34,7 @@ _SAVED = msgspec.json.Encoder(order="sorted")
 
 
 class Texts(Protocol):
-    """Texts that never change, in their order. Equal only to themselves, so that what is known of them is kept."""
+    """Texts that never change, in their order. Compared by identity, so that caches may use them as keys."""
 
     @property
     def contents(self) -> Sequence[str]:

@@ -70,14 +70,14 @@ def _forms(gold: str) -> frozenset[str]:
 
 def _hold(lines: Sequence[str], forms: frozenset[str], others: Sequence[str]) -> bool:
     """Whether lines hold an answer; one that holds another answer, too, does not count."""
-    found = [line for line in lines if any(_holds(line, form) for form in forms)]
+    found = [line for line in lines if any(_contains(line, form) for form in forms)]
     if found:
-        return any(not any(_holds(line, other) for other in others) for line in found)
+        return any(not any(_contains(line, other) for other in others) for line in found)
     text = " ".join(lines)  # an answer may be longer than a line
-    return any(_holds(text, form) for form in forms)
+    return any(_contains(text, form) for form in forms)
 
 
-def _holds(text: str, form: str) -> bool:
+def _contains(text: str, form: str) -> bool:
     if form not in text:
         return False
     if _SHORT.fullmatch(form):

@@ -40,7 +40,7 @@ class FoundObject(NamedTuple):
     whole: bool
 
 
-class _Cut(Exception):
+class _Truncated(Exception):
     """The text ends within a value."""
 
 
@@ -62,7 +62,7 @@ def find_objects(text: str) -> Iterator[FoundObject]:
             scanner = _Scanner(text, start.start())
             try:
                 found = scanner.top()
-            except (ValueError, _Cut):
+            except (ValueError, _Truncated):
                 continue
             place = scanner.place
             yield found
@@ -80,7 +80,7 @@ class _Scanner:
         value: dict[str, Any] = {}
         try:
             self._members(value)
-        except _Cut:
+        except _Truncated:
             return FoundObject(value, whole=False)
         return FoundObject(value, whole=True)
 
@@ -91,12 +91,12 @@ class _Scanner:
             if not char and self._depth == 1:
                 return
             if not char:
-                raise _Cut
+                raise _Truncated
             if char not in _MARKS:
                 raise ValueError(f"a name was expected at character {self.place}")
             name = self._string(char, _AFTER_NAME)
             if self._next() != ":":
-                raise _Cut
+                raise _Truncated
             self.place += 1
             into[name] = self._value(_AFTER_MEMBER)
             self._comma("}")
@@ -114,7 +114,7 @@ class _Scanner:
     def _value(self, after: re.Pattern[str]) -> Any:
         char = self._next()
         if not char:
-            raise _Cut
+            raise _Truncated
         if char == "{":
             inner: dict[str, Any] = {}
             self._members(inner)
@@ -129,7 +129,7 @@ class _Scanner:
             if found[0] == mark and after.match(self._text, found.end()):
                 self.place = found.end()
                 return _ESCAPE.sub(_unescape, self._text[start : found.start()])
-        raise _Cut
+        raise _Truncated
 
     def _bare(self) -> Any:
         found = _BARE.match(self._text, self.place)
@@ -137,7 +137,7 @@ class _Scanner:
             raise ValueError(f"a value was expected at character {self.place}")
         self.place = found.end()
         if self.place == len(self._text):
-            raise _Cut  # nobody knows whether 12 was to be 123
+            raise _Truncated  # nobody knows whether 12 was to be 123
         word = found[0].strip()
         if not word:
             raise ValueError(f"a value was expected at character {self.place}")

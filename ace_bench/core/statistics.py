@@ -81,7 +81,7 @@ class Estimate:
         """Variance of the mean."""
         return self.samples.variance + self.seeds.variance
 
-    def reach(self, level: float = LEVEL) -> float:
+    def margin(self, level: float = LEVEL) -> float:
         """Half the width of the interval: the root of the sum of the squared reaches over each source.
 
         So it is never narrower than the t interval over seeds, or that over samples, alone (Zou and Donner 2008).
@@ -90,7 +90,7 @@ class Estimate:
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """Bounds of the interval."""
-        return self.value - self.reach(level), self.value + self.reach(level)
+        return self.value - self.margin(level), self.value + self.margin(level)
 
     @property
     def wilson(self) -> tuple[float, float]:
@@ -101,7 +101,7 @@ class Estimate:
         spread, variance = self.value * (1 - self.value), self.variance
         if variance <= 0 or spread <= 0:
             return wilson_bounds(self.value, self.units, t_quantile(self.samples.df, LEVEL))
-        return wilson_bounds(self.value, spread / variance, self.reach() / math.sqrt(variance))
+        return wilson_bounds(self.value, spread / variance, self.margin() / math.sqrt(variance))
 
     @property
     def p(self) -> float:
@@ -140,7 +140,7 @@ class Estimate:
         if variance <= 0:
             return None
         df = variance / (self.samples.variance / self.samples.df + self.seeds.variance / self.seeds.df)
-        return float(nctdtrinc(df, 1 - POWER, self.reach() / math.sqrt(variance))) * math.sqrt(variance)
+        return float(nctdtrinc(df, 1 - POWER, self.margin() / math.sqrt(variance))) * math.sqrt(variance)
 
 
 def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float, float] | None:

@@ -1,4 +1,4 @@
-"""Makes one run in its folder: begins it, runs the loop, writes what comes of it and how it ended."""
+"""Makes one run in its folder: starts it, runs the loop, and writes its result and how it ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run has of its process: where its output goes, what started it, what stops it, and how it ended."""
+"""The process of a run: where its output goes, what started it, what stops it, and how it ended."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ class Composer:
         return [name for name in reversed(found.overrides.known_choices) if "@" in name]
 
     def sweep(self, words: Sequence[str], *, searches: bool) -> list[tuple[str, ...]]:
-        """Return the overrides of each run of a sweep; of a search one run, with the first of each list of values.
+        """Return the overrides of each run of a sweep, or of one run of a search: the first of each list of values.
 
         Raises ``ConfigError`` for words that cannot be parsed.
         """

@@ -187,14 +187,14 @@ def format_json(value: Record) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode() + "\n"
 
 
-class _Stored(msgspec.Struct):
+class _StoredSample(msgspec.Struct):
     split: str
     inputs: dict[str, int]
 
 
 class _Samples(msgspec.Struct):
     texts: list[str]
-    samples: dict[str, _Stored]
+    samples: dict[str, _StoredSample]
 
 
 def pack_samples(samples: Iterable[Sample]) -> Record:

@@ -90,7 +90,7 @@ _NO_REQUEST = _Hashed(digest="", head=(None, None), head_digest="", texts=())
 class _Session:
     """The requests of a session that later ones may refer to: the latest of each role, and the first one.
 
-    Of that are kept its ``digest``, and the ``content`` of its last message, which was new from ``start`` on.
+    It keeps the request's ``digest`` and the ``content`` of its last message, which was new from ``start`` on.
     """
 
     digest: str = ""

@@ -58,7 +58,7 @@ class Responses:
             make_folders(self._claims, mode)
             self._open()
         except (OSError, sqlite3.Error) as error:
-            if not _is(error, _BUSY):
+            if not _has_code(error, _BUSY):
                 raise StoreError(f"response_cache={folder} cannot be used ({error}); choose another folder") from error
             self._disable(error)
 
@@ -119,7 +119,7 @@ class Responses:
                     row: tuple[Any, ...] | None = self._connection.execute(statement, values).fetchone()
                     return row
                 except sqlite3.Error as error:
-                    if not _is(error, _DAMAGED) or not self._renew(error):
+                    if not _has_code(error, _DAMAGED) or not self._renew(error):
                         self._disable(error)
         return None
 
@@ -128,7 +128,7 @@ class Responses:
         try:
             self._connection = self._connect()
         except sqlite3.Error as error:
-            if not _is(error, _DAMAGED):
+            if not _has_code(error, _DAMAGED):
                 raise
             self._set_aside(error)
             self._connection = self._connect()
@@ -227,7 +227,7 @@ def _decode_text(raw: bytes) -> str:
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
-    """Open a file without a trace; only one that another program has open, or did not close, needs its log."""
+    """Open a file without changing it or its folder. A write-ahead log is read only where there is one."""
     how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=_LOCKED_S)
     connection.text_factory = _decode_text
@@ -238,7 +238,7 @@ def _inode(path: Path) -> int | None:
     return path.stat().st_ino if path.exists() else None
 
 
-def _is(error: Exception, codes: Sequence[int]) -> bool:
+def _has_code(error: Exception, codes: Sequence[int]) -> bool:
     """Whether an error has one of SQLite's primary codes."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in codes
 

@@ -187,7 +187,7 @@ class Workers:
 
     def _discard(self, process: subprocess.Popen[bytes]) -> None:
         self._alive.discard(process)
-        _end(process)
+        _kill(process)
 
     def _start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-I", worker.__file__, str(import_folder()), self._settings]
@@ -231,10 +231,10 @@ def _no_worker(why: str) -> RolloutFault:
 
 def _end_all(processes: set[subprocess.Popen[bytes]]) -> None:
     while processes:
-        _end(processes.pop())
+        _kill(processes.pop())
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _kill(process: subprocess.Popen[bytes]) -> None:
     process.kill()
     process.wait()
     for pipe in (process.stdin, process.stdout):

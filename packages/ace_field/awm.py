@@ -73,7 +73,7 @@ class Solved(ShownAttempt):
 
     @classmethod
     def text(cls, words: str) -> Solved:
-        """Return a task that is worded already."""
+        """Return a solved task from its finished text."""
         return cls(words=words, steps=Transcript(()))
 
     def worded(self, arena: Arena) -> str:

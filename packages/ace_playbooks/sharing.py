@@ -215,14 +215,18 @@ def playbook_files(run: Path, *, every: int) -> Mapping[str, str]:
     texts = [_text(context, run) for context in history(run)][1:]
     epochs = [step.epoch for step in read_steps(run)]
     online = metrics["mode"] == "online"
-    names = _online(len(texts), read_settings(run)["mode"]["window"], every) if online else _offline(epochs, every)
+    names = (
+        _name_online_steps(len(texts), read_settings(run)["mode"]["window"], every)
+        if online
+        else _name_offline_steps(epochs, every)
+    )
     files = {f"{INTERMEDIATE}/{name}_playbook.txt": texts[place] for name, place in names}
     best = run / "contexts" / "best.json"
     chosen = {"best_playbook.txt": _text(restore(read_object(run, "contexts/best.json")), run)} if best.exists() else {}
     return {**files, "final_playbook.txt": texts[-1], **chosen}
 
 
-def _offline(epochs: Sequence[int], every: int) -> Iterator[tuple[str, int]]:
+def _name_offline_steps(epochs: Sequence[int], every: int) -> Iterator[tuple[str, int]]:
     """Yield names and places of an offline run's steps; epochs, and the steps of each, are counted from 1."""
     for epoch, group in groupby(range(len(epochs)), key=epochs.__getitem__):
         places = [*group]
@@ -230,7 +234,7 @@ def _offline(epochs: Sequence[int], every: int) -> Iterator[tuple[str, int]]:
         yield f"epoch_{epoch + 1}_final", places[-1]
 
 
-def _online(steps: int, window: int, every: int) -> Iterator[tuple[str, int]]:
+def _name_online_steps(steps: int, window: int, every: int) -> Iterator[tuple[str, int]]:
     for place in range(steps):
         if (place + 1) % every == 0:
             yield f"step_{place + 1}", place

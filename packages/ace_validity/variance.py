@@ -97,7 +97,7 @@ def _mean_square(scores: Array, effect: Sequence[int]) -> float:
 
 
 def sd_bounds(sd: float, df: float) -> str | None:
-    """Format the 95% interval of a standard deviation of normal values; none of 0, or with less than one freedom."""
+    """Format the 95% interval of a standard deviation; ``None`` for 0 or under one degree of freedom."""
     from scipy.special import chdtri
 
     if not sd or df < 1:

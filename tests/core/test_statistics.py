@@ -54,7 +54,7 @@ def test_an_interval_reaches_as_far_as_students_t(df):
 def test_an_interval_is_never_narrower_than_over_seeds_alone_and_its_p_value_agrees_with_it(value):
     seeds, samples = Source(variance=1.0, df=2), Source(variance=0.5, df=199)
     found = Estimate(value=value, samples=samples, units=200, seeds=seeds)
-    assert found.reach(0.99) == pytest.approx(math.hypot(t.ppf(0.995, 2), math.sqrt(0.5) * t.ppf(0.995, 199)))
+    assert found.margin(0.99) == pytest.approx(math.hypot(t.ppf(0.995, 2), math.sqrt(0.5) * t.ppf(0.995, 199)))
     low, _ = found.bounds(1 - found.p)
     assert low == pytest.approx(0.0, abs=1e-6)
     alone = Estimate(value=value, samples=samples, units=200)

@@ -87,7 +87,7 @@ class EndpointEmbedder:
     _source: Embedder | None = field(default=None, init=False, compare=False)
 
     def connect(self, source: Embedder) -> None:
-        """Take the vectors from here on."""
+        """Ask ``source`` for the vectors from now on."""
         self._source = source
 
     def embed(self, texts: Sequence[str]) -> Matrix:

@@ -44,7 +44,7 @@ class Member:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """Methods that may be compared, by row; base is in each group of its scaffold but those of retries."""
+    """Methods that may be compared, by row. The base is in each group of its scaffold, except groups of retries."""
 
     column: str
     mode: str
