@@ -65,7 +65,8 @@ def check(answers):
 
 @pytest.mark.filterwarnings("ignore")
 def test_resources_search_and_votes_over_standard_input_and_output(book):
-    check(asyncio.run(talk(mcp.StdioServerParameters(command=WORDS[0], args=[*WORDS[1:], str(book)]))))
+    program = mcp.StdioServerParameters(command=WORDS[0], args=[*WORDS[1:], str(book)])
+    check(asyncio.run(talk(mcp.stdio_client(program))))
     voted = load(book).index["tu-00002"]
     assert (voted.helpful, voted.sources[0].split("@")[0], voted.sources[0][-12:]) == (1, "agent", "it was there")
 
