@@ -11,7 +11,8 @@ from typing import Any
 
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
-from ace_bench.core.identity import identity_settings
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.identity import fill_settings, identity_settings
 from ace_bench.report.planned import (
     Compose,
     PlannedRun,
@@ -25,8 +26,8 @@ from ace_bench.report.planned import (
     settings_for,
 )
 from ace_bench.report.records import RunSummary, marks_of
-from ace_report.matching import settings_with_defaults
 
+_CHOSEN = ("method", "mode", "task", "backbone")
 _PATH, _OTHER = re.compile(r"(?:\w+\.)+(?=\w+=)"), re.compile(r"[^\w.-]+")
 _LONGEST = 180
 """Maximum length of the conditions in a file name."""
@@ -218,6 +219,17 @@ class Selector:
         yield from (
             str(setting).removeprefix("+").removeprefix("backbone.") for setting in settings if setting in found
         )
+
+
+def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:
+    """Return the settings of a run, with today's defaults for settings that did not exist when it was made."""
+    try:
+        usual = identity_settings(compose([f"{group}={getattr(run, group)}" for group in _CHOSEN]))
+    except ConfigError:
+        return run.identity  # its method or task no longer exists
+    # A server is named only where the run started it, which is for the run to say.
+    backbone = {name: value for name, value in usual["backbone"].items() if name != "server"}
+    return fill_settings(run.identity, {**usual, "backbone": backbone})
 
 
 def _changes(prefix: str, found: Settings, usual: Settings) -> Iterator[str]:

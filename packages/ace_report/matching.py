@@ -9,26 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ace_bench.core.encoding import digest_of_text
-from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import (
     CONTEXT_FILES,
     EMBEDDER,
     GROUPS,
     changed_settings,
-    fill_settings,
     identity_settings,
     settings_digest,
 )
 from ace_bench.report.planned import Compose, PlannedRun, Settings, key_of, override_value, quoted, run_overrides
 from ace_bench.report.records import RunSummary, latest_repetitions
+from ace_report.conditions import Variant, settings_with_defaults
 
-if TYPE_CHECKING:
-    from ace_report.conditions import Variant
-
-_CHOSEN = ("method", "mode", "task", "backbone")
 _TOP = ("labels", "limit", "prompts")
 _OPTIONAL = ("sampling", "unreadable_replies", "repeat_calls")
 """Settings that are in an identity only where they are not at their default."""
@@ -108,17 +103,6 @@ def other_data(run: RunSummary, overrides: Sequence[str], config: Mapping[str, A
 def _source_fits(run: RunSummary, source: str) -> bool:
     """Whether a run's data, real or sample, is what ``task.source`` asks for."""
     return run.simulated or run.source == "real" if source == "auto" else run.source == source
-
-
-def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:
-    """Return the settings of a run, with today's defaults for settings that did not exist when it was made."""
-    try:
-        usual = identity_settings(compose([f"{group}={getattr(run, group)}" for group in _CHOSEN]))
-    except ConfigError:
-        return run.identity  # its method or task no longer exists
-    # A server is named only where the run started it, which is for the run to say.
-    backbone = {name: value for name, value in usual["backbone"].items() if name != "server"}
-    return fill_settings(run.identity, {**usual, "backbone": backbone})
 
 
 def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str]:

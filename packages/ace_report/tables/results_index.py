@@ -17,9 +17,9 @@ from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting, run_overrides
 from ace_bench.report.records import Found, RunSummary, find_runs
-from ace_report.conditions import Selector, Variant
+from ace_report.conditions import Selector, Variant, settings_with_defaults
 from ace_report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
-from ace_report.matching import Runs, Similar, SimilarRuns, deviations, settings_with_defaults
+from ace_report.matching import Runs, Similar, SimilarRuns, deviations
 from ace_report.tables.cells import Measured, Place, measure
 
 Width = Literal["", "column", "page"]
