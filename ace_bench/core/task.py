@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompts import Prompts
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Grade, Message, Sample
@@ -161,3 +162,14 @@ class CostLimited(Protocol):
 
     max_usd: float | None
     """Dollars; ``None``: no limit."""
+
+
+def headline_score(task: Task, grades: Sequence[Grade]) -> float:
+    """Return the task's headline for some grades; raises ``ConfigError`` where its score does not give it."""
+    scores = task.score(grades)
+    if task.headline not in scores:
+        raise ConfigError(
+            f"the task's score gives {', '.join(scores)}, and its headline is {task.headline}: set headline to one of "
+            "them and repeat the command, which makes no call again"
+        )
+    return scores[task.headline]

@@ -11,6 +11,7 @@ from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost, StoreError
 from ace_bench.core.method import RESTART, ContextUpdate, Method
+from ace_bench.core.task import headline_score
 from ace_bench.core.types import CacheCounters, Record, Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.progress import ProgressCounter
@@ -211,10 +212,10 @@ class Experiment:
 
     def validate(self, context: Context, step: Step) -> Validation:
         """Score a context on the validation split."""
-        task, samples = self.arena.task, self.arena.samples(VALIDATION)
+        samples = self.arena.samples(VALIDATION)
         name = f"step{step.index + 1}"
         test = self.test(samples, context, f"validate after step {step.index + 1}", name)
-        score = task.score([record.grade for record in test.records])[task.headline]
+        score = headline_score(self.arena.task, [record.grade for record in test.records])
         return Validation(step=step.index + 1, score=score, context=context)
 
     def test(self, samples: Sequence[Sample], context: Context, phase: str, name: str) -> StepTest:

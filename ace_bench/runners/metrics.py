@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ace_bench.core.backbones import Backbone, Priced
-from ace_bench.core.errors import UNREADABLE, ConfigError
+from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
-from ace_bench.core.task import Task
+from ace_bench.core.task import Task, headline_score
 from ace_bench.core.types import Record, Stage, Usage
 from ace_bench.runners.arena import fault_of
 from ace_bench.runners.experiment import Experiment
@@ -92,13 +93,7 @@ def objective(metrics: Record) -> float:
 
 def _headline(task: Task, outcome: RunOutcome, *, stream: bool) -> Record:
     def score(records: Sequence[RolloutRecord]) -> float:
-        found = _rounded(task.score([record.grade for record in records]))
-        if task.headline not in found:
-            raise ConfigError(
-                f"the task's score gives {', '.join(found)}, and its headline is {task.headline}: set headline to one "
-                "of them and repeat the command, which makes no call again"
-            )
-        return found[task.headline]
+        return round(headline_score(task, [record.grade for record in records]), _DIGITS)
 
     after = score(outcome.after)
     interval = _interval(task, outcome.after, after, stream=stream)
@@ -126,7 +121,7 @@ def _interval(
         return None
     if abs(100 * float(scores.mean()) - value) > _ROUNDING:
         grades = [record.grade for record in records]
-        return bootstrap_interval(grades, lambda some: task.score(some)[task.headline], group=lambda grade: grade.group)
+        return bootstrap_interval(grades, partial(headline_score, task), group=lambda grade: grade.group)
     groups = clusters(range(len(records)), lambda place: records[place].grade.group)
     bounds = score_bounds(scores, blocks(groups) if stream else groups)
     return None if bounds is None else (100 * bounds[0], 100 * bounds[1])
@@ -139,7 +134,7 @@ def _split(task: Task, outcome: RunOutcome) -> Record:
         answered = [record.grade for record in records if fault_of(task, record) is None]
         scores = task.score([record.grade for record in records])
         if 0 < len(answered) < len(records):  # as the official code counts, which leaves failed samples out
-            scores = {**scores, f"{task.headline}_without_faults": task.score(answered)[task.headline]}
+            scores = {**scores, f"{task.headline}_without_faults": headline_score(task, answered)}
         return {"n": len(records), "faults": len(records) - len(answered), **_rounded(scores)}
 
     return {"before": describe(outcome.before), "after": describe(outcome.after)}

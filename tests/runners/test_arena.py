@@ -122,13 +122,15 @@ def test_no_reply_can_end_a_run(case, method, tmp_path):
     assert again.metrics == ran.metrics, "what was written can be read again"
 
 
-def test_a_task_whose_headline_its_score_lacks_is_one_sentence_and_loses_no_call(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(("method", "generator"), [("base", base_text), ("ace", right)])
+def test_a_task_whose_headline_its_score_lacks_is_one_sentence(method, generator, tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patched:
         patched.setattr(Toy, "headline", "letters")
-        assert play(tmp_path, script=Scripted(generator=base_text), **BASE).status == 2
+        stopped = play(tmp_path, "mode.select=best", script=Scripted(generator=generator), method=method)
+    assert (stopped.status, bool(paid := stopped.lines("calls"))) == (2, True)
     assert "score gives accuracy, and its headline is letters" in " ".join(capsys.readouterr().err.split())
-    again = play(tmp_path, script=(script := Scripted(generator=base_text)), **BASE)
-    assert (again.status, script.calls) == (0, [])
+    again = play(tmp_path, "mode.select=best", script=Scripted(generator=generator), method=method)
+    assert (again.status, again.lines("calls")[: len(paid)]) == (0, paid)
 
 
 def test_metrics_of_a_run_worked_out_by_hand(tmp_path):
