@@ -44,7 +44,7 @@ def options(group: str) -> list[str]:
 
 def tasks() -> list[str]:
     """The tasks that have a sample set; the others are made of what their settings name."""
-    return [task for task in options("task") if "sample_data" in composed(f"task={task}")[0].task]
+    return [task for task in options("task") if "sample_data" in preset("task", task).task]
 
 
 def pairs() -> list[Any]:
@@ -60,7 +60,7 @@ def _marks(task: str, method: str) -> tuple[pytest.MarkDecorator, ...]:
 
 def quick(method: str) -> tuple[str, ...]:
     """Overrides that keep the search of an optimiser short, or that a method needs."""
-    settings = composed(f"method={method}")[0].method
+    settings = preset("method", method).method
     if "max_metric_calls" in settings:
         return ("method.max_metric_calls=30",)
     if method == "frozen":  # it needs a context
@@ -70,7 +70,7 @@ def quick(method: str) -> tuple[str, ...]:
 
 def brief(task: str) -> tuple[str, ...]:
     """Overrides that keep runs on a real environment short: its attempts take a second each, not a millisecond."""
-    acts = "max_steps" in composed(f"task={task}")[0].agent
+    acts = "max_steps" in preset("task", task).agent
     return ("limit={train: 1, val: 1, test: 2}", "agent.max_steps=3") if acts else ()
 
 
@@ -97,8 +97,15 @@ def retries(method: str) -> bool:
 
 def method_class(method: str) -> type[BaseMethod]:
     """Return the class that a method's settings name, or that the function which they name returns."""
-    target = get_object(composed(f"method={method}")[0].method._target_)
+    target = get_object(preset("method", method).method._target_)
     return target if isinstance(target, type) else get_type_hints(target)["return"]
+
+
+@cache
+def preset(group: str, option: str) -> DictConfig:
+    """Compose the file of one option alone: collecting the tests does that for all, in each of their processes."""
+    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
+        return compose(f"{group}/{option}")
 
 
 def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
