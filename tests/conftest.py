@@ -1,12 +1,14 @@
 """Shared by all tests."""
 
 import gc
+import json
 import os
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +48,16 @@ def one_warm_engine(pytestconfig: pytest.Config) -> Iterator[None]:
 
     with sharing(pytestconfig):
         yield
+
+
+@pytest.fixture
+def doctor(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, dict[str, Any]]]:
+    """Call ``ace-bench doctor`` with a folder and options; returns its exit status and what it says in JSON."""
+    from ace_bench.cli.main import start
+
+    def call(results: Path, *options: str) -> tuple[int, dict[str, Any]]:
+        capsys.readouterr()
+        status = start("doctor", [str(results), "--json", *options])
+        return status, json.loads(capsys.readouterr().out)
+
+    return call

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ace_bench.core.types import NO_USAGE, Completion
 from ace_bench.store.responses import FILE, Responses
-from tests.integration.test_doctor import contents
+from tests.runners.test_repair import contents
 
 
 def test_of_a_damaged_cache_the_sound_replies_are_kept(doctor, tmp_path):

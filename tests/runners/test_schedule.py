@@ -1,10 +1,8 @@
-"""The order in which `reproduce` starts runs: the longest chains first, after what they need, within memory."""
+"""The order in which many runs start: the longest chains first, after what they need, within memory."""
 
 import threading
 
 from ace_bench.runners.schedule import Schedule
-from ace_report.reproducing.estimating import chain_of, memory_of
-from tests.packages.report.conftest import compose
 
 
 class Requested:
@@ -88,22 +86,3 @@ def test_jobs_that_are_the_same_run_are_made_once_and_never_side_by_side():
     asked.schedule.end(first)
     thread.join(10)
     assert found == [["after"]]
-
-
-def test_chains_are_ordered_by_what_follows_one_after_another():
-    def chain(*overrides):
-        return chain_of(compose(overrides))
-
-    base, icl = chain("task=finer", "method=base"), chain("task=finer", "method=icl")
-    ace, short = chain("task=finer", "method=ace"), chain("task=finer", "method=ace", "mode.epochs=1")
-    assert base == icl < chain("task=finer", "method=dc", "mode=online") < short < ace
-    assert chain("task=finer", "method=ace", "mode.batch_size=8") < ace
-    assert chain("task=finer", "method=ace", "limit=10") < ace
-    assert chain("task=appworld", "method=ace", "limit=10") > chain("task=finer", "method=ace", "limit=10")
-
-
-def test_memory_counts_the_engines_episodes():
-    question = memory_of(compose(["task=finer", "method=ace"]))
-    two, eight = (memory_of(compose(["task=appworld", "method=ace", f"concurrency={n}"])) for n in (2, 8))
-    assert question < two < eight
-    assert memory_of(compose(["task=finer", "backbone=openai_compatible"])) < question, "it shares a process"
