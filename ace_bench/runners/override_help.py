@@ -20,7 +20,7 @@ from ace_bench.core.program import command_line
 from ace_bench.core.resources import missing, missing_extra, options
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.runners.planning import Composer
-from ace_bench.runners.settings import RENAMED
+from ace_bench.runners.settings import RENAMED, BySplit
 
 _FAILED = 1
 _FEW = 24
@@ -150,33 +150,40 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     }
     groups = {name: options(name, folders) for name in sorted(names)}
     given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    places, known = [*given], [*given]
-    with suppress(HydraException, OmegaConfBaseException):  # the error is not one of names: none is suggested
-        places, known = _places_and_keys(folders, groups, given)
-    deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
     lines = [
-        f"~{name}: there is nothing of this name to leave out; {_closest(name, known)}"
-        for name in deleted
-        if name not in known
+        f"{key}={value}: {_closest(unknown[0], [*groups[group]])}"
+        for key, value in given.items()
+        if (group := key.partition("@")[0]) in groups
+        and (unknown := [option for option in _chosen(value) if option not in groups[group]])
     ]
     lines += [
         f"{argument} has no value: write {argument}=..."
         for argument, before in zip(arguments, ["", *arguments], strict=False)
         if "=" not in argument and not argument.startswith(("-", "~")) and before not in _TAKING
     ]
-    for key, value in given.items():
-        group, _, place = key.partition("@")
-        if group in groups:
-            if place and key not in places:
-                others = (name.partition("@")[2] for name in places if name.startswith(f"{group}@"))
-                lines.insert(0, f"{key}: no {group} goes there; there are {', '.join(others)}")
-            elif unknown := [option for option in _chosen(value) if option not in groups[group]]:
-                lines.insert(0, f"{key}={value}: {_closest(unknown[0], list(groups[group]))}")
-            elif key == "launcher" and value in _LAUNCHERS and find_spec(_LAUNCHERS[value]) is None:
-                lines.append(str(missing(f"{key}={value}", _LAUNCHERS[value])))
-        elif not key.startswith(("+", "~", "hydra")) and key not in known:
-            lines.append(_unknown(key, known))
-    return [*lines, *(f"~{name}: it cannot be left out; choose with {name}=..." for name in deleted if name in known)]
+    package = _LAUNCHERS.get(launcher := given.get("launcher", ""))
+    if package is not None and find_spec(package) is None:
+        lines.append(str(missing(f"launcher={launcher}", package)))
+    with suppress(HydraException, OmegaConfBaseException):  # the error is not one of names
+        places, known = _places_and_keys(folders, groups, given)
+        lines += filter(None, (_wrong_place(key, groups, places) or _unknown(key, known) for key in given))
+        deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
+        lines += [
+            f"~{name}: there is nothing of this name to leave out; {_closest(name, known)}"
+            for name in deleted
+            if name not in known
+        ]
+        lines += [f"~{name}: it cannot be left out; choose with {name}=..." for name in deleted if name in groups]
+    return lines
+
+
+def _wrong_place(key: str, groups: Mapping[str, object], places: Sequence[str]) -> str:
+    """Say where a second option of a group can go, "" if ``key`` is one of these places."""
+    group, _, place = key.partition("@")
+    if not place or group not in groups or key in places:
+        return ""
+    others = ", ".join(name.partition("@")[2] for name in places if name.startswith(f"{group}@"))
+    return f"{key}: no {group} goes there" + (f"; there are {others}" if others else "")
 
 
 def _places_and_keys(
@@ -198,14 +205,16 @@ def _places_and_keys(
 
 
 def _unknown(key: str, known: Sequence[str]) -> str:
-    group, _, split = key.partition(".")
-    if group == _LIMIT and any(name.startswith(f"{_LIMIT}.") for name in known):
-        return _added_limit(split)
+    """Say what a key may have been meant for, "" if it is known."""
+    if key.partition("@")[0] in known or key.startswith(("+", "~", "hydra")):
+        return ""
+    place, _, last = key.rpartition(".")
+    beside = {name.rpartition(".")[2]: name for name in known if place and name.rpartition(".")[0] == place}
+    if place == _LIMIT and beside and last in BySplit.__dataclass_fields__:
+        return _added_limit(last)
     if key in RENAMED:
         return f"{key} {RENAMED[key]}"
-    place, _, last = key.rpartition(".")
-    beside = {name[len(place) + 1 :]: name for name in known if place and name.startswith(f"{place}.")}
-    if key.startswith("roles.") and place != "roles" and not beside:
+    if place.startswith("roles.") and not beside:
         return f"{key}: {place} has no backbone of its own: give it one by backbone@{place}=NAME"
     close = get_close_matches(last, beside, n=1, cutoff=0.5)
     return f"{key}: there is no such key; " + (f"did you mean {beside[close[0]]}?" if close else _closest(key, known))

@@ -6,8 +6,6 @@ import sys
 
 import pytest
 
-from ace_bench.core.resources import config_folders
-from ace_bench.runners import override_help
 from ace_bench.runners.summary import title
 from ace_bench.store.folder import RunFolder
 from tests.launching import ROOT, launch
@@ -72,15 +70,6 @@ def test_a_run_from_start_to_summary(tmp_path):
 
     everything = first.stdout + again.stdout + "".join(p.read_text() for p in folder.rglob("*") if p.is_file())
     assert not [secret for secret in PLANTED.values() if secret in everything]
-
-
-@pytest.mark.parametrize("launcher", ["ray", "slurm"])
-def test_a_launcher_that_is_not_installed_is_named_with_its_extra(launcher, monkeypatch):
-    asked = [f"launcher={launcher}", "seed=0,1"]
-    assert override_help.suggestions(config_folders(), asked) == []
-    monkeypatch.setattr(override_help, "find_spec", lambda _: None)
-    (line,) = override_help.suggestions(config_folders(), asked)
-    assert "pip install 'ace-bench[sweeps]'" in line
 
 
 def test_an_embedder_that_is_not_installed_is_refused_before_any_call(tmp_path, capsys, monkeypatch):

@@ -64,24 +64,12 @@ def test_a_wrong_option_of_the_embedded_server(given, said, capsys):
 
 COMMANDS = {
     "methd=ace": "methd: there is no such key; did you mean method?",
-    "limit": "limit has no value: write limit=...",
-    "limit={train:": "limit={train: cannot be read: write key=value, close brackets",
-    "task=qa task.delimiter=;": "leaves in place: 'task.delimiter=\";\"'",
-    "task=qa task.data=~/x.csv": 'shells leave a ~ behind = as it is; write "task.data=$HOME/x.csv"',
-    "experiment=real_small_model backbone.launch=false limit={test:2}": "write +limit.test=NUMBER to limit this one",
-    "experiment=real_small_model backbone.lunch=false": "backbone.lunch: there is no such key; did you mean",
-    "budget={hours:1}": "budget has no setting hours; ",
     "-m hparams_search=ace hydra.sweeper.n_trials=x": "hydra.sweeper.n_trials=x must be a whole number, 1 or more",
     "-m launcher=joblib hydra.launcher.n_jobs=0": "hydra.launcher.n_jobs=0 must be a whole number, 1 or more",
-    "mode.epochs=1,2": "mode.epochs=1,2 gives several values: add --multirun for a sweep",
-    "backbone@roles.reflector=nowhere": "backbone@roles.reflector=nowhere: there are deepseek_v3_1, embedded",
     "--limit=3": "there is no option --limit; settings are written without dashes: limit=VALUE",
     "--multirn": "there is no option --multirn; did you mean --multirun?",
     "--cfg=nonsense": "--cfg needs one of job, hydra, all",
     "--config-dir=": "--config-dir has no value",
-    "+method=ace": "method exists already: write method=... without the +",
-    "~task": "~task: it cannot be left out; choose with task=...",
-    "~nothing": "~nothing: there is nothing of this name to leave out",
     "launcher=slurm": "launcher=slurm starts the runs of a sweep: add --multirun",
 }
 

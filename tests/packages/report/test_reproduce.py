@@ -15,10 +15,8 @@ from rich.console import Console
 
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.resources import config_folders
 from ace_bench.report import evidence
 from ace_bench.report.records import find_runs
-from ace_bench.runners.override_help import explain
 from ace_bench.runners.workers import Workers
 from ace_bench.store.lines import SEAL
 from ace_bench.store.processes import read_processes
@@ -322,18 +320,3 @@ def test_an_unknown_result_is_listed_with_what_there_is(capsys):
     assert all(name in said for name in ("table=4a", "figure=2", "experiment=seed_000"))
     with pytest.raises(ConfigError, match="write table=all"):
         read_request(["all"], EXPERIMENTS)
-
-
-@pytest.mark.parametrize(
-    ("asked", "named"),
-    [
-        ("+experiment=table_04a", "table=4a"),
-        ("experiment=figure_02", "figure=2"),
-        ("experiment=seed_000", "experiment=seed_000"),
-        ("table=10", "table=10"),
-    ],
-)
-def test_whoever_asks_run_py_for_a_result_is_told_what_makes_it(asked, named):
-    with pytest.raises(ConfigError) as refused, explain(config_folders(), ["backbone=embedded", asked]):
-        pytest.fail("nothing is composed")
-    assert f"`ace-bench reproduce {named}`" in str(refused.value)
