@@ -31,7 +31,7 @@ class AgentReply:
 
 
 def read_reply(text: str) -> AgentReply:
-    """Find the first block of Python, with or without the language's name; ``code`` is "" where there is none.
+    """Find the first block of Python, with or without the language's name; ``code`` is "" if there is no block.
 
     The block ends at the first line that ends in a fence, or where the reply ends. What follows it was never run and
     is left out, so that a model does not go on from outputs it made up (the official agent does so, too).
@@ -206,7 +206,7 @@ class Conversation:
 
 
 def with_reminder(messages: Sequence[Message], reminder: str) -> tuple[Message, ...]:
-    """Return messages whose system message ends with a reminder; one is put in front where there is none."""
+    """Return messages whose system message ends with a reminder; without a system message, one is added in front."""
     if not reminder:
         return tuple(messages)
     if messages[0].role != "system":

@@ -12,7 +12,7 @@ from ace_bench.agents.conversation import AgentReply, Conversation
 from ace_bench.core.types import Message
 
 NO_ANSWER = "No final answer found"
-"""What stands for the answer of a reply without one."""
+"""The answer of a reply that has none."""
 
 _CITED = re.compile(r"\[([a-z]{3,}-\d{5})\]")
 _FINISH = "Finish["
@@ -131,7 +131,7 @@ class OfficialConversation(Conversation):
 class OfficialTrimming:
     """Shortens what follows the instructions to ``limit`` characters, as the official agents do.
 
-    The oldest outputs are replaced by ``output_left_out``, but not those of the last messages; then the oldest pairs of
+    The oldest outputs are replaced by ``output_left_out``, except in the last messages; then the oldest pairs of
     messages go, and ``history_left_out`` ends the message that states the task. The instructions end with the message
     of index ``task``.
     """

@@ -41,7 +41,7 @@ class ReAct:
 
     ``max_steps`` is the most replies of an attempt (official ACE code 40, AppWorld's own ReAct 50) and
     ``history_chars`` the length above which the oldest outputs are removed. ``demonstrations`` are the
-    worked examples before the task: ``default`` (those of the prompt set), a dialogue file, or ``None``; a generator's
+    worked examples before the task: ``default`` (from the prompt set), a dialogue file, or ``None``; a generator's
     template that is a whole dialogue has its own. ``memory`` is ``execution`` or ``off``. ``memory_place`` says where
     its findings stand: in the ``newest`` message, or at the end of the ``system`` message. ``tools`` says what the
     environment's tools do. ``parse_replies=official`` reads replies and shortens conversations as the authors' agents

@@ -5,7 +5,7 @@
     ace-bench ls --state "broken off" --json
 
 A run is finished, running, broken off (the same command continues it), failed, or damaged. Dollars that a backbone does
-not report are n/a; the time is that of adaptation and evaluation.
+not report are n/a; the time covers adaptation and evaluation.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _rows(folders: Sequence[Path], conditions: Sequence[str]) -> Iterator[Record
 
 
 def _row(run: RunSummary) -> Record:
-    """Return what is listed of a run; ``score`` is in percent, ``seconds`` those of a finished run."""
+    """Return the row of a run; ``score`` is in percent, ``seconds`` only known of a finished run."""
     metrics, ended = run.metrics, run.finished or run.state == "failed"
     row = {
         **{name: getattr(run, name) for name in _ABOUT},

@@ -28,7 +28,7 @@ _WIDEST = 5
 
 @contextmanager
 def runs_listed() -> Iterator[None]:
-    """List the runs that end inside the block, also those of other processes on this machine.
+    """List the runs that end inside the block, also in other processes on this machine.
 
     Exits with status 1 at the end of the block if one of them has failed.
     """
@@ -53,7 +53,7 @@ def note_run(folder: Path) -> None:
 def note_failure(overrides: Sequence[str]) -> bool:
     """Note that a run of a sweep has failed and return whether that was possible, as in ``note_run``.
 
-    ``overrides`` are those of a run without a folder, which has no other row.
+    ``overrides`` name a run without a folder, which has no other row.
     """
     return _note(" ".join([_FAILED, *(word for word in overrides if word not in sys.argv)]))
 

@@ -63,7 +63,7 @@ class ContextValue:
     grows: ClassVar[str | None] = None
     """The tuple field to which items are appended, which comes first in the alphabet of all fields and ``kind``.
 
-    With it the cost of a version made by ``changed`` follows the number of new items, not that of all items.
+    With it the cost of a version made by ``changed`` grows with the new items, not with all items.
     """
     optional: ClassVar[str | None] = None
     """A tuple field that the saved form leaves out while it is empty, so that digests without it stay the same."""
@@ -130,7 +130,7 @@ class ContextValue:
 
     @property
     def size(self) -> int:
-        """Number of items; by default those of all fields that are tuples."""
+        """Number of items; by default in all fields that are tuples."""
         values = (getattr(self, field.name) for field in fields(self))
         return sum(len(value) for value in values if isinstance(value, tuple))
 

@@ -69,5 +69,5 @@ class HasBullets(Protocol):
     ) -> tuple[Sequence[Record], Sequence[Record]]:
         """Return the bullets, and what each later version changed: bullets that it ``set``, ids that it ``removed``.
 
-        ``samples`` are those that each later version was learnt from.
+        ``samples`` are the samples of each later version.
         """

@@ -66,7 +66,7 @@ class BackboneUnavailable(Stopped):
 
 
 class CallLost(AceBenchError):
-    """A backbone did not answer a call: the rollout or step is repeated, and nothing is learnt from it or graded.
+    """A backbone did not answer a call: the rollout or step is repeated; it is neither graded nor learned.
 
     It is no ``RolloutFault``, because code that records those would count it as a wrong answer.
     """

@@ -94,7 +94,7 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings with those of ``usual`` that they lack, also in nested parts that build the same class.
+    """Return settings, with missing ones filled in from ``usual``, also in nested parts that build the same class.
 
     A run that was made before a setting existed is the one with its default.
     """

@@ -58,14 +58,14 @@ class Method(Protocol[C]):
 
     @property
     def scores_last_trial(self) -> bool:
-        """Whether a sample's answer is that of its last trial, which an event ``FINAL_TRIAL`` names (Reflexion)."""
+        """Whether a sample's answer comes from its last trial, which an event ``FINAL_TRIAL`` names (Reflexion)."""
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
         """The roles that it calls besides those that answer samples, and the prompt templates of each."""
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
-        """Return the fields of each template in ``roles``, given those of a sample and of the context.
+        """Return the fields of each template in ``roles``, given the fields of a sample and of the context.
 
         A prompt set that uses another field is refused before the first call.
         """
@@ -76,7 +76,7 @@ class Method(Protocol[C]):
 
     @property
     def embedders(self) -> Sequence[object]:
-        """The embedders it uses; the run connects those of an endpoint (``EndpointEmbedder``) before the first call."""
+        """The embedders it uses; the run connects an endpoint's (``EndpointEmbedder``) before the first call."""
 
     def baseline(self, arena: Arena) -> C:
         """Return the context that ``mode=evaluate`` compares a saved one with; makes no calls."""

@@ -38,7 +38,7 @@ _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _THOUGHT, _THOUGHT_END = "<think>", "</think>"
 EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
-"""What stands for the reply of a model that sent nothing in the authors' code (``llm.timed_llm_call``)."""
+"""The reply of a model that sent nothing, in the authors' code (``llm.timed_llm_call``)."""
 RETRY_START = "That reply could not be read: "
 """How the message begins that asks for a reply once more."""
 _MAX_ECHO = 2_000

@@ -1,6 +1,6 @@
 """Finds the configuration tree and the prompt sets, and says which extra a missing package needs.
 
-Those of this project are package data: in a checkout ``ace_bench/configs`` and ``ace_bench/prompts`` are links to the
+The project's own are package data: in a checkout ``ace_bench/configs`` and ``ace_bench/prompts`` are links to the
 folders at its top, in a wheel they are folders. Another package adds its folders ``configs`` and ``prompts`` by an
 entry point of the group ``ace_bench.plugins``. ``--config-dir`` adds a folder of configs, and the folder ``prompts``
 beside it, without a package.

@@ -3,7 +3,7 @@
 A constructor's annotation says what a setting may be, such as ``Count`` or ``Literal["on", "off"]``. ``build`` checks
 names, values and missing settings before it calls the constructor. Its errors name a setting by its full path in the
 configuration. It is ours because pydantic and msgspec name a field where a user needs the path to override. The
-top-level group ``sampling`` puts settings of single roles into those of their backbones.
+top-level group ``sampling`` puts settings of single roles into their backbones.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _value(value: Any, kind: Any, path: str) -> Any:
 
 
 def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """Return a constructor's parameters; ``**rest: Annotated[Any, Class]`` stands for those of ``Class``."""
+    """Return a constructor's parameters; ``**rest: Annotated[Any, Class]`` means the parameters of ``Class``."""
     found: dict[str, inspect.Parameter] = {}
     signature, hints = inspect.signature(make), dict[str, Any]()
     with suppress(NameError):  # a type that is imported for type checkers only: these settings are not checked
@@ -234,7 +234,7 @@ def with_role_sampling(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return a resolved configuration whose backbones hold ``sampling.roles``: what is set for the roles they answer.
 
     A role with a backbone of its own changes that one. Backbones that do not sample, as the embedded one, stay as they
-    are, and so do those of roles for which nothing is set.
+    are, and so do roles for which nothing is set.
     """
     chosen = given_by_role(config)
     own = {role: node for role, node in (config.get("roles") or {}).items() if node}

@@ -132,7 +132,7 @@ class Estimate:
     def detectable(self) -> float | None:
         """About the mean that a two-sided test at the 5% level finds with a power of 80%; ``None`` if nothing varies.
 
-        The degrees of freedom are the harmonic mean of those of the sources, weighted by their variances.
+        The degrees of freedom are the harmonic mean of the sources' degrees, weighted by their variances.
         """
         from scipy.special import nctdtrinc
 
@@ -154,7 +154,7 @@ def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float,
 
 
 def paired_difference(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> Estimate | None:
-    """Estimate the mean of ``ours`` less that of ``base``: scores (seeds, samples) in [0, 1] of the same samples.
+    """Estimate the mean of ``ours`` less the mean of ``base``: scores (seeds, samples) in [0, 1] of the same samples.
 
     ``paired`` says that row by row their seeds are the same, too. ``None`` for fewer than two groups.
     """
@@ -221,8 +221,8 @@ class Variances:
 
         ``prior`` adds two samples, one with this gain and one with its negative.
 
-        The variances are those of crossed random effects. That of samples is at least as large as if samples of one
-        group were independent; where all seeds have one mean, it is that of the averaged gains.
+        The model has crossed random effects. The variance of samples is at least as large as if samples of one
+        group were independent; where all seeds have one mean, it is the variance of the averaged gains.
         """
         sums, sizes = _sums(gains, groups), np.array([len(group) for group in groups], dtype=float)
         if prior is not None:

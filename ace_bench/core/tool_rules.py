@@ -24,8 +24,8 @@ class ToolRule:
     ``query`` is a regular expression that the arguments (or the action) must match as well; what its group ``query``
     matches, if it has one, is shown as the query. ``tool`` is the name to show, by default the name as called.
 
-    ``access``: the output of a ``constant`` call is the same at any time, that of a ``read`` holds until something is
-    changed; ``open`` (a login) changes nothing and is not looked up; ``write`` may change anything.
+    ``access``: a ``constant`` call always gives the same output, a ``read`` until something is changed;
+    ``open`` (a login) changes nothing and is not looked up; ``write`` may change anything.
 
     Findings are listed under ``category``, ``null`` for none. ``fact`` is a regular expression whose first groups are
     listed as what was found, after ``label``; without a match, the start of the output is.
@@ -70,7 +70,7 @@ class ToolRule:
         return (self.call or "").split(".")
 
     def names(self, path: str) -> bool:
-        """Whether a dotted name fits ``call``; ``*`` stands for one name."""
+        """Whether a dotted name fits ``call``; ``*`` matches one name."""
         parts = path.split(".")
         return self.call is not None and len(parts) == len(self._parts) and all(map(fnmatchcase, parts, self._parts))
 
@@ -118,5 +118,5 @@ class ToolRules:
         return frozenset(name for name in firsts if not set(name) & set("*?["))
 
     def succeeded(self, output: str) -> bool:
-        """Whether an output is not that of an action that failed."""
+        """Whether an output does not show that its action failed."""
         return self.failed is None or not output.lstrip().startswith(self.failed)

@@ -43,7 +43,7 @@ class CuratorRole(Role):
         return {CURATOR: self.templates}
 
     def prompt_fields(self, shared: frozenset[str]) -> Mapping[str, frozenset[str]]:
-        """Return the fields of its templates, given those of a sample and of the playbook."""
+        """Return the fields of its templates, given the fields of a sample and of the playbook."""
         return dict.fromkeys(self.templates, shared | CURATOR_FIELDS)
 
     def calls(self, learning: Learning) -> Mapping[str, Span]:
@@ -113,7 +113,7 @@ class PlaybookLearner(BaseMethod[Playbook]):
 
     @property
     def embedders(self) -> Sequence[Embedder]:
-        """Those of refinement, retrieval and the Curator, as far as they are in use."""
+        """The embedders of refinement, retrieval and the Curator that are in use."""
         refining = () if self.refiner.when == "never" else (self.refiner.memo.embedder,)
         retrieving = () if self.retrieval is None else (self.retrieval.embedder,)
         return *refining, *retrieving, *self.curator.embedders

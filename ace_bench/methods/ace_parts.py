@@ -86,7 +86,7 @@ def ask_curator(call: RoleCall[Playbook]) -> CuratorReply:
 def parse_operations(raw: Sequence[Any]) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
     """Read a reply's operations, in order; each that cannot be read becomes an event with the reason.
 
-    The type and a tag may be in any case, ``bullet_id`` is read where there is no ``id``, and counters may be in
+    The type and a tag may be in any case, ``bullet_id`` is read in place of a missing ``id``, and counters may be in
     ``metadata`` (``{"helpful": 1}``). A TAG may have ``"tag": "helpful"``, which is one vote. Unknown fields are
     ignored. Counters are always votes to be added.
     """

@@ -1,4 +1,4 @@
-"""What runs are chosen and set side by side by: their settings, metrics, and the samples that they tested."""
+"""How runs are chosen and compared: by their settings, metrics, and the samples that they tested."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def check_metric(metric: str, runs: Iterable[RunSummary]) -> None:
     if metric == SCORE or any(run.value(metric) is not None for run in done):
         return
     tested = (run.metrics["splits"][run.metrics["headline"]["split"]]["after"] for run in done)
-    found = dict.fromkeys([SCORE, *chain.from_iterable(tested)])  # those of the tasks first
+    found = dict.fromkeys([SCORE, *chain.from_iterable(tested)])  # the tasks' own first
     for run in done:
         found |= dict.fromkeys(path for path, value in flat("", run.metrics) if type(value) in (int, float))
     known = [name for name in found if name not in _NO_METRICS]
@@ -108,7 +108,7 @@ def unit_of(metric: str) -> str:
 
 
 def sample_keys(runs: Sequence[RunSummary]) -> dict[Path, str]:
-    """Return a key of the samples that each run tested, by folder; unfinished runs have that of their settings."""
+    """Return a key of the samples that each run tested, by folder; unfinished runs have one from their settings."""
     by_settings: dict[str, str] = {}
     planned = {run.folder: digest_of([run.identity["task"], run.identity.get("limit"), _data(run)]) for run in runs}
     found = dict(planned)

@@ -223,7 +223,7 @@ def _group(path: str) -> str:
 
 
 def _scope(path: str, settings: Settings) -> object:
-    """Return what two runs must share for a difference in this setting to be theirs and not that of an option."""
+    """Return what two runs must share for a difference in this setting to be theirs and not an option's."""
     group = _group(path)
     if path in CHOICES or path in (_LABELS, _PROTOCOL, "limit", *_COUNTED):
         return None

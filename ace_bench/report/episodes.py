@@ -35,7 +35,7 @@ class _AttemptLine(RolloutLine, gc=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Episode:
-    """A tested attempt: ``figures`` are its numbers by name, and ``usage`` is that of all its calls."""
+    """A tested attempt: ``figures`` are its numbers by name, and ``usage`` sums up all its calls."""
 
     figures: Mapping[str, float | None]
     usage: Usage

@@ -61,7 +61,7 @@ def write_around_fall(folder: Path) -> bool:
 class BulletHistory:
     """A bullet of a run's last playbook. Steps count from 0; a time is when the journal recorded the step, in UTC.
 
-    ``created`` and ``changed`` are those of the bullet: -1, without a time, for what the run started from.
+    ``created`` and ``changed`` are the bullet's steps: -1, without a time, for what the run started from.
     ``last_used`` is the last step in which the Generator cited the bullet or a vote was cast on it (or on a bullet that
     was merged into it), ``None`` if there is none. Times are ``None`` in folders of versions that recorded none.
     """

@@ -74,7 +74,7 @@ class Setting:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Its path in the configuration: that of ``backbone@roles.reflector=x`` is ``roles.reflector``."""
+        """Its path in the configuration: ``roles.reflector`` for ``backbone@roles.reflector=x``."""
         key = key_of(self.override)
         return tuple(key.rpartition("@")[2].split("."))
 

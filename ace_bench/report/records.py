@@ -50,7 +50,7 @@ _RUN_FILES = ("metrics.json", "status.json", "environment.json", "journal.jsonl"
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """One run. ``metrics`` is empty until it has finished; ``state`` is that of ``status.json``.
+    """One run. ``metrics`` is empty until it has finished; ``state`` comes from ``status.json``.
 
     ``identity`` holds the settings that can change an answer and ``contents`` the checksums of data and templates, as
     the run wrote them (``identity.json``).
@@ -108,7 +108,7 @@ class RunSummary:
         (``spent.adapt.reflector.all.in``; the stage ``tested`` is ``evaluate`` without an evaluation before
         adaptation), ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context before and after the
         step that removed most tokens, or ``episodes.`` with a figure of ``episodes.figure_of``; ``long_episodes.``
-        gives it for those of five steps and more. ``A/B`` is one per another (``usd.total/n``).
+        gives it for episodes of five steps and more. ``A/B`` is one per another (``usd.total/n``).
         """
         if "/" in metric:
             part, whole = map(self.value, metric.split("/", 1))
@@ -179,7 +179,7 @@ class RunSummary:
 
     @cached_property
     def _tested_calls(self) -> list[CallCosts]:
-        """Calls without those of an evaluation before adaptation, which not every run makes (``mode.before``)."""
+        """Calls, except in an evaluation before adaptation, which not every run makes (``mode.before``)."""
         split, tested = self.metrics["headline"]["split"], self.metrics["context"]["digest"]
         return [call for call in self._calls if not evaluates_other_context(call, split, tested)]
 

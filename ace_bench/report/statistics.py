@@ -166,7 +166,7 @@ def reasons_wide(seeds: int, base: int | None, units: int, *, streams: bool) -> 
 class _Units:
     """Groups of samples that are independent of each other, as places in the order of sample ids.
 
-    ``independent`` is their number; in a stream, that of the samples in its blocks.
+    ``independent`` is their number; in a stream, the number of samples in its blocks.
     """
 
     name: str
@@ -175,7 +175,7 @@ class _Units:
 
 
 def _scores(methods: Sequence[Seeds]) -> list[Array]:
-    """Return the scores of each method by seed and sample, in their order and not in that of a journal."""
+    """Return the scores of each method by seed and sample, in their order, not the journal's."""
     if not all(methods) or not next(iter(methods[0].values())):
         raise DataError("there are no scores to compare; choose runs that evaluated at least one sample")
     samples = next(iter(methods[0].values())).keys()

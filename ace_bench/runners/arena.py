@@ -35,7 +35,7 @@ class RunArena:
     """Implements the ``Arena`` protocol for one stage of one run.
 
     Stage, scope, sample, context and trial identify a rollout; one that is recorded is replayed. ``scope`` separates
-    rollouts that must not be shared, such as those of different epochs. ``select`` comes from the method and returns
+    rollouts that must not be shared, such as rollouts of different epochs. ``select`` comes from the method and returns
     the part of a context that the agent gets for a sample. ``answering_roles`` answer samples in turn; ``turns`` holds
     the place of each sample, by its id. ``part`` names the only samples that are listed.
     """
@@ -91,7 +91,7 @@ class RunArena:
         if self.labels is not Labels.GOLD or sample.split not in _REVEALED:
             raise ConfigError(
                 f"the reference answer of {sample.id} is hidden with labels={self.labels.value}: only labels=gold "
-                f"reveals those of {' and '.join(_REVEALED)}"
+                f"reveals reference answers of {' and '.join(_REVEALED)}"
             )
         return self.task.failing_grade(sample).gold
 
@@ -148,7 +148,7 @@ class RunArena:
         return self._bind(role, session if self.part is None else f"{self.scope}/{session}")
 
     def embedding_lm(self) -> Lm:
-        """Return the endpoint of embeddings; a fault never stands for its reply."""
+        """Return the endpoint of embeddings; a fault never replaces its reply."""
         caller = Caller(stage=self.stage, role=EMBEDDER, session=EMBEDDER, needed=True)
         return BoundLm(gateway=self.gateway, backbone=self.backbones[EMBEDDER], caller=caller)
 

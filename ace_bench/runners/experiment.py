@@ -160,7 +160,7 @@ class Experiment:
         return arena if batch.part is None else replace(arena, part=batch.part)
 
     def learning_arena(self, arena: RunArena, batch: Batch) -> RunArena:
-        """Return the arena of what a step learns from: that of predictions, unless it ``repeats`` calls.
+        """Return the arena that a step learns in: the arena of predictions, unless it ``repeats`` calls.
 
         A method that is scored by its last trial goes on from its predictions.
         """

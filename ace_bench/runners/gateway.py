@@ -98,7 +98,7 @@ class Caller:
     draw: int = 0
 
     def seed(self, run: int) -> int:
-        """Return the seed of its calls: the run's for the first draw, else one that is unlike those of other runs."""
+        """Return the seed of its calls: the run's for the first draw, else one that no other run has."""
         return int(digest_of_text(f"{run}/{self.draw}")[:8], 16) >> 1 if self.draw else run
 
 
@@ -157,7 +157,7 @@ class CallGateway:
     ) -> Completion:
         """Return the recorded reply of this call, or make it and record it.
 
-        Raises ``RolloutFault`` where the answer is a fault, ``CallLost`` where there is no answer, ``BudgetExhausted``,
+        Raises ``RolloutFault`` where the answer is a fault, ``CallLost`` without an answer, ``BudgetExhausted``,
         and whatever ``stop`` raises.
         """
         call = self._prepare(backbone, messages, caller, schema)

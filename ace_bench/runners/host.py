@@ -142,7 +142,7 @@ def reporting(
 ) -> Iterator[RunReport]:
     """Print what stops the run made inside the block, and then its folder; ``output`` is in place of the console.
 
-    ``begun`` is called once the run has a folder, the others are those of ``Host``.
+    ``begun`` is called once the run has a folder, the others are fields of ``Host``.
     """
     folders: list[Path] = []
 

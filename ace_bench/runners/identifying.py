@@ -187,7 +187,7 @@ def _backbones(resolved: Record) -> dict[str, Backbone]:
 def _prompt_roots(name: str) -> tuple[list[Path], ImportedSet | None]:
     """Return the folders of a prompt set: this project's and other packages', or the folder that it names.
 
-    Behind the folder of an imported set come those of the set ``default``, for what was not imported.
+    After the folder of an imported set come the folders of the set ``default``, for what was not imported.
     """
     sets: dict[str, list[Path]] = {}
     for path in (path for folder in prompt_folders() for path in folder.iterdir() if path.is_dir()):

@@ -35,7 +35,7 @@ class Budget:
     """Limits over the whole run, earlier processes included; ``None`` is no limit.
 
     ``calls`` counts answered calls, ``tokens`` is prompt + completion, ``seconds`` is wall time of adaptation and
-    evaluation. ``shared`` makes the limits, except ``seconds``, those of all runs in ``<results>/<name>`` together.
+    evaluation. With ``shared`` all runs in ``<results>/<name>`` share the limits, except ``seconds``.
     """
 
     calls: Count | None = None
@@ -126,7 +126,7 @@ def _ways_of(backbone: Backbone) -> tuple[Limited | None, Priced | None]:
 def longest_reply(backbone: Backbone, role: str) -> int | None:
     """Return the most tokens of a reply for estimates; without a limit of its own half the context, or 4,096.
 
-    ``None`` for a backbone whose replies are not those of a model, such as the embedded reader.
+    ``None`` for a backbone that is no model, such as the embedded reader.
     """
     if not isinstance(backbone, Limited):
         return None
@@ -210,7 +210,7 @@ class Reservations:
                 self._reserved += cost
                 self._book()
         if refusal is not None and not self._held and not others.in_flight:
-            self._exhausted = refusal if self.shared is None else f"{refusal} (it is that of {self.shared})"
+            self._exhausted = refusal if self.shared is None else f"{refusal} (the budget of {self.shared})"
             raise BudgetExhausted(self._exhausted)
         return refusal is None
 

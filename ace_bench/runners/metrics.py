@@ -31,7 +31,7 @@ _ROUNDING = 0.01
 
 @dataclass(kw_only=True)
 class _StageSums:
-    """Sums over the rollouts of one stage; ``faults`` include those of adaptation steps, by ``role/owner/kind``."""
+    """Sums over the rollouts of one stage; ``faults`` include faults of adaptation steps, by ``role/owner/kind``."""
 
     rollouts: int = 0
     restarts: int = 0
@@ -86,7 +86,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
 
 
 def objective(metrics: Record) -> float:
-    """Return the score that a search compares runs by: the best on validation, or the headline where there is none."""
+    """Return the score that a search compares runs by: the best on validation, or the headline without validation."""
     scores: list[float] = [seen["score"] for seen in metrics["validation"]]
     return max(scores) if scores else float(metrics["headline"]["after"])
 

@@ -18,7 +18,7 @@ class ModeWorkload:
     """How much a mode does, for estimates: samples learnt in steps, and rollouts of all evaluations.
 
     An evaluation of a context that did not change repeats recorded rollouts, which is the low end of ``evaluated``.
-    ``repeated`` is the most samples that are rolled out once more before they are learnt from. An optimiser runs up to
+    ``repeated`` is the most samples that are rolled out once more before the step. An optimiser runs up to
     ``fits`` times, each on a part of the samples.
     """
 
@@ -31,7 +31,7 @@ class ModeWorkload:
 
 @dataclass(frozen=True, kw_only=True)
 class Mode:
-    """Samples of ``learnt_split`` that the loop learns from, and those of ``split`` that it tests.
+    """The loop learns from samples of ``learnt_split`` and tests samples of ``split``.
 
     ``before`` also tests the initial context.
     """

@@ -19,8 +19,8 @@ from ace_bench.runners.mode import Mode, ModeWorkload
 class Online(Mode):
     """One pass over the test split, in seeded order or, without ``shuffle``, in file order; the same for all methods.
 
-    ``window`` samples are predicted under the current context before any of them is learnt from: 1 is the paper's text,
-    15 the official script. They are learnt from in steps of ``batch_size``. A sample whose context has changed since
+    ``window`` samples are predicted under the current context before any of them is learned: 1 is the paper's text,
+    15 the official script. Learning takes steps of ``batch_size`` samples. A sample whose context has changed since
     its prediction is rolled out again for learning, as in the official code; only the prediction is scored.
     """
 
@@ -35,7 +35,7 @@ class Online(Mode):
             raise SettingError(f"epochs={self.epochs} must be 1 with mode=online; use mode=offline for more epochs")
         if self.batch_size > self.window:
             raise SettingError(
-                f"batch_size={self.batch_size} samples cannot be learnt from at once where window={self.window} are "
+                f"batch_size={self.batch_size} samples cannot be one step where window={self.window} are "
                 f"predicted at once: set window={self.batch_size}"
             )
 

@@ -43,8 +43,8 @@ _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?(experime
 def explain(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]:
     """Raise ``ConfigError``, one sentence with the closest key or option, in place of Hydra's errors.
 
-    ``folders`` hold the config groups. Arguments that hold a secret are rejected, because Hydra writes those of a sweep
-    to a file. For ``table=2`` and the like, which need several runs, the message names the command that makes them.
+    ``folders`` hold the config groups. Arguments that hold a secret are rejected: Hydra writes a sweep's arguments to a
+    file. For ``table=2`` and the like, which need several runs, the message names the command that makes them.
     """
     refuse_secret_arguments(arguments)
     results = list(filter(None, map(_RESULT.fullmatch, arguments)))
@@ -65,7 +65,7 @@ def explain(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]
 
 @contextmanager
 def raised_by_hydra() -> Iterator[None]:
-    """Let Hydra raise its errors, which it prints in many lines else; those of a sweep's runs end the program."""
+    """Let Hydra raise its errors, which it prints in many lines else; an error in a sweep's run ends the program."""
     own = os.environ.get(_FULL_ERROR)
     os.environ[_FULL_ERROR] = "1"
     try:

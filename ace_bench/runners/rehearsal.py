@@ -39,8 +39,8 @@ class Estimate:
     ``typical`` is the most that replies like the stand-in's take: with all retries that the settings allow, a context
     that grows by as much a sample as in the rehearsal, and calls that take on average at most what the longest took,
     with room for longer samples and replies. An attempt at an environment takes one call to as many as its agent may
-    make, and its conversation grows with each as much as those of the rehearsal, with their worked examples, did on
-    average at most.
+    make, and its conversation grows with each at most as much as in the rehearsal, with worked examples, on
+    average.
 
     ``high`` is the most that any replies take: each is as long as its limit, contexts and prompts grow by such replies,
     each that is asked for as JSON is unreadable and asked for once more, and attempts have half of the code run that

@@ -158,7 +158,7 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
             raise CannotRepair(f"its records give another {name}")
     if damage.metrics:
         with closing(RunFolder(copy)) as opened:
-            opened.write(kept)  # their times are those of the run, not of the repair
+            opened.write(kept)  # with the times of the run, not of the repair
 
 
 def _parsed(path: Path) -> Record:

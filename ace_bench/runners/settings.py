@@ -1,4 +1,4 @@
-"""The top-level settings, what replaced those of earlier versions, and the checks of a budget against backbones."""
+"""The top-level settings, what replaced settings of earlier versions, and the checks of a budget against backbones."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def check_reply_limits(budget: Budget, backbones: Mapping[str, Backbone]) -> Non
         if isinstance(backbone, Limited) and backbone.reply_limit(role) is None:
             limit = "tokens" if budget.tokens is not None else "usd"
             raise ConfigError(
-                f"budget.{limit} needs a limit of replies, and those of {backbone.name} ({role}) have none: set "
+                f"budget.{limit} needs a limit of replies, and {backbone.name} ({role}) has none: set "
                 "backbone.context_length or backbone.sampling.max_tokens, or use budget.calls"
             )
 

@@ -118,7 +118,7 @@ class Rehearsal:
         return found.usage.prompt / found.calls if found and found.usage.prompt is not None else None
 
     def growth(self) -> tuple[float, int]:
-        """Return by how many tokens the context grew for each sample learnt from, and its last size."""
+        """Return by how many tokens the context grew for each sample of a step, and its last size."""
         steps = self.journal.steps
         if not steps:
             return 0.0, 0

@@ -90,7 +90,7 @@ def read_imported(folder: Path) -> ImportedSet | None:
 
 
 def with_commit_apart(words: Sequence[str]) -> list[str]:
-    """Write ``protocol=official@COMMIT`` as two settings: the commit is checked, the option is that of the protocol."""
+    """Write ``protocol=official@COMMIT`` as two settings: the commit is checked, the option is the protocol's."""
     apart: list[str] = []
     for word in words:
         protocol, at, commit = word.partition("@")
@@ -105,7 +105,7 @@ def state_followed(method: Method[Any], task: Task) -> str:
 
 
 def check_commit(commit: str, state: str) -> str:
-    """Return the state that a commit names, that of the run or another known one; else raise ``ConfigError``."""
+    """Return the state that a commit names, the run's or another known one; else raise ``ConfigError``."""
     known = dict.fromkeys((FINANCE, APPWORLD, state))
     named = next((one for one in known if commit.startswith(one.partition("@")[2])), None)
     if named is None:
@@ -114,7 +114,7 @@ def check_commit(commit: str, state: str) -> str:
 
 
 def notes_on_state(state: str, commit: str | None, imported: Mapping[str, str]) -> Iterator[str]:
-    """Say what differs from the state that a run follows: the ``commit`` that was named, or that of imported prompts.
+    """Say what differs from the state that a run follows: the ``commit`` named, or the commit of imported prompts.
 
     ``imported`` are commits by repository.
     """

@@ -50,7 +50,7 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
     """``calls.jsonl``: replies by call id, with the ledger over them.
 
     Each line also holds what the call asked (``requests``): prompts that share their beginning with earlier ones, as
-    those of a growing playbook do, take little more room than what is new in them.
+    with a growing playbook, take little more room than their new part.
 
     A call that the backbone did not answer is kept for what it cost; when it is asked again, the later line counts.
     """
@@ -118,8 +118,8 @@ class Account:
     """Sums over some calls.
 
     ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
-    those of unanswered calls. ``replayed`` calls came from the response cache: they count in ``calls`` and in no other
-    sum. ``cut`` counts replies that ended at the limit of their length.
+    retries of unanswered calls. ``replayed`` calls came from the response cache: they count in ``calls``
+    only. ``cut`` counts replies that ended at the limit of their length.
     """
 
     calls: int = 0

@@ -20,7 +20,7 @@ from ace_bench.store.requests import Spans, digest_of_request, join_spans
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What a call asks: ``settings`` name the backbone and say how it samples, ``schema`` is that of the reply."""
+    """What a call asks: ``settings`` name the backbone and say how it samples, ``schema`` describes the reply."""
 
     messages: tuple[Message, ...]
     schema: Record | None
@@ -93,7 +93,7 @@ def read_calls(folder: str | Path) -> Iterator[CallRecord]:
 
 
 def first_settings(folder: Path, role: str) -> Record | None:
-    """Return the settings of a role's first recorded call; ``None`` where there is none that can be read."""
+    """Return the settings of a role's first recorded call; ``None`` if none can be read."""
     try:
         with (folder / FILE).open("rb") as lines:
             for line in lines:

@@ -211,7 +211,7 @@ def _counts(folder: str, name: str, top: str, *, ours: bool) -> bool:
 
 
 def _root(target: str) -> tuple[str, str, str] | None:
-    """Return folder, module and top-level package of a dotted name or a file; ``None`` where there is no source."""
+    """Return folder, module and top-level package of a dotted name or a file; ``None`` without a source."""
     if found := _FILE.fullmatch(target):
         path = Path(found[1]).resolve()
         return str(path.parent), path.stem, path.stem

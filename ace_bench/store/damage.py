@@ -43,7 +43,7 @@ class Damage:
 
     ``lost_calls`` counts recorded calls that are gone, and ``lost`` is what they cost, as far as it is known.
     ``finished`` says whether the run had a result, and ``metrics`` is the result if it is intact. ``foreign``: journal
-    and calls are those of different runs.
+    and calls belong to different runs.
     """
 
     problems: tuple[str, ...]
@@ -144,7 +144,7 @@ def _distinct(problems: Iterable[str]) -> tuple[str, ...]:
 
 
 def _lost_usage(metrics: Record | None, calls: Iterable[CallRecord]) -> Usage:
-    """Return what the lost calls cost: the sums of the result, less those of the calls that are left."""
+    """Return what the lost calls cost: the sums of the result less the calls that are left."""
     if metrics is None:
         return _UNKNOWN
     left, total = _ledger(calls).total.usage, metrics["tokens"]["total"]

@@ -1,4 +1,4 @@
-"""The certificate of a run: which of its settings and requests are those of the authors' code, by its own records.
+"""The certificate of a run: which of its settings and requests equal the authors' code, by its own records.
 
 What their code does not say is unknown and never counts as equal. docs/fidelity.md tells each point.
 """

@@ -69,7 +69,7 @@ class RunFolder:
     def __init__(self, path: Path, mode: int = PRIVATE):
         """Open or create the folder and lock it; raises ``StoreError`` if another process holds the lock.
 
-        ``mode`` is that of the folders that are made, less what the umask takes.
+        ``mode`` applies to new folders, less what the umask takes.
         """
         self.path = path
         self.guard = DiskGuard()

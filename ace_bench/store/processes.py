@@ -44,7 +44,7 @@ class Process:
     """One process. Times are UTC, ``seconds`` its wall time; ``how`` is ``None`` if it was killed or still runs.
 
     ``command`` repeats the run, without secrets. ``python``, ``platform``,
-    ``packages``, ``git`` and ``host`` are those of ``describe_environment``; ``code`` holds the digests of the modules
+    ``packages``, ``git`` and ``host`` come from ``describe_environment``; ``code`` holds the digests of the modules
     that decide the result (``code_of``).
     """
 

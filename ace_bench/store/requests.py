@@ -7,7 +7,7 @@ A stored request looks like this::
 
 ``base`` and ``first`` are digests of earlier requests (the part of a call's id before the last slash), or null:
 ``base`` is the latest request of the same role, ``first`` the first one of the session, where the base is of another
-session. ``head`` holds settings and schema, or null where they are those of the base. A message is a role and a list
+session. ``head`` holds settings and schema, or null where they equal the base's. A message is a role and a list
 of spans. A span is new text, or the ``[start, length]``, in characters, of a passage in the base's message at the
 same place, followed by the last message of ``first``.
 
@@ -74,7 +74,7 @@ class _Hashed:
     texts: Sequence[_Text]
 
     def content(self, place: int) -> str:
-        """Return the content of a message, empty where there is none."""
+        """Return the content of a message, empty if it does not exist."""
         return self.texts[place].content if place < len(self.texts) else ""
 
     @property
@@ -201,7 +201,7 @@ class RequestHistory:
 def _hash_request(
     messages: Sequence[Message], head: tuple[Record | None, Record | None], base: _Hashed
 ) -> tuple[_Hashed, list[int]]:
-    """Hash a request; also return how many characters each message shares with that of the base at its place."""
+    """Hash a request; also return how many characters each message shares with the base's message at its place."""
     if head == base.head:
         head, head_digest = base.head, base.head_digest
     else:

@@ -48,7 +48,7 @@ class Responses:
     def __init__(self, folder: Path, mode: int = PRIVATE):
         """Open or create the cache; raises ``StoreError`` if the folder cannot be used.
 
-        ``mode`` is that of the folders that are made, less what the umask takes.
+        ``mode`` applies to new folders, less what the umask takes.
         """
         self._path = folder / FILE
         self._claims = folder / "under_way"
@@ -227,7 +227,7 @@ def _decode_text(raw: bytes) -> str:
 
 
 def _read_only(path: Path) -> sqlite3.Connection:
-    """Open a file without changing it or its folder. A write-ahead log is read only where there is one."""
+    """Open a file without changing it or its folder. A write-ahead log is read if it exists."""
     how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
     connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=_LOCKED_S)
     connection.text_factory = _decode_text

@@ -51,7 +51,7 @@ class DataSettings:
     """Where a task's data may come from.
 
     ``data_dir`` is a folder of the user's, ``sample_data`` the sample set as ``pkg://<package>/<folder>``; ``None``
-    where there is none. ``sample_allowed`` is true where no real model answers: only then does ``source=auto`` fall
+    without one. ``sample_allowed`` is true where no real model answers: only then does ``source=auto`` fall
     back on the sample set.
     """
 
@@ -79,7 +79,7 @@ def find_folder(task: str, settings: DataSettings) -> tuple[Path, str]:
     """Find the folder that holds a task's files, and whether it is ``real`` or ``sample`` data.
 
     The first folder that exists is used: ``data_dir``, ``$ACE_BENCH_DATA/<task>``, the download folder. The sample set
-    is used only with ``source=sample``, or with ``source=auto`` where there is no real data and ``sample_allowed`` is
+    is used only with ``source=sample``, or with ``source=auto`` without real data if ``sample_allowed`` is
     true.
 
     Raises ``ConfigError`` for settings that contradict each other or name no folder, ``DataError`` for missing data.
@@ -103,7 +103,7 @@ def find_folder(task: str, settings: DataSettings) -> tuple[Path, str]:
 def sample_folder(sample_data: str) -> Path:
     """Return the folder that ``pkg://<package>/<folder>`` names: a folder inside an installed Python package.
 
-    Raises ``SettingError`` where there is no such package or folder.
+    Raises ``SettingError`` if the package or folder does not exist.
     """
     package, _, folder = sample_data.removeprefix(_IN_PACKAGE).partition("/")
     if not sample_data.startswith(_IN_PACKAGE) or not package:

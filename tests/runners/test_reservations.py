@@ -103,7 +103,7 @@ def test_a_backbone_that_passes_its_own_limit_is_reserved_more_from_then_on(spen
 
 
 def test_a_reply_without_a_limit_is_refused_before_the_first_call():
-    with pytest.raises(ConfigError, match=r"budget.tokens needs a limit of replies, and those of drawing"):
+    with pytest.raises(ConfigError, match=r"budget.tokens needs a limit of replies, and drawing"):
         check_reply_limits(Budget(tokens=100), {"generator": Drawing(limit=None)})
     check_reply_limits(Budget(calls=100), {"generator": Drawing(limit=None)})
 
@@ -128,7 +128,7 @@ def test_runs_that_share_a_budget_stay_within_it_together(spend, tmp_path):
     with ThreadPoolExecutor(3) as pool:
         totals, reasons = zip(*pool.map(one, range(3)), strict=True)
     assert 97_000 < sum(total.usage.prompt + total.usage.completion for total in totals) <= 100_000
-    assert all("it is that of the runs in" in reason for reasons in reasons for reason in reasons)
+    assert all("the budget of the runs in" in reason for reasons in reasons for reason in reasons)
 
 
 def test_a_killed_run_is_counted_by_its_calls_and_once(tmp_path):

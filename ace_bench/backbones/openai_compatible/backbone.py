@@ -24,7 +24,7 @@ from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.types import Completion, Message, Probe, Record
 
 _FIRST = Dialect(structured="json_schema")
-"""What stands for a dialect that is not found yet, so that runs of versions without ``auto`` keep their names."""
+"""The dialect before one is found; runs of versions without ``auto`` keep their names by it."""
 _MESSAGE_TOKENS = 4
 """About what a chat template adds to a message."""
 
@@ -59,7 +59,7 @@ class OpenAICompatible(HttpBackbone):
 
     @property
     def identity(self) -> Record:
-        """The settings that decide replies; with ``structured=auto`` the best dialect stands for one not yet found."""
+        """The settings that decide replies; with ``structured=auto`` the best dialect until one is found."""
         return {**self._settings.identity, **(self._dialect or _FIRST).record()}
 
     def adopt(self, recorded: Record) -> None:

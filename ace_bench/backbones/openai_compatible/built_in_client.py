@@ -1,7 +1,7 @@
 """The built-in client: takes a third of the stock client's CPU time for a call.
 
 ``http.client`` connects; the constant part of the requests is encoded once, and a short one is sent in one piece.
-Replies are read here: ``http.client`` reads their headers as those of an e-mail, which takes it 30 µs a call.
+Replies are read here: ``http.client`` parses their headers like an e-mail, which takes 30 µs a call.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""An endpoint of embeddings as a backbone, so that a run counts and records its calls like those of a model.
+"""An endpoint of embeddings as a backbone, so that a run counts and records its calls like a model's.
 
 A run asks it through ``EmbeddingCalls``, once for each text.
 """

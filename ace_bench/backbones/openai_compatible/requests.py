@@ -145,7 +145,7 @@ class RequestBuilder:
 
 
 def _tool_fields(schema: Record, messages: Sequence[Message]) -> dict[str, Any]:
-    """Return the fields of a request that offers tools; without tools in the offer only the messages."""
+    """Return the fields of a request that offers tools; if none are offered, only the messages."""
     fields: dict[str, Any] = {"messages": [_with_tools(message) for message in messages]}
     if schema[TOOLS]:
         fields |= {name: schema[name] for name in (TOOLS, CHOICE) if name in schema}

@@ -107,7 +107,7 @@ class Vllm(OpenAICompatible):
 
     @property
     def probe_key(self) -> str | None:
-        """That of the server that runs, ``None`` for one to launch."""
+        """The key of a running server; ``None`` if one will be launched."""
         return None if self._launch else super().probe_key
 
     def probe(self) -> Probe:

@@ -2,7 +2,7 @@
 
 Finance (ace-agent/ace) writes ``[id] helpful=X harmful=Y :: content``, AppWorld (ace-agent/ace-appworld)
 ``[id] content``. Both read a text line by line: only the first line of a content belongs to its bullet, and every line
-that begins with ``##`` is a heading. ``excerpt`` and ``statistics`` equal those of ``playbook_utils.py`` (finance) and
+that begins with ``##`` is a heading. ``excerpt`` and ``statistics`` equal ``playbook_utils.py`` (finance) and
 ``playbook.py`` (AppWorld), byte for byte.
 """
 

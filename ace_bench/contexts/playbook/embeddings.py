@@ -130,7 +130,7 @@ class EmbeddingMemo:
             return np.array(rows, dtype=np.intp)
 
     def rows_of(self, blocks: Collection[Texts]) -> Rows:
-        """Return the row number of each text of some blocks; those of a block seen before are looked up at once."""
+        """Return the row number of each text of some blocks; a block seen before is one look-up."""
         with self._lock:
             parts = [self._rows_of_blocks.get(block) for block in blocks]
             new = [block for block, part in zip(blocks, parts, strict=True) if part is None]

@@ -54,7 +54,7 @@ class Imported(NamedTuple):
 
 
 def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imported:
-    """Read a playbook; its sections are ``sections`` and those of the text.
+    """Read a playbook; its sections are ``sections`` and the text's own.
 
     Ids are kept, and new numbers continue above the highest. A duplicate id (the official counter restarts at 1) or an
     id without a number is replaced, with a note. Raises ``DataError`` with the line if counters cannot be read or the

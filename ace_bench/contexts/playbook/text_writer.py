@@ -170,7 +170,7 @@ def write_text(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layou
 
 
 def official_text(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layout | None, dialect: Dialect) -> str:
-    """Write bullets section by section under the authors' headings or those of the imported text, for prompts."""
+    """Write bullets section by section under the authors' headings or the imported text's, for prompts."""
 
     def text_of(bullet: Bullet) -> str:
         written = (layout and layout.imported(bullet)) or f" {bullet.content}"

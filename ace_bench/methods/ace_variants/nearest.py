@@ -17,7 +17,7 @@ from ace_bench.methods.base import CURATOR, ask_role
 
 @dataclass(frozen=True, kw_only=True)
 class NearestBullets:
-    """The ``top_k`` bullets most similar to the lessons and questions that are learnt from.
+    """The ``top_k`` bullets most similar to the lessons and questions of a step.
 
     The bullets that the attempts cited are shown, too, as the lessons are about them.
     """
@@ -49,7 +49,7 @@ class NearestCurator(Curator):
 
     @property
     def embedders(self) -> Sequence[Embedder]:
-        """That of the view."""
+        """The embedder of the view."""
         return (self.view.memo.embedder,)
 
     def propose(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> Delta:

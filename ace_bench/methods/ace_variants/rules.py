@@ -73,7 +73,7 @@ class _Step:
 
     @cached_property
     def blamed(self) -> ActionCall | None:
-        """The call that the traceback shows; ``None`` where the failure was not that of a tool."""
+        """The call that the traceback shows; ``None`` if no tool failed."""
         shown = (call for call in reversed(self.calls) if call.tool in self.observation)
         return None if self.error is None else next(shown, None)
 

@@ -1,4 +1,4 @@
-"""The loop of the authors' AppWorld code (ace-agent/ace-appworld): every finished attempt is learnt from by itself.
+"""The loop of the authors' AppWorld code (ace-agent/ace-appworld): each finished attempt is one lesson.
 
 Replies are taken as they are written, the Reflector's tags count for nothing, and a Curator's reply counts as a whole
 or not at all.
@@ -17,7 +17,7 @@ from ace_bench.methods.official.learner import OfficialLearner, OfficialLesson, 
 from ace_bench.methods.official.playbook import TextPlaybook
 
 _FINISHED = ("completed", "cost")
-"""How an attempt ends that is learnt from; one that used up its steps is not."""
+"""How an attempt must end to be a lesson; one that used up its steps is none."""
 
 
 @dataclass(frozen=True, kw_only=True)

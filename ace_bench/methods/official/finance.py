@@ -91,13 +91,13 @@ class OfficialFinance(OfficialLearner):
 
     @property
     def extra_rollouts(self) -> int:
-        """The rollouts of a sample that nothing is learnt from."""
+        """The rollouts of a sample that only measure."""
         return int(self.measure_post_update)
 
     def update(
         self, context: TextPlaybook, rollouts: Sequence[Rollout], step: Step, arena: Arena
     ) -> ContextUpdate[TextPlaybook]:
-        """Learn from one sample after another, and measure what they are worth."""
+        """Learn from one sample after another, and measure the gain."""
         learnt = super().update(context, rollouts, step, arena)
         repeated = self._attempt_again(learnt.context, rollouts, arena) if self.measure_post_update else ()
         return ContextUpdate(context=learnt.context, events=(*learnt.events, *repeated))

@@ -180,7 +180,7 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
 
     @property
     def extra_rollouts(self) -> int:
-        """The rollouts of a sample that nothing is learnt from."""
+        """The rollouts of a sample that only measure."""
         return 0
 
     def curations(self, reflections: int) -> Span:

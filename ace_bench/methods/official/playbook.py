@@ -40,7 +40,7 @@ _MAX_NUMBER = 10**9
 class TextPlaybook(ContextValue):
     """The text, the number of the next bullet, and the length of the text in tokens.
 
-    Text and numbers equal those of the authors' code after the same operations: ids can occur twice, contents are not
+    Text and numbers equal the authors' code after the same operations: ids can occur twice, contents are not
     cleaned, and nothing is checked for duplicates. The value cannot be shortened: a prompt that is too long for the
     backbone fails, as theirs does. ``Playbook`` is the kind without these limits.
     """
@@ -200,7 +200,7 @@ def text_changes(
 ) -> tuple[Sequence[Record], Sequence[Record]]:
     """Return the bullets of the first version, and what each step changed: ``set`` and ``removed``.
 
-    ``versions`` are the one before the first step and those after the steps, ``samples`` those of each step.
+    ``versions`` are the first one and one after each step; ``samples`` are the samples of each step.
     """
     origins: dict[str, tuple[int, Sequence[str]]] = {}
     changes = []

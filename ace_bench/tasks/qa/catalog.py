@@ -113,7 +113,7 @@ _FORMS = {
 
 @dataclass(frozen=True, kw_only=True)
 class GraderKind:
-    """``make`` makes the key of a question; ``checksums`` are those of the code that grades, if it is the user's."""
+    """``make`` makes the key of a question; ``checksums`` belong to the grading code, if it is the user's."""
 
     make: Callable[[Question], AnswerKey]
     headline: str

@@ -140,7 +140,7 @@ class Loaded:
 
 
 def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowed: bool) -> Loaded:
-    """Read a sample set: with ``source=sample`` by the columns that are named, else that of the project's own tickets.
+    """Read a sample set: with ``source=sample`` by the columns that are named, else the project's own tickets.
 
     Raises ``SettingError`` where data of one's own is meant.
     """

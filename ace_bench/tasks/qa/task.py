@@ -36,7 +36,7 @@ from ace_bench.tasks.qa.loading import Hub, Shares, by_shares, load, read_instru
 class Qa(AnswerTask):
     """The task on a user's data; the module docstring describes its graders and metrics.
 
-    ``data`` is a file, a file for each split, or ``hub://OWNER/NAME``; ``None`` stands for the sample set, whose
+    ``data`` is a file, a file for each split, or ``hub://OWNER/NAME``; ``None`` means the sample set, whose
     columns are known. ``question``, ``answer``, ``id``, ``choices``, ``inputs``, ``group`` and ``split`` name columns.
     Everything is read and checked here: raises ``ConfigError`` or ``DataError`` before anything is spent.
 
