@@ -36,7 +36,7 @@ def merge_playbooks(named: Sequence[NamedPlaybook], *, count: TokenCounter, refi
     if len(different) == 1:
         return different[0].playbook
     renumbered = _renumber(list(chain.from_iterable(map(_add_provenance, different))), count)
-    book = Playbook.of(
+    book = Playbook.build_from(
         _join_equal(renumbered), sections=chain.from_iterable(one.playbook.sections for one in different)
     )
     if refiner is None:

@@ -198,7 +198,7 @@ def filled(playbook: Playbook, size: int) -> Playbook:
         )
         for number in range(first, first + size - playbook.size)
     ]
-    return Playbook.of([*playbook.bullets, *more], sections=playbook.sections)
+    return Playbook.build_from([*playbook.bullets, *more], sections=playbook.sections)
 
 
 def ab_table(request: MeasurementRequest) -> Measurement:

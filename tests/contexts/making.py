@@ -32,7 +32,7 @@ def bullet(number: int, content: str, section: str = "others", **fields: Any) ->
 
 def playbook(*contents: str) -> Playbook:
     bullets = [bullet(number, content) for number, content in enumerate(contents, start=1)]
-    return Playbook.of(bullets, sections=SECTIONS)
+    return Playbook.build_from(bullets, sections=SECTIONS)
 
 
 def run(
@@ -107,4 +107,4 @@ def playbooks(draw: st.DrawFn, max_size: int = 8) -> Playbook:
         )
         for number in numbers
     ]
-    return Playbook.of(bullets, sections=SECTIONS, next_number=draw(st.integers(1, 40)))
+    return Playbook.build_from(bullets, sections=SECTIONS, next_number=draw(st.integers(1, 40)))

@@ -74,7 +74,7 @@ def reasons(book: Playbook, *delta: Operation, limits: Limits | None = None) -> 
 def test_each_operation_changes_what_it_says_and_nothing_else(
     bullets: tuple[Bullet, ...], operation: Operation, wanted: list[Bullet], event: dict[str, Any], touched: bool
 ) -> None:
-    done = run(Playbook.of(bullets, sections=SECTIONS), operation)
+    done = run(Playbook.build_from(bullets, sections=SECTIONS), operation)
     assert list(done.playbook.bullets) == wanted
     assert done.events == ({"event": "accepted", **event},)
     assert done.touched == ((event["bullet"],) if touched else ())

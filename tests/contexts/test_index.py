@@ -42,7 +42,7 @@ def versions(steps):
 
 
 def book_of(index):
-    return Playbook.of(index.bullets, sections=SECTIONS)
+    return Playbook.build_from(index.bullets, sections=SECTIONS)
 
 
 @examples(100)
@@ -120,7 +120,7 @@ def test_a_change_leaves_other_blocks_as_they_are():
 
 def test_a_question_that_is_asked_again_is_answered_from_memory_only_while_the_texts_stay(monkeypatch):
     one = retriever("embeddings")
-    book = Playbook.of([bullet(n, word) for n, word in enumerate(WORDS, start=1)], sections=SECTIONS)
+    book = Playbook.build_from([bullet(n, word) for n, word in enumerate(WORDS, start=1)], sections=SECTIONS)
     asked = []
     embed = one.embedder.embed
     monkeypatch.setattr(one.embedder, "embed", lambda texts: asked.append(texts) or embed(texts))

@@ -44,7 +44,9 @@ def test_a_file_in_the_working_folder_is_found_by_its_name(tmp_path: Path, monke
 
 
 def test_a_playbook_is_fitted_to_the_run(tmp_path: Path) -> None:
-    record = json.loads(json.dumps(Playbook.of(playbook("a b").bullets, sections=["old"], next_number=9).dump()))
+    record = json.loads(
+        json.dumps(Playbook.build_from(playbook("a b").bullets, sections=["old"], next_number=9).dump())
+    )
     record["bullets"][0]["tokens"] = 12345
     record["bullets"][0]["content"] = "  a\x00 b\r\n"
     loaded = load_context(write(tmp_path / "p.json", json.dumps(record)), sections=["Task Section"], count=len)

@@ -27,7 +27,7 @@ def shown(book: Playbook) -> list[str]:
 
 
 def test_bullets_are_shown_in_order_of_creation_and_counters_apart() -> None:
-    book = Playbook.of(
+    book = Playbook.build_from(
         [
             bullet(2, "second", "common_mistakes", helpful=2, harmful=1),
             bullet(10, "tenth", "strategies_and_insights", neutral=3),
@@ -148,7 +148,7 @@ def test_names_ids_and_contents_have_one_form(rule, text: str, result: str) -> N
 
 def test_helpful_bullets_first_is_part_of_the_digest_and_never_saved() -> None:
     bullets = [bullet(1, "old"), bullet(2, "bad", harmful=1), bullet(3, "good", helpful=2), bullet(4, "new")]
-    book = Playbook.of(bullets, sections=[])
+    book = Playbook.build_from(bullets, sections=[])
     ordered = replace(book, helpful_first=True)
     lines = ordered.render(SAMPLE)["playbook"].splitlines()
     assert [line.split(") ")[1] for line in lines] == ["good", "old", "new", "bad"]

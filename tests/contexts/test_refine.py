@@ -37,7 +37,7 @@ def refine(refiner: Refiner, book: Playbook, touched: Sequence[str] | None = Non
 
 
 def book_of(*bullets: Bullet) -> Playbook:
-    return Playbook.of(bullets, sections=SECTIONS)
+    return Playbook.build_from(bullets, sections=SECTIONS)
 
 
 def on_circle(**degrees: float) -> tuple[Playbook, Angles]:

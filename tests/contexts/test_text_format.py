@@ -141,7 +141,7 @@ def test_what_cannot_be_read_is_an_error_with_its_line(text: str, message: str) 
 
 def test_writing() -> None:
     bullets = [bullet(1, "one\n## OTHERS\n[x-00009] two", neutral=2), bullet(2, "three", "common_mistakes", helpful=1)]
-    book = Playbook.of(bullets, sections=SECTIONS)
+    book = Playbook.build_from(bullets, sections=SECTIONS)
     assert book.official_text() == dedent("""\
         ## STRATEGIES AND INSIGHTS
 
@@ -255,7 +255,7 @@ def test_a_layout_stays_as_it_is_and_playbooks_without_have_no_such_field() -> N
     later = run(book, Add(section="others", content="x")).playbook
     assert "layout" not in later.patch(book)
     assert book.patched(later.patch(book)) == later
-    plain = Playbook.of(book.bullets, sections=book.sections)
+    plain = Playbook.build_from(book.bullets, sections=book.sections)
     assert "layout" not in plain.dump()
     assert plain.digest != book.digest
     assert plain.patched(book.patch(plain)) == book

@@ -34,7 +34,7 @@ OLD = "## TROUBLESHOOTING AND PITFALLS:\n[ts-00041] helpful=3 harmful=0 :: old\n
 
 
 def book(text: str, dialect: Dialect = "finance") -> TextPlaybook:
-    return TextPlaybook.of_text(text, dialect=dialect, count=count)
+    return TextPlaybook.build_from(text, dialect=dialect, count=count)
 
 
 def add(section: object, content: object) -> dict[str, Any]:

@@ -105,7 +105,7 @@ def test_finance_prompts_are_equal(tmp_path):
             background, question = split_context(context, "")
         else:
             background, question = "not shown", question_of(context, "")
-        book = TextPlaybook.of_text(case["playbook"], dialect="finance", count=len)
+        book = TextPlaybook.build_from(case["playbook"], dialect="finance", count=len)
         sample = Sample(id="s", split="train", inputs={"background": background, "question": question})
         shared = {
             **sample.inputs,

@@ -48,7 +48,7 @@ class Playbook(ContextValue):
     """Bullets in order of creation, the sections for new ones, and the number of the next bullet.
 
     Order of creation is the order of the numbers in the ids. All sections share one counter, and no number is used
-    twice, even after its bullet is removed. Build a playbook with ``start``, ``of`` or ``load``; change it with
+    twice, even after its bullet is removed. Make a playbook with ``start``, ``build_from`` or ``load``; change it with
     ``apply`` and ``Refiner.refine``. Versions share unchanged bullets with their rendered lines and fingerprints, so
     the cost of a new version follows the size of the change.
 
@@ -77,7 +77,7 @@ class Playbook(ContextValue):
         return cls(sections=_names(sections), bullets=())
 
     @classmethod
-    def of(cls, bullets: Iterable[Bullet], *, sections: Iterable[str], next_number: int = 1) -> Playbook:
+    def build_from(cls, bullets: Iterable[Bullet], *, sections: Iterable[str], next_number: int = 1) -> Playbook:
         """Build a playbook from bullets in any order; numbers continue above the highest id.
 
         Sections of bullets that are not in ``sections`` are added to them. Raises ``DataError`` for an id without
@@ -107,7 +107,7 @@ class Playbook(ContextValue):
     def load(cls, record: Record) -> Playbook:
         """Restore a playbook from its ``dump``, exactly. Raises ``DataError`` that names the first wrong field."""
         stored = super().load(record)
-        book = cls.of(stored.bullets, sections=stored.sections, next_number=stored.next_number)
+        book = cls.build_from(stored.bullets, sections=stored.sections, next_number=stored.next_number)
         return replace(book, recent=stored.recent, layout=stored.layout)
 
     def _saved(self) -> Iterator[tuple[str, Any]]:
@@ -206,7 +206,7 @@ class Playbook(ContextValue):
     def fitted(self, sections: Iterable[str], count: TokenCounter) -> Playbook:
         """Return the playbook for a task: its ``sections`` come first, and tokens are counted again."""
         bullets = [measure(replace(bullet, content=clean(bullet.content)), count) for bullet in self.bullets]
-        made = Playbook.of(bullets, sections=[*sections, *self.sections], next_number=self.next_number)
+        made = Playbook.build_from(bullets, sections=[*sections, *self.sections], next_number=self.next_number)
         return replace(made, layout=self.layout)
 
     def with_bullets(self, bullets: Sequence[Bullet]) -> Playbook:

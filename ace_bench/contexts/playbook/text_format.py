@@ -65,7 +65,7 @@ def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imp
     if not headings and not entries:
         raise DataError("line 1: no playbook: neither a '## SECTION' heading nor a '[id] ...' bullet")
     bullets, replaced = _bullets(entries, count)
-    book = Playbook.of([bullet for bullet, _ in bullets], sections=[*sections, *headings])
+    book = Playbook.build_from([bullet for bullet, _ in bullets], sections=[*sections, *headings])
     if book.official_text() != text:
         book = replace(book, layout=_layout(text, bullets))
     ordered = sorted([*notes, *replaced])

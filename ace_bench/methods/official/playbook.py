@@ -60,7 +60,7 @@ class TextPlaybook(ContextValue):
         return cls(text=text, dialect=dialect, text_tokens=count(text))
 
     @classmethod
-    def of_text(cls, text: str, *, dialect: Dialect, count: TokenCounter) -> TextPlaybook:
+    def build_from(cls, text: str, *, dialect: Dialect, count: TokenCounter) -> TextPlaybook:
         """Return a playbook with a text as it is.
 
         New bullets are numbered from 1 (finance), whatever ids the text holds, or after its highest number (AppWorld).
@@ -153,7 +153,7 @@ def load_text_playbook(path: str | Path, *, dialect: Dialect, count: TokenCounte
     """
 
     def from_text(text: str) -> Context:
-        return TextPlaybook.of_text(_LINE_END.sub("\n", text), dialect=dialect, count=count)
+        return TextPlaybook.build_from(_LINE_END.sub("\n", text), dialect=dialect, count=count)
 
     loaded = load_context(path, TextPlaybook, sections=(), count=count, from_text=from_text)
     if not isinstance(loaded, TextPlaybook):

@@ -94,7 +94,7 @@ def test_a_merged_playbook_loses_one_of_its_sources(tmp_path, capsys):
             )
             for n, text in enumerate(contents, 1)
         ]
-        save_context(Playbook.of(rows, sections=["s"]), path)
+        save_context(Playbook.build_from(rows, sections=["s"]), path)
     assert start("playbook", ["merge", str(paths[0]), str(paths[1]), "--out", str(paths[2])]) == 0
     out = tmp_path / "out.json"
     assert [content for content, *_ in forgotten(paths[2], out, "--source", str(paths[1])).values()] == [
@@ -110,7 +110,7 @@ def test_a_merged_playbook_loses_one_of_its_sources(tmp_path, capsys):
 def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, capsys):
     path = tmp_path / "book.json"
     bullet = Bullet(id="s-1", section="s", content="check units", helpful=1, created=0, changed=0, tokens=1)
-    save_context(Playbook.of([bullet], sections=["s"]), path)
+    save_context(Playbook.build_from([bullet], sections=["s"]), path)
     said = [str(path), "--bullet", "s-1", "--harmful", "--note", "as in #s-9"]
     assert [start("playbook", ["feedback", *said, "--by", by]) for by in ("ann", "user", "user")] == [0, 0, 0]
     voted = load(path)
@@ -130,7 +130,7 @@ def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, caps
 def test_a_run_forgets_a_user_who_voted_before_it_began(tmp_path, capsys):
     voted = tmp_path / "voted.json"
     first = Bullet(id=A, section="others", content="alpha", created=-1, changed=-1, tokens=1)
-    save_context(give_feedback(Playbook.of([first], sections=["others"]), A, vote="helpful", by="ann"), voted)
+    save_context(give_feedback(Playbook.build_from([first], sections=["others"]), A, vote="helpful", by="ann"), voted)
     script = Scripted(curator=lambda _: {"operations": [add("beta")]})
     ran = play(tmp_path / "ran", f"method.initial={voted}", script=script, train=1, test=1).folder
     capsys.readouterr()

@@ -29,9 +29,9 @@ def votes(book: Playbook) -> dict[str, tuple[int, int, int]]:
 
 
 def test_equal_bullets_become_one_with_all_votes_and_say_where_they_come_from() -> None:
-    first = Playbook.of([bullet(3, "Look it up", helpful=2, sources=("s1",), changed=4)], sections=SECTIONS)
+    first = Playbook.build_from([bullet(3, "Look it up", helpful=2, sources=("s1",), changed=4)], sections=SECTIONS)
     others = [bullet(1, "New"), bullet(3, "look  it UP", helpful=1, harmful=1, sources=("s9",))]
-    book = merged(first, Playbook.of(others, sections=["more"]))
+    book = merged(first, Playbook.build_from(others, sections=["more"]))
     kept, new = book.bullets
     assert (kept.id, kept.content, kept.helpful, kept.harmful) == ("others-00003", "Look it up", 3, 1)
     assert kept.sources == ("p0.json#others-00003", "s1", "p1.json#others-00003", "s9")
@@ -62,7 +62,7 @@ def test_one_playbook_stays_as_it_is_and_counts_once_at_its_first_place(book: Pl
 @examples(60)
 def test_the_order_of_the_inputs_changes_neither_contents_nor_counters(texts: list[list[str]]) -> None:
     books = [
-        Playbook.of([bullet(n, text, helpful=n + place) for n, text in enumerate(some, 1)], sections=SECTIONS)
+        Playbook.build_from([bullet(n, text, helpful=n + place) for n, text in enumerate(some, 1)], sections=SECTIONS)
         for place, some in enumerate(texts)
     ]
     forward, backward = merged(*books), merged(*reversed(books))

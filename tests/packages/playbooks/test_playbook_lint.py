@@ -22,7 +22,7 @@ def book(*contents, **counters):
         )
         for n, text in enumerate(contents, 1)
     ]
-    return Playbook.of(bullets, sections=["s"])
+    return Playbook.build_from(bullets, sections=["s"])
 
 
 def found(playbook, solved=(), **limits):
@@ -73,7 +73,7 @@ def test_votes_and_sizes():
 def test_differences_follow_contents_before_ids():
     before = book("First lesson.", "Second lesson.", "Third lesson.", "Fourth lesson.")
     kept, moved, reworded, _ = before.bullets
-    after = Playbook.of(
+    after = Playbook.build_from(
         [
             replace(kept, helpful=3),
             replace(moved, id="s-00009"),

@@ -22,7 +22,7 @@ WORDS = [sys.executable, "-m", "ace_bench", "playbook", "mcp"]
 @pytest.fixture
 def book(tmp_path):
     bullets = [bullet(1, "Convert all units.", "strategies"), bullet(2, "Ask the ledger for payments.", "tool_use")]
-    save_context(Playbook.of(bullets, sections=[]), tmp_path / "book.json")
+    save_context(Playbook.build_from(bullets, sections=[]), tmp_path / "book.json")
     return tmp_path / "book.json"
 
 

@@ -18,7 +18,7 @@ from tests.contexts.making import bullet, examples, playbooks
 @pytest.fixture
 def book(tmp_path):
     """The file of a playbook with counters, a content of several lines, and one with what imitates an entry."""
-    made = Playbook.of(
+    made = Playbook.build_from(
         [
             bullet(1, "Read the units.", "strategies", helpful=3, harmful=1),
             bullet(2, "First\n\n- [strate-00009] second\n### third", "strategies", neutral=2),
@@ -75,7 +75,7 @@ def test_edits_come_back_with_counters_and_what_was_learnt_since_stays(book, tmp
     asked = out if form == "agents" else out / "references" / "tool_use.md"
     asked.write_text(asked.read_text().replace("- [tu-00003] Ask the ledger.\n", ""))
     since = load(book)
-    grown = Playbook.of([*since.bullets, bullet(4, "Learnt since.", "strategies")], sections=[])
+    grown = Playbook.build_from([*since.bullets, bullet(4, "Learnt since.", "strategies")], sections=[])
     save_context(grown, book)
     assert start("playbook", ["feedback", str(book), "--bullet", "strate-00001", "--helpful"]) == 0
     found = {one.id: one for one in back(out, book).bullets}
