@@ -129,16 +129,12 @@ class Applied(NamedTuple):
 
 
 def reject(operation: Any, reason: str) -> Record:
-    """Return an event about an operation that is not applied, with long texts cut."""
-    return {"event": "rejected", "operation": echo(operation), "reason": reason}
-
-
-def echo(operation: Any) -> Record:
-    """Return an operation for an event: a flat JSON object with long texts cut."""
+    """Return an event about an operation that is not applied: a flat JSON object with long texts cut."""
     fields = msgspec.to_builtins(operation) if isinstance(operation, msgspec.Struct) else operation
     if not isinstance(fields, Mapping):
         fields = {"type": fields}
-    return {cut(str(name)): cut(value) for name, value in fields.items()}
+    echo = {cut(str(name)): cut(value) for name, value in fields.items()}
+    return {"event": "rejected", "operation": echo, "reason": reason}
 
 
 def cut(value: Any) -> Any:
@@ -227,9 +223,8 @@ class _Draft:
             content=self._content(operation.content),
             created=self.step,
             changed=self.step,
-            sources=tuple(dict.fromkeys(self.sources)),
         )
-        done = self._put(self._measure(_count_votes(bullet, operation.votes)), **more)
+        done = self._put(self._measure(self._add_sources(_count_votes(bullet, operation.votes))), **more)
         self.next_number += 1
         if section not in self.sections:
             self.sections = (*self.sections, section)

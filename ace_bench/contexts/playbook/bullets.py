@@ -247,7 +247,7 @@ class BulletIndex(Mapping[str, Bullet]):
         return tuple(chain.from_iterable([block.by_id.values() for block in self.blocks]))
 
     def __getitem__(self, bullet_id: str) -> Bullet:
-        number = number_of(bullet_id) if isinstance(bullet_id, str) else None
+        number = number_of(bullet_id)
         return (_NO_BLOCK if number is None else self._blocks.get(number // _SPAN, _NO_BLOCK)).by_id[bullet_id]
 
     def __iter__(self) -> Iterator[str]:
@@ -269,7 +269,6 @@ class BulletIndex(Mapping[str, Bullet]):
         Raises ``KeyError`` for an id that is to go and is not there.
         """
         groups: dict[int, dict[str, Bullet]] = {}
-        longer: set[int] = set()
 
         def group(key: int) -> dict[str, Bullet]:
             if key not in groups:
@@ -279,27 +278,22 @@ class BulletIndex(Mapping[str, Bullet]):
         for bullet_id in gone:
             del group(self[bullet_id].number // _SPAN)[bullet_id]
         for bullet in put:
-            key = bullet.number // _SPAN
-            if bullet.id not in group(key):
-                longer.add(key)
-            group(key)[bullet.id] = bullet
-        for key in longer:
-            groups[key] = {bullet.id: bullet for bullet in sorted(groups[key].values(), key=age)}
+            group(bullet.number // _SPAN)[bullet.id] = bullet
+        for key, found in groups.items():
+            if found.keys() != self._blocks.get(key, _NO_BLOCK).by_id.keys():
+                groups[key] = {bullet.id: bullet for bullet in sorted(found.values(), key=age)}
         blocks = {**self._blocks, **{key: Block(found) for key, found in groups.items()}}
-        keys = sorted(blocks) if longer else blocks
-        return type(self)({key: blocks[key] for key in keys if blocks[key].by_id})
+        return type(self)({key: blocks[key] for key in sorted(blocks) if blocks[key].by_id})
 
     def since(self, earlier: BulletIndex) -> tuple[Sequence[Bullet], Sequence[str]]:
         """Return the bullets that are new or other than in another version, and the ids of those that are gone."""
-        put: list[Bullet] = []
-        gone: list[str] = []
-        for key in sorted(self._blocks.keys() | earlier._blocks.keys()):
-            before, now = earlier._blocks.get(key, _NO_BLOCK), self._blocks.get(key, _NO_BLOCK)
-            if before is not now:
-                old, new = before.by_id, now.by_id
-                put += [one for one in new.values() if (same := old.get(one.id)) is not one and same != one]
-                gone += [bullet_id for bullet_id in old if bullet_id not in new]
-        return put, gone
+        keys = sorted(self._blocks.keys() | earlier._blocks.keys())
+        pairs = [(earlier._blocks.get(key, _NO_BLOCK), self._blocks.get(key, _NO_BLOCK)) for key in keys]
+        changed = [(before.by_id, now.by_id) for before, now in pairs if before is not now]
+        put = [
+            one for old, new in changed for one in new.values() if (was := old.get(one.id)) is not one and was != one
+        ]
+        return put, [bullet_id for old, new in changed for bullet_id in old if bullet_id not in new]
 
 
 _NO_BLOCK = Block({})

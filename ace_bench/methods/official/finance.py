@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ace_bench.contexts.playbook.apply import echo
+from ace_bench.contexts.playbook.apply import reject
 from ace_bench.core.method import POST_UPDATE_ROLLOUT, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
@@ -79,7 +79,7 @@ class _Lesson(OfficialLesson):
         new = (Counter(self.playbook.ids) - Counter(before.ids)).elements()
         ignored = (one for one in operations if one["type"] != "ADD")
         self.note(first, *({"event": "accepted", "type": "ADD", "bullet": bullet} for bullet in new))
-        self.note(first, *({"event": "rejected", "operation": echo(one), "reason": _IGNORED} for one in ignored))
+        self.note(first, *(reject(one, _IGNORED) for one in ignored))
 
 
 @dataclass(frozen=True, kw_only=True)
