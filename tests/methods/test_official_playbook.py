@@ -41,24 +41,10 @@ def add(section: object, content: object) -> dict[str, Any]:
     return {"type": "ADD", "section": section, "content": content}
 
 
-@pytest.mark.parametrize(
-    ("dialect", "sections", "text"),
-    [
-        (
-            "finance",
-            ("strategies_and_insights", "problem_solving_heuristics", "others"),
-            "## STRATEGIES & INSIGHTS\n\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS",
-        ),
-        (
-            "appworld",
-            ("apis_to_use_for_specific_information", "troubleshooting_and_pitfalls"),
-            "## APIs TO USE FOR SPECIFIC INFORMATION\n\n## TROUBLESHOOTING AND PITFALLS:",
-        ),
-    ],
-)
-def test_it_starts_with_the_headings_of_the_authors(dialect: Dialect, sections: tuple[str, ...], text: str) -> None:
-    start = TextPlaybook.start(sections, dialect=dialect, count=count)
-    assert (start.text, start.size, start.next_number, start.tokens) == (text, 0, 1, count(text))
+def test_it_starts_with_the_headings_of_the_authors() -> None:
+    start = TextPlaybook.start(("strategies_and_insights", "others"), dialect="finance", count=count)
+    assert (start.text, start.size, start.next_number) == ("## STRATEGIES & INSIGHTS\n\n## OTHERS", 0, 1)
+    assert start.tokens == count(start.text)
 
 
 HEADINGS = "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS"
@@ -145,21 +131,7 @@ def test_prompts_get_the_text_its_counts_and_excerpts_under_the_names_of_a_playb
     assert fields.keys() == playbook("x").render(SAMPLE).keys()
     assert fields["playbook"] == fields["official_playbook"]() == fields["official_playbook"](counters=False) == BULLETS
     assert fields["official_excerpt"](["err-00002", "misc-00009", "sai-00004"]) == f"{READ}\n{ROUND}\n{SAME}"
-    assert book(BULLETS).excerpt([]) == "(No bullets used by generator)"
-    none_found = "(Generator referenced bullet IDs but none were found in playbook)"
-    assert book(BULLETS).excerpt(["misc-00009"]) == none_found
-    assert json.loads(book(BULLETS.replace("harmful=0", "harmful=2")).statistics) == {
-        "total_bullets": 3,
-        "high_performing": 1,
-        "problematic": 2,
-        "unused": 0,
-        "by_section": {
-            "STRATEGIES & INSIGHTS": {"count": 1, "helpful": 6, "harmful": 1},
-            "COMMON MISTAKES TO AVOID": {"count": 2, "helpful": 1, "harmful": 3},
-        },
-    }
-    assert json.loads(fields["statistics"]())["unused"] == 1
-    assert book(BULLETS, "appworld").statistics.startswith('{\n  "total_bullets": 3,\n  "by_section": {\n    "STRAT')
+    assert json.loads(fields["statistics"]())["total_bullets"] == 3
 
 
 @pytest.mark.parametrize("text", [BULLETS, "", "\r\n##\u2028 \x85x\n\n"])

@@ -112,10 +112,8 @@ def id_prefix(key: str, dialect: Dialect) -> str:
     Raises ``IndexError``, as the authors' code does, for a name with two underscores side by side or one at its end.
     """
     name = section_key(key.lower().strip(), dialect)
-    if known := _PREFIXES[dialect].get(name):
-        return known
     words = name.split("_")
-    return words[0][:4] if len(words) == 1 else "".join(word[0] for word in words[:5])
+    return _PREFIXES[dialect].get(name) or ("".join(word[0] for word in words[:5]) if words[1:] else name[:4])
 
 
 def title_of(section: str, dialect: Dialect) -> str:

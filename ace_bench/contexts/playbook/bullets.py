@@ -290,9 +290,7 @@ class BulletIndex(Mapping[str, Bullet]):
         keys = sorted(self._blocks.keys() | earlier._blocks.keys())
         pairs = [(earlier._blocks.get(key, _NO_BLOCK), self._blocks.get(key, _NO_BLOCK)) for key in keys]
         changed = [(before.by_id, now.by_id) for before, now in pairs if before is not now]
-        put = [
-            one for old, new in changed for one in new.values() if (was := old.get(one.id)) is not one and was != one
-        ]
+        put = [one for old, new in changed for one in new.values() if old.get(one.id) != one]
         return put, [bullet_id for old, new in changed for bullet_id in old if bullet_id not in new]
 
 
