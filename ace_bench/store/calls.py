@@ -157,22 +157,16 @@ def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> i
 
 def restore_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
     """Return a request, given those that it refers to; ``None`` where it was not stored against these."""
-    if (base is None and stored.base is not None) or (first is None and stored.first is not None):
-        return None
     known = base.messages if base is not None else ()
-    head = stored.head
-    if head is None and base is not None:
-        head = {"settings": base.settings, "schema": base.schema}
-    if head is None or not head.keys() >= {"settings", "schema"}:
-        return None
+    head = stored.head or (base and {"settings": base.settings, "schema": base.schema})
     more = first.messages[-1].content if first is not None and first.messages else ""
     messages = tuple(
         Message(role=role, content=join_spans(spans, (known[place].content if place < len(known) else "") + more))
         for place, (role, spans) in enumerate(stored.messages)
     )
     try:
-        if digest_of_request(messages, head) != digest:
+        if head is None or digest_of_request(messages, head) != digest:
             return None
-    except UnicodeEncodeError:
+    except KeyError:
         return None
     return Request(messages=messages, schema=head["schema"], settings=head["settings"])

@@ -159,12 +159,12 @@ def _read_damaged(path: Path, lines: list[bytes], parse: Callable[[bytes], T], w
 
 def _number(line: bytes) -> int | None:
     """Return the number of a line, ``None`` if its checksum does not match."""
-    seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
+    seal = _SEALED.search(line, len(line) - _MAX_SEAL)
     return int(seal[1]) if seal is not None and int(seal[2], 16) == zlib.crc32(line[:-_CHECKSUM]) else None
 
 
 def _unsealed(line: bytes) -> bytes:
-    seal = _SEALED.search(line, max(0, len(line) - _MAX_SEAL))
+    seal = _SEALED.search(line, len(line) - _MAX_SEAL)
     return line.strip() if seal is None else line[: seal.start()] + b"}"
 
 

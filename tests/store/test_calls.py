@@ -12,6 +12,7 @@ from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.calls import StoredRequest, read_calls, restore_request
+from ace_bench.store.lines import SEAL
 from ace_bench.store.requests import RequestHistory
 
 LINES = [f"[sai-{number:05d}] (strategies) {'word ' * 30}{number}" for number in range(300)]
@@ -149,6 +150,21 @@ def test_the_last_character_counts_whatever_the_length_and_whatever_was_asked_be
                 history.add(request)
             names.add(request.name)
     assert len(names) == 2
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"messages": [["user", ["What is that?"]]]}, {"head": {"schema": None}}, {"head": None, "base": "0" * 16}],
+    ids=str,
+)
+def test_a_request_that_was_changed_is_not_believed(changes, opened, tmp_path):
+    ask(opened(), 0, [Message(role="user", content="What is it?")])
+    path = tmp_path / "calls.jsonl"
+    record = json.loads(path.read_text())
+    unsealed = {name: value for name, value in record.items() if name not in SEAL}
+    path.write_text(json.dumps({**unsealed, "request": {**record["request"], **changes}}) + "\n")
+    with pytest.raises(StoreError, match=r"does not hold the messages of session 0/generator/\w+/0: it was changed"):
+        list(read_calls(tmp_path))
 
 
 def test_a_call_that_damage_took_is_made_again_and_the_others_are_whole(opened, tmp_path):

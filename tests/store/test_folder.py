@@ -40,7 +40,7 @@ STEP = StepRecord(
 )
 
 
-def written(path):
+def written(path, calls=1):
     folder = RunFolder(path)
     folder.journal.begin(Stage.ADAPT)
     folder.journal.add_rollout(RECORD)
@@ -49,7 +49,8 @@ def written(path):
     reply = Completion(text="hi", usage=usage, seconds=0.2, waited=1.0, model="m")
     asked = [Message(role="user", content="Why?")]
     request = folder.calls.prepare("s", "generator", asked, schema={"type": "object"}, settings={"model": "m"})
-    folder.calls.add(f"{request.name}/0", PaidReply(completion=reply), stage=Stage.ADAPT, request=request)
+    for number in range(calls):
+        folder.calls.add(f"{request.name}/{number}", PaidReply(completion=reply), stage=Stage.ADAPT, request=request)
     folder.close()
 
 
@@ -70,6 +71,18 @@ def test_a_reopened_folder_knows_all_it_was_told(tmp_path):
     folder.journal.end()
     assert folder.journal.wall(Stage.ADAPT) > first > folder.journal.wall(Stage.EVALUATE) == 0, "it adds up"
     folder.close()
+
+
+@pytest.mark.parametrize(
+    ("lost", "named"), [(0, ""), (1, "1 call that was recorded is"), (2, "2 calls that were recorded are")]
+)
+def test_calls_that_are_gone_from_the_end_are_named(lost, named, tmp_path, caplog):
+    written(tmp_path, calls=3)
+    path = tmp_path / "calls.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[: 3 - lost]))
+    RunFolder(tmp_path).close()
+    said = f"{path}: {named} gone from its end, made again and paid for again"
+    assert [record.getMessage() for record in caplog.records] == [said] * bool(lost)
 
 
 def test_a_second_process_is_refused_and_a_dead_one_leaves_no_lock(tmp_path):
