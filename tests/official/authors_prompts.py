@@ -2,7 +2,7 @@
 
     python tests/official/authors_prompts.py REPOSITORY CHECKOUT < cases.json > prompts.json
 
-REPOSITORY is ``ace``, ``dynamic-cheatsheet`` or ``stream-bench``. The cases are a JSON list, and so are the prompts:
+REPOSITORY is ``dynamic-cheatsheet`` or ``stream-bench``. The cases are a JSON list, and so are the prompts:
 for each case an object of its messages by role. Packages that their code imports are replaced where it does not need
 them for that.
 """
@@ -27,7 +27,6 @@ PAST_QUERIES = [
     for answer, verdict in (("{a}", "correct"), ("\\b", "not correct"))
 ]
 _REPLACED = {
-    "ace": ("openai", "tiktoken", "dotenv", "numpy"),
     "dynamic-cheatsheet": ("litellm", "tiktoken", "sklearn", "sklearn.metrics", "sklearn.metrics.pairwise"),
     "stream-bench": ("evaluate", "datasets", "stream_bench.benchmarks.utils"),
 }
@@ -48,58 +47,15 @@ class Missing(MetaPathFinder, Loader):
         pass
 
 
-def finance(cases: list[Case]) -> list[Case]:
-    """Return the prompts of Generator, Reflector and Curator."""
-    processor = import_module("finance.data_processor")
-    tools = import_module("playbook_utils")
-    roles = [import_module(f"ace.core.{name}") for name in ("generator", "reflector", "curator")]
-    sent: list[str] = []
-
-    def call(_client: Any, _provider: Any, _model: Any, prompt: str, **_: Any) -> tuple[str, dict[str, Any]]:
-        sent.append(prompt)
-        return "", {}
-
-    for role in roles:
-        role.timed_llm_call = call
-    generator, reflector, curator = (
-        getattr(role, role.__name__.rpartition(".")[2].capitalize())(None, "", "") for role in roles
-    )
-    made = []
-    for case in cases:
-        (data,) = processor.DataProcessor(case["task"]).process_task_data([case["row"]])
-        question, context, playbook = data["question"], data["context"], case["playbook"]
-        truth = {"use_ground_truth": case["gold"]}
-        feedback = f"Predicted answer {'matches' if case['correct'] else 'does not match'} ground truth"
-        used = tools.extract_playbook_bullets(playbook, generator._extract_bullet_ids(case["reply"], False))
-        answer = import_module("utils").extract_answer(case["reply"])
-        sent.clear()
-        generator.generate(question, playbook, context, case["reflection"])
-        target = data["target"] if case["gold"] else None
-        reflector.reflect(question, case["reply"], answer, target, feedback, used, **truth)
-        curator.curate(
-            playbook,
-            case["reflection"],
-            context,
-            case["step"],
-            case["total"],
-            case["budget"],
-            tools.get_playbook_stats(playbook),
-            log_dir="",
-            **truth,
-        )
-        made.append(dict(zip(("generator", "reflector", "curator"), sent, strict=True)))
-    return made
-
-
 def dynamic_cheatsheet(cases: list[Case]) -> list[Case]:
-    """Return all messages of one step of an approach, up to the last call."""
-    import numpy as np
-
+    """Return all messages of one step of the cumulative approach."""
     module = import_module("dynamic_cheatsheet.language_model")
-    module.cosine_similarity = lambda one, many: np.asarray(one) @ np.asarray(many).T
     import_module("dynamic_cheatsheet.utils.execute_code").execute_code_with_timeout = lambda _: "42"
     prompts = Path(module.__file__).parents[1] / "prompts"
-    names = {"Cumulative": "cumulative", "RetrievalSynthesis": "retrieval_synthesis"}
+    templates = [
+        (prompts / f"{name}.txt").read_text(encoding="utf-8")
+        for name in ("generator_prompt", "curator_prompt_for_dc_cumulative")
+    ]
     made = []
     for case in cases:
         sent: list[Any] = []
@@ -111,16 +67,12 @@ def dynamic_cheatsheet(cases: list[Case]) -> list[Case]:
 
         model = module.LanguageModel("openai/gpt-4o")
         model.client = client
-        curator = f"curator_prompt_for_dc_{names[case['approach']]}.txt"
         model.advanced_generate(
-            f"DynamicCheatsheet_{case['approach']}",
+            "DynamicCheatsheet_Cumulative",
             case["question"],
             cheatsheet=case["cheatsheet"] or "(empty)",
-            generator_template=(prompts / "generator_prompt.txt").read_text(encoding="utf-8"),
-            cheatsheet_template=(prompts / curator).read_text(encoding="utf-8"),
-            original_input_corpus=case.get("questions"),
-            original_input_embeddings=np.asarray(case.get("embeddings", [[0]])),
-            generator_outputs_so_far=case.get("outputs"),
+            generator_template=templates[0],
+            cheatsheet_template=templates[1],
         )
         made.append({"calls": sent})
     return made
@@ -164,7 +116,7 @@ def main() -> None:
     sys.path[0] = checkout  # in place of this file's folder
     sys.modules.update({name: MagicMock() for name in _REPLACED[repository]})
     sys.meta_path.append(Missing())
-    render = {"ace": finance, "dynamic-cheatsheet": dynamic_cheatsheet, "stream-bench": ddxplus}[repository]
+    render = {"dynamic-cheatsheet": dynamic_cheatsheet, "stream-bench": ddxplus}[repository]
     with contextlib.redirect_stdout(io.StringIO()):
         made = render(json.load(sys.stdin))
     json.dump(made, sys.stdout)

@@ -23,11 +23,13 @@ _HOURS = 6 * 3600
 _APPROACHES = {"dc": ("Cumulative", "cumulative"), "dc_rs": ("RetrievalSynthesis", "retrieval_synthesis")}
 _SAID = {
     "generator": (
-        "I divide.\n<answer>\n{}\n</answer>", "First <answer>1</answer>, no: <answer>{}</answer>.",
+        "I divide {{{{ x }}}} {{% raw %}}.\n<answer>\n{}\n</answer>",
+        "First <answer>1</answer>, no: <answer>{}</answer>.",
         "I do not know: {}.", "<answer>{}", "```python\nprint({})\n```\n<answer>2</answer>",
     ),
     "curator": (
-        "<cheatsheet>\n- {} {{braces}}\n</cheatsheet>", "Here: <cheatsheet>- {}</cheatsheet> Done.", "Nothing: {}",
+        "<cheatsheet>\n- {} {{braces}} {{{{ x }}}} {{% raw %}} \\d\n</cheatsheet>",
+        "Here: <cheatsheet>- {}</cheatsheet> Done.", "Nothing: {}",
         "<cheatsheet>\n- cut {}", "<cheatsheet>- {} first</cheatsheet> or <cheatsheet>- second</cheatsheet>",
     ),
 }  # fmt: skip

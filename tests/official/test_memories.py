@@ -19,7 +19,7 @@ from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
 from ace_field.reflexion import keep_note, show_reflector
 from tests.launching import composed
 from tests.official import ours
-from tests.official.authors import checkout, run_attempts, run_memory
+from tests.official.authors import checkout, induce, run_attempts, run_memory
 from tests.official.comparing import compare
 from tests.official.conftest import EQUAL
 from tests.official.serving import MODEL, Reply, draw_by, serving
@@ -107,22 +107,24 @@ def _imported(code: Path, folder: Path) -> Path:
     return folder
 
 
+def _attempt(right: Sequence[bool], call: Any) -> Any:
+    """Answer a sample as ``right`` says of its number."""
+    place = int(call.sample[-1])
+    return answer(gold(call.sample) if right[place] else f"guess {place}")
+
+
 def test_awm_induces_from_the_attempts_that_the_authors_show(
     tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     code = checkout("agent-workflow-memory")
     right = [False, True, False, True, True, False, True]
 
-    def attempt(call: Any) -> Any:
-        place = int(call.sample[-1])
-        return answer(gold(call.sample) if right[place] else f"guess {place}")
-
     prompts = _imported(code, tmp_path / "set")
-    script = Scripted(generator=attempt, inducer=lambda _: {"workflows": []})
+    script = Scripted(generator=partial(_attempt, right), inducer=lambda _: {"workflows": []})
     settings = (*_ONLINE, "labels=correctness", f"prompts={prompts}")
     play(tmp_path, *settings, script=script, method="awm", test=len(right))
     attempts = [_webarena(n, won) for n, won in enumerate(right)]
-    theirs = run_attempts("authors_awm.py", code, tmp_path, attempts)["prompts"]
+    theirs = induce("induce_prompt", code, tmp_path, attempts)["calls"]
     expected = [prompt for prompt, won in zip(theirs, right, strict=True) if won]
     ours_ = [call.prompt for call in script.of("inducer")]
     (form,) = {prompt.removesuffix(one) for prompt, one in zip(ours_, expected, strict=True)}
@@ -140,12 +142,8 @@ def test_reasoning_bank_extracts_and_keeps_what_the_authors_do(
     judged = ["" if labels == "correctness" else f"It is {won} that {n}." for n, won in enumerate(right)]
     prompts = _imported(code, tmp_path / "set")
 
-    def attempt(call: Any) -> Any:
-        place = int(call.sample[-1])
-        return answer(gold(call.sample) if right[place] else f"guess {place}")
-
     script = Scripted(
-        generator=attempt,
+        generator=partial(_attempt, right),
         extractor=lambda call: replies[int(call.sample[-1])],
         self_judge=lambda call: {"reasoning": judged[int(call.sample[-1])], "success": right[int(call.sample[-1])]},
     )
@@ -155,7 +153,7 @@ def test_reasoning_bank_extracts_and_keeps_what_the_authors_do(
         {**_webarena(n, won), "judged": why, "reply": reply}
         for n, (won, why, reply) in enumerate(zip(right, judged, replies, strict=True))
     ]
-    theirs = run_attempts("authors_reasoning_bank.py", code, tmp_path, attempts)
+    theirs = induce("induce_memory", code, tmp_path, attempts)
     calls = [call.prompt for call in script.of("extractor")]
     assert calls == [f"{call['system']}\n{call['prompt']}" for call in theirs["calls"]]
     assert {call["temperature"] for call in theirs["calls"]} == {1.0}
@@ -184,7 +182,7 @@ def test_matts_contrasts_attempts_as_the_authors_do(
         {"query": f"ask {sample}?", "replies": [made[trial] for trial in sorted(made)]}
         for sample, made in sorted(replies.items())
     ]
-    theirs = run_attempts("authors_scaling.py", code, tmp_path, tasks)["calls"]
+    theirs = induce("induce_scaling", code, tmp_path, tasks)["calls"]
     asked = [call.prompt for call in script.of("extractor")]
     assert asked == [f"{call['system']}\n{call['prompt']}" for call in theirs]
     config, _ = composed("method=matts", "protocol=official", "mode=online")

@@ -1,4 +1,4 @@
-"""Imported prompts equal what the authors' code renders for the same sample, context and replies, byte for byte."""
+"""Imported prompts that no compared run sends equal what the authors' code renders, byte for byte."""
 
 from __future__ import annotations
 
@@ -8,27 +8,21 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from ace_bench.agents.official import official_answer, official_citations
 from ace_bench.agents.single_turn import SingleTurn
 from ace_bench.cli.main import start
-from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
+from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.instruction import Demonstration, Demonstrations
 from ace_bench.core.types import Completion, Sample, Usage
 from ace_bench.methods.dc import Cumulative
-from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
-from ace_bench.tasks.finer import split_context
-from ace_bench.tasks.formula import question_of
 from ace_field.stream_memory import MemoryEntry
 from tests.official.authors import checkout, run_theirs
 from tests.official.authors_prompts import PAST_QUERIES
 
 pytestmark = pytest.mark.official
-CASES = 150
 SCRIPT = Path(__file__).with_name("authors_prompts.py")
 WORDS = (
     "a {brace}",
@@ -63,71 +57,6 @@ def text(draw: random.Random, most: int = 12) -> str:
     return " ".join(draw.choice(WORDS) for _ in range(draw.randint(0, most)))
 
 
-def a_playbook(draw: random.Random) -> str:
-    lines = []
-    for section in ("STRATEGIES & INSIGHTS", "FORMULAS & CALCULATIONS", "OTHERS"):
-        lines.append(f"## {section}")
-        for number in range(draw.randint(0, 3)):
-            votes = f"helpful={draw.randint(0, 9)} harmful={draw.randint(0, 3)}"
-            lines.append(f"[calc-{number:05}] {votes} :: {text(draw)}")
-        lines += [""] * draw.randint(0, 2)
-    return "\n".join(lines)
-
-
-def a_finance_case(draw: random.Random) -> dict[str, Any]:
-    task = draw.choice(("finer", "formula"))
-    rows = {
-        "finer": f"Tags: {text(draw)}\n1. What is {text(draw)}?\n2. And {text(draw)}?\n",
-        "formula": f'Use this formula. Question: "How much is {text(draw)}x?". Answer:',
-    }
-    reply = {"reasoning": text(draw), "bullet_ids": ["calc-00001"], "final_answer": draw.choice(("5", "A,B"))}
-    return {
-        "task": task,
-        "row": {"context": rows[task], "target": "5" if task == "formula" else "A,B"},
-        "playbook": a_playbook(draw),
-        "reply": draw.choice((json.dumps(reply), f"{text(draw)} [calc-00000] The final answer is: 5\n", text(draw))),
-        "reflection": draw.choice(("", json.dumps({"key_insight": text(draw)}), text(draw))),
-        "gold": draw.random() < 0.5,
-        "correct": draw.random() < 0.5,
-        "step": draw.randint(1, 9),
-        "total": 9,
-        "budget": 80_000,
-    }
-
-
-def test_finance_prompts_are_equal(tmp_path):
-    draw = random.Random(1)
-    cases = [a_finance_case(draw) for _ in range(CASES)]
-    for case, expected in zip(cases, theirs("ace", cases, tmp_path), strict=True):
-        prompts = imported("ace", tmp_path / "set", case["task"])
-        context = case["row"]["context"]
-        if case["task"] == "finer":
-            background, question = split_context(context, "")
-        else:
-            background, question = "not shown", question_of(context, "")
-        book = TextPlaybook.build_from(case["playbook"], dialect="finance", count=len)
-        sample = Sample(id="s", split="train", inputs={"background": background, "question": question})
-        shared = {
-            **sample.inputs,
-            **book.render(sample),
-            "labels": "gold" if case["gold"] else "correctness",
-            "reflection": case["reflection"],
-            "raw_reflection": case["reflection"],
-        }
-        attempt = {
-            "reply": case["reply"],
-            "answer": official_answer(case["reply"]),
-            "cited": official_citations(case["reply"]),
-            "gold": case["row"]["target"] if case["gold"] else None,
-            "correct": case["correct"],
-            "feedback": "",
-        }
-        step = {"step": case["step"], "total": case["total"], "token_budget": case["budget"]}
-        for role, fields in (("generator", {}), ("reflector", attempt), ("curator", step)):
-            (message,) = prompts.render(role, {**shared, **fields})
-            assert (message.role, message.content) == ("user", expected[role])
-
-
 class Scripted:
     """An ``Lm`` that keeps what it was sent."""
 
@@ -154,7 +83,6 @@ def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path)
     code = "I compute.\n```python\nprint(6 * 7)\n```\nEXECUTE CODE!"
     cases = [
         {
-            "approach": "Cumulative",
             "question": f"Q {text(draw)}.",
             "cheatsheet": draw.choice(("", f"C {text(draw)}.")),
             "replies": [*[code] * (number % 4), f"I say {text(draw)} <answer>42</answer>", "no cheatsheet"],
@@ -186,39 +114,6 @@ def test_dynamic_cheatsheet_cumulative_is_equal_also_when_code_was_run(tmp_path)
             for one, other in zip(ours, sent, strict=True):
                 assert one == other
         assert attempt.answer == "42"
-
-
-def test_dynamic_cheatsheet_with_retrieval_is_equal(tmp_path):
-    prompts = imported("dynamic-cheatsheet", tmp_path / "set", "finer")
-    draw = random.Random(3)
-    cases = []
-    for _ in range(40):
-        known = draw.randint(1, 5)
-        angles = np.sort(np.array([draw.random() for _ in range(known)]))
-        cases.append(
-            {
-                "approach": "RetrievalSynthesis",
-                "question": f"Q {text(draw)}.",
-                "cheatsheet": draw.choice(("", f"C {text(draw)}.")),
-                "questions": [f"P{number} {text(draw)}." for number in range(known)] + ["next"],
-                "outputs": [f"O {text(draw)}." for _ in range(known)],
-                "embeddings": [*np.stack([np.cos(angles), np.sin(angles)], axis=1).tolist(), [0.0, 1.0]],
-                "replies": ["<cheatsheet>new</cheatsheet>", "<answer>42</answer>"],
-            }
-        )
-    for case, expected in zip(cases, theirs("dynamic-cheatsheet", cases, tmp_path), strict=True):
-        past = [
-            {"episode": PastRollout(question=question, output=output), "similarity": vector[1]}
-            for question, output, vector in zip(case["questions"], case["outputs"], case["embeddings"], strict=False)
-        ]
-        inputs = {"background": "", "question": case["question"]}
-        written = prompts.render(
-            "cheatsheet_synthesis", {**inputs, "cheatsheet": case["cheatsheet"], "retrieved": past[-3:]}
-        )
-        asked = prompts.render("cheatsheet", {**inputs, "cheatsheet": "new"})
-        assert [[{"role": one.role, "content": one.content} for one in call] for call in (written, asked)] == expected[
-            "calls"
-        ]
 
 
 def test_ddxplus_is_asked_as_stream_bench_asks(tmp_path):
