@@ -116,5 +116,5 @@ class Instruction(ContextValue):
 
 def first_instruction(arena: Arena) -> Instruction:
     """Return the task's own instruction as a context."""
-    text = arena.prompts.render(START, {})[-1].content
-    return Instruction.measure(text, count=arena.counter("generator"))
+    *_, user = arena.prompts.render(START, {})
+    return Instruction.measure(user.content, count=arena.counter("generator"))

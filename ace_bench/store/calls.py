@@ -158,7 +158,7 @@ def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> i
 def restore_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
     """Return a request, given those that it refers to; ``None`` where it was not stored against these."""
     known = base.messages if base is not None else ()
-    head = stored.head or (base and {"settings": base.settings, "schema": base.schema})
+    head = stored.head or (None if base is None else {"settings": base.settings, "schema": base.schema})
     more = first.messages[-1].content if first is not None and first.messages else ""
     messages = tuple(
         Message(role=role, content=join_spans(spans, (known[place].content if place < len(known) else "") + more))

@@ -13,13 +13,14 @@ from ace_bench.contexts import system_prompt
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
-from ace_bench.contexts.loading import KINDS, load_context, restore
+from ace_bench.contexts.loading import KINDS, change_playbook, load_context, restore, save_context
+from ace_bench.contexts.playbook.apply import Add
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
-from ace_bench.core.errors import DataError
+from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.playbook import TextPlaybook
 
-from .making import SECTIONS, count, ids, playbook
+from .making import SECTIONS, count, ids, playbook, run
 
 
 def load(path: Path) -> Context:
@@ -106,6 +107,21 @@ def test_a_missing_file_and_a_folder_are_data_errors(tmp_path: Path) -> None:
         load(tmp_path / "nothing.json")
     with pytest.raises(DataError, match="directory"):
         load(tmp_path)
+
+
+def test_a_saved_playbook_is_changed_in_place_unless_a_run_keeps_it(tmp_path: Path) -> None:
+    path, sheet, text = (tmp_path / "contexts" / name for name in ("book.json", "sheet.json", "book.txt"))
+    path.parent.mkdir()
+    save_context(playbook("one"), path)
+    save_context(Cheatsheet(), sheet)
+    grown = change_playbook(path, lambda book: run(book, Add(section="others", content="two")).playbook)
+    assert (ids(grown), contexts.load(path)) == (["others-00001", "others-00002"], grown)
+    with pytest.raises(ConfigError, match=r"sheet.json holds a context of kind cheatsheet; give a playbook"):
+        change_playbook(sheet, lambda book: book)
+    (tmp_path / "checksums.jsonl").touch()
+    for kept in (path, text):
+        with pytest.raises(ConfigError, match=f"{kept} must be a .json file outside of run folders"):
+            change_playbook(kept, lambda book: book)
 
 
 EXAMPLE = Demonstration(question="2 + 2?", answer="4")

@@ -253,6 +253,7 @@ def test_changed_contents_merges_lacking_sections_and_first_votes_are_written_in
 def test_a_layout_stays_as_it_is_and_playbooks_without_have_no_such_field() -> None:
     book = read(PUBLISHED).playbook
     later = run(book, Add(section="others", content="x")).playbook
+    assert book.layout.limited(["hr-00001"]).contents == (("hr-00001", "  two blanks before, two after"),)
     assert "layout" not in later.patch(book)
     assert book.patched(later.patch(book)) == later
     plain = Playbook.build_from(book.bullets, sections=book.sections)

@@ -217,9 +217,9 @@ class Block:
         return sum([bullet.tokens for bullet in self.by_id.values()])
 
     @cached_property
-    def harm(self) -> int:
-        """The most harmful votes of a bullet that has more harmful than helpful ones; 0 without such a bullet."""
-        return max([bullet.harmful for bullet in self.by_id.values() if bullet.harmful > bullet.helpful], default=0)
+    def harmful(self) -> tuple[Bullet, ...]:
+        """The bullets with more harmful than helpful votes."""
+        return tuple([bullet for bullet in self.by_id.values() if bullet.harmful > bullet.helpful])
 
 
 class BulletIndex(Mapping[str, Bullet]):

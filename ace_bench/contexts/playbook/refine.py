@@ -6,6 +6,7 @@ It needs no model: similarity comes from embeddings, and merging adds counters. 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
@@ -73,6 +74,7 @@ class Refiner:
         self._threshold = threshold
         self._when = when
         self._max_tokens = max_tokens
+        self._most = math.inf if max_tokens is None else max_tokens
         self._headroom = headroom
         self._harmful_min = harmful_min
 
@@ -118,13 +120,7 @@ class Refiner:
         least = self._harmful_min
         if least is None:
             return bullets, []
-        gone = [
-            bullet
-            for block in bullets.blocks
-            if block.harm >= least
-            for bullet in block.by_id.values()
-            if bullet.harmful >= least and bullet.harmful > bullet.helpful
-        ]
+        gone = [bullet for block in bullets.blocks for bullet in block.harmful if bullet.harmful >= least]
         events = [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in gone]
         return bullets.changed(gone=[bullet.id for bullet in gone]) if gone else bullets, events
 
@@ -132,7 +128,7 @@ class Refiner:
         """Return the places of the bullets to compare with all others, the oldest first."""
         if self._when == "delta":
             return _find_places(bullets, frozenset(touched))
-        if self._when == "budget" and self._exceeds(bullets.tokens):
+        if self._when == "budget" and bullets.tokens > self._most:
             return range(len(bullets))
         return ()
 
@@ -151,14 +147,10 @@ class Refiner:
                     near.setdefault(block[line], []).append((float(similarities[line, place]), place))
         return near
 
-    def _exceeds(self, tokens: int) -> bool:
-        return self._max_tokens is not None and tokens > self._max_tokens
-
     def _prune(self, index: BulletIndex) -> _Changed:
         """Remove the least useful bullets, of equal ones those unchanged for longest, until the rest fits."""
-        most = self._max_tokens
-        total = index.tokens
-        if most is None or total <= most:
+        most, total = self._most, index.tokens
+        if total <= most:
             return index, []
         bullets = index.bullets
         events: list[Record] = []
