@@ -71,7 +71,7 @@ def setting_path(name: str, settings: Iterable[Settings]) -> str:
     if found:
         raise ConfigError(f"{name} may be {' or '.join(found)}; write one of them")
     last = {path.rpartition(".")[2]: path for path in paths}
-    close = [last.get(word, word) for word in get_close_matches(name, [*paths, *last], n=3)]
+    close = [last.get(word, word) for word in get_close_matches(name, [*paths, *last])]
     hint = f"did you mean {' or '.join(dict.fromkeys(close))}?" if close else "config.yaml of a run lists its settings"
     raise ConfigError(f"no run has the setting {name}; {hint}")
 
@@ -86,7 +86,7 @@ def check_metric(metric: str, runs: Iterable[RunSummary]) -> None:
     for run in done:
         found |= dict.fromkeys(path for path, value in flat("", run.metrics) if type(value) in (int, float))
     known = [name for name in found if name not in _NO_METRICS]
-    close = get_close_matches(metric, known, n=3)
+    close = get_close_matches(metric, known)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known[:_SUGGESTED])} and more"
     raise ConfigError(f"no finished run has the metric {metric}; {hint}")
 

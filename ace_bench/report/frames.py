@@ -14,7 +14,7 @@ from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.resources import require
 from ace_bench.report.differences import Differences, differences
-from ace_bench.report.records import RunSummary, find_runs
+from ace_bench.report.records import find_runs
 from ace_bench.store.calls import Request, restore_calls, stored_calls
 from ace_bench.store.journal import parse_journal
 from ace_bench.store.lines import SEAL, read_lines
@@ -41,30 +41,34 @@ def load_frames(runs: str | Path | Sequence[str | Path], *, prompts: bool = Fals
     needs much memory for long runs; ``read_calls`` yields calls one by one. Takes no lock and changes nothing. Damaged
     lines and run folders are left out with a warning. Raises ``StoreError`` if there is no run.
     """
-    alone = isinstance(runs, str | Path)
-    roots = [Path(folder) for folder in ([runs] if isinstance(runs, str | Path) else runs)]
-    if alone and (roots[0] / "journal.jsonl").exists():
-        return _frames(roots[0], prompts=prompts)
-    found = [one for root in roots for one in _found(root)]
-    if not found:
+    require("load_frames", "pandas")
+    problems: list[str] = []
+    roots = [Path(runs)] if isinstance(runs, str | Path) else [*map(Path, runs)]
+    try:
+        if isinstance(runs, str | Path) and (roots[0] / "journal.jsonl").exists():
+            return _frames(roots[0], problems, prompts=prompts)
+        return _frames_of_all(roots, problems, prompts=prompts)
+    finally:
+        for problem in problems:
+            warnings.warn(f"{problem}: left out", stacklevel=2)
+
+
+def _frames_of_all(roots: Sequence[Path], problems: list[str], *, prompts: bool) -> Frames:
+    indexes = [find_runs(root) for root in roots]
+    runs = [run for index in indexes for run in index.runs]
+    problems += [damaged.reason for index in indexes for damaged in index.damaged]
+    if not runs:
         raise StoreError(
             f"there is no run folder (with a journal.jsonl) in {', '.join(map(str, roots)) or 'an empty list'}; give "
             "the folder that a run printed, or one above several"
         )
-    differ = differences(found)
-    loaded = [_frames(run.folder, prompts=prompts) for run in found]
+    differ = differences(runs)
+    loaded = [_frames(run.folder, problems, prompts=prompts) for run in runs]
     return Frames(
         rollouts=_joined([frames.rollouts for frames in loaded], differ),
         steps=_joined([frames.steps for frames in loaded], differ),
         calls=_joined([frames.calls for frames in loaded], differ),
     )
-
-
-def _found(root: Path) -> Sequence[RunSummary]:
-    index = find_runs(root)
-    for damaged in index.damaged:
-        warnings.warn(f"{damaged.reason}: left out", stacklevel=3)
-    return index.runs
 
 
 def _joined(frames: Sequence[pd.DataFrame], differ: Differences) -> pd.DataFrame:
@@ -79,32 +83,28 @@ def _joined(frames: Sequence[pd.DataFrame], differ: Differences) -> pd.DataFrame
     return pd.concat([frame for frame in frames if len(frame)] or list(frames[:1]), ignore_index=True)
 
 
-def _frames(root: Path, *, prompts: bool) -> Frames:
-    require("load_frames", "pandas")
+def _frames(root: Path, problems: list[str], *, prompts: bool) -> Frames:
+    """Load one run; ``problems`` gets what its damaged lines are."""
     import pandas as pd
 
-    journal = read_lines(root / "journal.jsonl", parse_journal)
-    calls = stored_calls(root)
-    for found in (journal, calls):
-        if found.problems:
-            warnings.warn(f"{found.summary}: left out", stacklevel=3)
+    journal, calls = read_lines(root / "journal.jsonl", parse_journal), stored_calls(root)
+    problems += [found.summary for found in (journal, calls) if found.problems]
     rows = [_row(line) for line in journal.lines]
-    flat = {kind: [row for row in rows if row["kind"] == kind] for kind in ("rollout", "step")}
     frame = pd.json_normalize([_row(line) for line in calls.lines], max_level=1)
     if prompts:
         requests = [_request(call.request) for call in restore_calls(calls.entries)]
         for name in ("messages", "schema", "settings"):
             frame[name] = pd.Series([request.get(name) for request in requests], dtype=object)
     return Frames(
-        rollouts=pd.json_normalize(flat["rollout"], max_level=1),
-        steps=pd.json_normalize(flat["step"], max_level=1),
+        rollouts=pd.json_normalize([row for row in rows if row["kind"] == "rollout"], max_level=1),
+        steps=pd.json_normalize([row for row in rows if row["kind"] == "step"], max_level=1),
         calls=frame,
     )
 
 
 def _request(request: Request | None) -> dict[str, Any]:
-    fields: dict[str, Any] = {} if request is None else msgspec.json.decode(msgspec.json.encode(request))
-    return fields
+    """Return the fields of a request; a damaged line may leave none."""
+    return msgspec.json.decode(msgspec.json.encode(request)) or {}
 
 
 def _row(line: bytes) -> dict[str, Any]:

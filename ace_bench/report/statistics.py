@@ -16,7 +16,8 @@ import numpy as np
 from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import LEVEL, Array, Estimate, blocks, clusters, paired_difference, score_bounds
 
-_EQUAL = 1e-9
+_DECIMALS = 9
+"""Scores that differ less are equal."""
 _SAMPLES, _BLOCKS = "samples", "blocks of the stream"
 _ENOUGH_SEEDS, _ENOUGH_SAMPLES = 5, 50
 """With fewer, simulated intervals of differences are wider than they need to be."""
@@ -123,20 +124,21 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
         other = other.mean(axis=0, keepdims=True)
     units = _units([ours, base])
     gains = scores.mean(axis=0) - other.mean(axis=0)
-    paired = len(other) > 1 and ours.keys() == base.keys()
-    found = paired_difference(scores, other, units.groups, paired=paired)
+    signs = [*np.sign(gains.round(_DECIMALS))]
+    together = ours.keys() == base.keys() or 1 in (len(scores), len(other))
+    found = paired_difference(scores, other, units.groups, paired=together)
     repeated = max(len(scores), len(other)) > 1
     detectable = found.detectable if found else None
     return Comparison(
         n=gains.size,
         difference=100.0 * float(gains.mean()),
         interval=_interval(*found.bounds(LEVEL), least=-1.0) if found else None,
-        better=int((gains > _EQUAL).sum()),
-        worse=int((gains < -_EQUAL).sum()),
+        better=signs.count(1),
+        worse=signs.count(-1),
         p=found.p if found else 1.0,
         test=f"t over {'seeds and ' if repeated else ''}{units.name}",
         seeds_p=found.seeds_p if found else None,
-        spread=_spread(scores - other) if repeated and (paired or min(len(scores), len(other)) == 1) else None,
+        spread=_spread(scores - other) if repeated and together else None,
         detectable=None if detectable is None else 100.0 * detectable,
         wide=reasons_wide(len(scores), len(other), units.independent, streams=units.name == _BLOCKS),
         estimate=found,

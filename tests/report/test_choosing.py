@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.report.choosing import (
     check_metric,
     sample_keys,
@@ -13,7 +13,6 @@ from ace_bench.report.choosing import (
     setting_path,
     unit_of,
     with_settings,
-    words,
 )
 from ace_bench.report.records import RunSummary
 
@@ -26,7 +25,10 @@ def run(name, *, limit=5, threshold=0.5, **about):
 
 
 RUNS = [run("a"), run("b", threshold=0.7), run("c", seed=1, limit=6)]
-METRICS = {"headline": {"split": "test", "metric": "accuracy"}, "splits": {"test": {"after": {"accuracy": 50.0}}}}
+METRICS = {
+    "schema": 1, "headline": {"split": "test", "metric": "accuracy"}, "splits": {"test": {"after": {"accuracy": 50.0}}},
+    "tokens": {f"part{n}": n for n in range(12)}, "as_authors": None,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,7 @@ METRICS = {"headline": {"split": "test", "metric": "accuracy"}, "splits": {"test
         ([], "abc"),
         (["threshold=0.5"], "ac"),
         (["method.refiner.threshold=0.5", "seed=1,2"], "c"),
-        (["threshold=0.7, 0.5", "seed=0"], "ab"),
+        (["threshold=0.7, 0.5 ,", "seed=0"], "ab"),
     ],
 )
 def test_runs_with_all_settings_are_chosen(conditions, chosen):
@@ -43,24 +45,22 @@ def test_runs_with_all_settings_are_chosen(conditions, chosen):
 
 
 @pytest.mark.parametrize(
-    ("condition", "said"),
+    ("condition", "message"),
     [
         ("threshold=0.6", r"no run has threshold=0.6; there are threshold=0.5,0.7"),
-        ("treshold=0.5", "did you mean method.refiner.threshold"),
+        ("treshold=0.5", r"no run has the setting treshold; did you mean method.refiner.threshold\?"),
         ("xyzzy=1", "config.yaml of a run lists its settings"),
         ("k=1", "k may be method.k or mode.k; write one of them"),
         ("seed=", "seed= names nothing"),
         ("seed=1,1", "names 1 twice"),
     ],
 )
-def test_a_condition_that_chooses_nothing_is_named(condition, said):
-    with pytest.raises(ConfigError, match=said):
+def test_a_condition_that_chooses_nothing_is_named(condition, message):
+    with pytest.raises(ConfigError, match=message):
         with_settings(RUNS, [condition])
 
 
-def test_names_of_settings_and_values():
-    assert words(" a, b ,", "--rows") == ("a", "b")
-    assert setting_path("threshold", [{"method.threshold": 1}]) == "method.threshold"
+def test_a_whole_path_is_no_abbreviation():
     assert setting_path("k", [{"k": 1, "method.k": 1}]) == "k"
 
 
@@ -70,7 +70,10 @@ def test_a_metric_is_one_of_the_finished_runs():
     check_metric("accuracy", done)
     with pytest.raises(ConfigError, match="did you mean accuracy"):
         check_metric("acuracy", done)
-    with pytest.raises(ConfigError, match="there are score, accuracy"):
+    parts = ", ".join(f"tokens.part{n}" for n in range(9))
+    with pytest.raises(
+        ConfigError, match=f"; there are score, accuracy, splits.test.after.accuracy, {parts} and more$"
+    ):
         check_metric("usd.total", done)
 
 
@@ -81,11 +84,31 @@ def test_units_of_metrics():
 
 
 def test_runs_of_other_samples_are_told_apart_before_and_after_they_finish(monkeypatch):
-    monkeypatch.setattr(RunSummary, "tested_samples", property(lambda one: [f"s{one.identity['limit']}"]))
+    def tested(one):
+        assert one.finished
+        if one.folder.name == "g":
+            raise StoreError("its journal is damaged")
+        return [f"s{one.identity['limit']}"]
+
+    monkeypatch.setattr(RunSummary, "tested_samples", property(tested))
     runs = [*RUNS, run("d"), run("e", limit=6, metrics=METRICS), run("f", source="real")]
     runs[0] = replace(runs[0], metrics=METRICS)
+    runs.append(run("g", metrics=METRICS))
     keys = sample_keys(runs)
-    groups = {key: "".join(name for name in "abcdef" if keys[Path(name)] == key) for key in keys.values()}
-    assert sorted(groups.values()) == ["abd", "ce", "f"]
-    assert sample_names({"x": {"limit": 5}, "y": {"limit": 6}}) == {"x": "limit=5", "y": "limit=6"}
-    assert sample_names({"xx": {}, "yy": {}}) == {"xx": "samples xx", "yy": "samples yy"}
+    groups = {key: "".join(name for name in "abcdefg" if keys[Path(name)] == key) for key in keys.values()}
+    assert sorted(groups.values()) == ["abdg", "ce", "f"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "names"),
+    [
+        ([5, 6], ["limit=5", "limit=6"]),
+        ([None, None], ["samples 012345", "samples abcdef"]),
+        ([5, 6, None], ["limit=5, samples 012345", "limit=6, samples abcdef", "samples xyzxyz"]),
+        ([5, 6, 6], ["limit=5, samples 012345", "limit=6, samples abcdef", "limit=6, samples xyzxyz"]),
+    ],
+)
+def test_sets_of_samples_are_named_by_the_settings_that_choose_them_or_else_by_their_digests(limits, names):
+    keys = ["0123456789", "abcdefghij", "xyzxyzxyz"][: len(limits)]
+    sets = {key: {} if limit is None else {"limit": limit} for key, limit in zip(keys, limits, strict=True)}
+    assert sample_names(sets) == dict(zip(keys, names, strict=True))

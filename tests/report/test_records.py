@@ -2,16 +2,21 @@
 
 import json
 import re
+from dataclasses import replace
 from statistics import fmean
 
+import msgspec
 import pytest
 
-from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.report.evidence import GradeScores, collapsed, points_of, sharpest_fall
 from ace_bench.report.frames import load_frames
 from ace_bench.report.histories import history
-from ace_bench.report.records import find_runs, read_run
+from ace_bench.report.records import check_comparable, find_runs, marks_of, read_run
 from ace_bench.report.statistics import mean_score
+from ace_bench.store.calls import restore_calls, stored_calls
+from ace_bench.store.lines import SEAL
+from ace_bench.store.results import CHECKSUMS
 from tests.integration.test_full_disk import permissions_count
 from tests.launching import launch
 from tests.packages.report.page.runs import changed, copied
@@ -37,7 +42,6 @@ def only(results, **wanted):
     return run
 
 
-@pytest.mark.slow
 def test_finished_and_unfinished_runs_are_found_with_what_they_are(results):
     found = find_runs(results)
     assert found.damaged == ()
@@ -50,7 +54,7 @@ def test_finished_and_unfinished_runs_are_found_with_what_they_are(results):
     stopped = only(results, state="stopped")
     assert not stopped.finished
     assert "budget.calls" in stopped.reason
-    assert stopped.value("accuracy") is None
+    assert [stopped.value(metric) for metric in ("accuracy", "fall.before.tokens", "episodes.n")] == [None] * 3
     assert not any(run.comparable for run in found.runs), "the embedded backbone is no model"
     assert only(results, method="base").settings["limit"] == 6
 
@@ -83,18 +87,73 @@ def test_spending_by_role_adds_up_to_the_metrics(results):
         run.value("spent.adapt.all.all.dollars")
 
 
-def test_frames_of_several_runs_say_which_run_a_row_is_from(results):
-    frames = load_frames(results, prompts=True)
-    assert "base · offline · seed 0" in set(frames.rollouts["run"]) == set(frames.calls["run"])
-    assert frames.rollouts["run"].nunique() == 4
-    assert set(frames.calls["seed"]) == {0, 1}
-    assert all(messages[-1]["content"] for messages in frames.calls["messages"])
-    finished = [run.folder for run in find_runs(results).runs if run.finished]
-    assert len(load_frames(finished).calls) < len(frames.calls)
-    calls = read_run(finished[0]).metrics["calls"].values()
-    assert len(load_frames(finished[0]).calls) == sum(sum(roles.values()) for roles in calls)
-    with pytest.raises(StoreError, match="an empty list"):
+def written(folder, name, kind=None):
+    """The lines of a file of a run, as a frame shows them: nested values under names with one dot."""
+    for line in map(json.loads, (folder / name).read_text().splitlines()):
+        if line.get("kind") == kind:
+            fields = {key: value for key, value in line.items() if key not in (*SEAL, "request")}
+            nested = {key: value for key, value in fields.items() if isinstance(value, dict) and value}
+            inner = {f"{key}.{name}": value for key, part in nested.items() for name, value in part.items()}
+            yield {key: value for key, value in fields.items() if key not in nested} | inner
+
+
+def test_frames_hold_all_lines_and_say_which_run_a_row_is_from(results):
+    frames, runs = load_frames(results, prompts=True), find_runs(results).runs
+    one, alone = load_frames(runs[0].folder), load_frames([run.folder for run in runs])
+    files = {"rollouts": ("journal.jsonl", "rollout"), "steps": ("journal.jsonl", "step"), "calls": ("calls.jsonl",)}
+    for name, file in files.items():
+        frame = getattr(frames, name)
+        about = [
+            {"run": f"{run.method} · {run.mode} · seed {run.seed}", "method": run.method, "mode": run.mode,
+             "seed": run.seed} for run in runs
+        ]  # fmt: skip
+        lines = [names | line for names, run in zip(about, runs, strict=True) for line in written(run.folder, *file)]
+        assert list(frame.columns[:4]) == list(about[0])
+        rows = frame.to_dict("records")
+        assert [{key: row[key] for key in line} for row, line in zip(rows, lines, strict=True)] == lines
+        assert len(getattr(one, name)) == len([*written(runs[0].folder, *file)])
+        assert not {"run", "seed", "messages"} & {*getattr(one, name)}
+        assert len(getattr(alone, name)) == len(frame)
+    sent = [call.request for run in runs for call in restore_calls(stored_calls(run.folder).entries)]
+    shown = frames.calls[["messages", "schema", "settings"]].to_dict("records")
+    assert shown == [json.loads(msgspec.json.encode(request)) for request in sent]
+
+
+def test_frames_leave_out_what_is_damaged_with_a_warning_where_they_were_asked_for(results, tmp_path):
+    folder = copied(only(results, mode="offline", method="ace", seed=0).folder, tmp_path / "seed0")
+    copied(folder, tmp_path / "broken").joinpath("identity.json").write_text("{")
+    calls = [json.loads(line) for line in (folder / "calls.jsonl").read_text().splitlines()]
+    first = next(filter(None, (call["request"]["base"] for call in calls)))
+    for name, damaged in (("journal.jsonl", '"rollout"'), ("calls.jsonl", f"/{first}/")):
+        before, line, after = (folder / name).read_text().partition(damaged)
+        (folder / name).write_text(before + '"' + line + after)
+    with pytest.warns(UserWarning, match="left out") as warned:
+        frames = load_frames(tmp_path, prompts=True)
+    assert {warning.filename for warning in warned} == {__file__}
+    places = (
+        f"{tmp_path}/broken/identity.json is damaged",
+        f"{folder}/journal.jsonl: line",
+        f"{folder}/calls.jsonl: line",
+    )
+    for warning, place in zip(warned, places, strict=True):
+        assert re.fullmatch(f"{place} .*: left out", str(warning.message))
+    assert len(frames.calls) == len(calls) - 1
+    assert frames.calls["messages"].isna().any(), "a prompt that begins as a damaged one does"
+    with pytest.raises(StoreError, match=r"no run folder .* in an empty list; give the folder that a run printed"):
         load_frames([])
+
+
+def test_a_setting_with_the_name_of_a_column_is_shown_by_its_path(results, tmp_path):
+    for name in "ab":
+        folder = copied(only(results, method="base").folder, tmp_path / name)
+        identity = json.loads((folder / "identity.json").read_text())
+        identity["settings"]["mode"]["context"] = name
+        (folder / "identity.json").write_text(json.dumps(identity))
+        (folder / CHECKSUMS).unlink()
+    frames = load_frames(tmp_path)
+    assert list(frames.rollouts["run"].unique()) == ["context=a", "context=b"]
+    assert list(frames.rollouts["mode.context"].unique()) == list(frames.calls["context"].unique()) == ["a", "b"]
+    assert set(frames.rollouts["context"].str.len()) == {64}
 
 
 def test_what_the_test_took_leaves_out_the_evaluation_before_adaptation(results):
@@ -226,3 +285,22 @@ def test_a_folder_that_may_not_be_entered_is_named_and_one_that_is_missing_has_n
     assert [damaged.reason for damaged in found.damaged] == [
         f"{tmp_path / 'theirs'} cannot be read (Permission denied); ask its owner to open it"
     ]
+
+
+def test_scores_of_another_metric_other_data_or_other_models_are_not_compared(results):
+    run = only(results, method="base")
+    check_comparable(run, run)
+    judged = {**run.metrics, "headline": {**run.metrics["headline"], "metric": "judge"}}
+    for change, differ in (
+        ({"metrics": judged}, r"the metric \(judge, accuracy\)"),
+        ({"source": "real"}, r"the data \(real, sample\)"),
+        ({"simulated": False}, r"who answered \(a model, a stand-in\)"),
+    ):
+        with pytest.raises(DataError, match=f"the runs differ in {differ}; compare runs that have the same"):
+            check_comparable(replace(run, **change), run)
+
+
+def test_runs_that_cannot_be_compared_with_published_numbers_are_marked():
+    rest = ": not comparable with published numbers]"
+    marks = [marks_of(simulated=simulated, source=source) for simulated in (0, 1) for source in ("real", "sample")]
+    assert marks == ["", f"[sample data{rest}", f"[simulated{rest}", f"[simulated, sample data{rest}"]

@@ -9,7 +9,21 @@ from statsmodels.stats.proportion import proportion_confint
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import holm
-from ace_bench.report.statistics import Point, compare, mean_score, score_interval, seed_spread
+from ace_bench.report.statistics import (
+    Interval,
+    Point,
+    compare,
+    judge_equivalence,
+    mean_score,
+    reasons_score_wide,
+    reasons_wide,
+    score_interval,
+    seed_spread,
+)
+
+YOUNG, SEEDS, TWO = "fewer than 5 streams", "2 to 4 seeds", "two seeds on a side"
+OVER_BLOCKS = "t over blocks of the stream"
+ONE, FEW = "3 or 4 seeds against one", "under 50 samples or groups"
 
 
 def points(scores, groups=None, places=None):
@@ -48,7 +62,9 @@ def test_the_interval_of_a_difference_counts_one_more_win_and_one_more_loss():
     assert (found.interval.low, found.interval.high) == pytest.approx(expected)
     equal = compare(run(share(48, 48)), run(share(48, 48)))
     assert -8 < equal.interval.low < 0 < equal.interval.high < 8, "equal answers do not prove that contexts are equal"
-    assert equal.p == 1.0
+    assert (equal.p, equal.better, equal.worse, equal.wide) == (1.0, 0, 0, (FEW,))
+    won = compare(run([1.0, 0.0, 0.5, 1.0]), run([0.0, 0.5, 0.5, 0.5]))
+    assert (won.better, won.worse, won.discordant) == (2, 1, 3)
 
 
 def test_seeds_that_disagree_are_not_averaged_away():
@@ -64,8 +80,11 @@ def test_seeds_that_disagree_are_not_averaged_away():
     fixed = compare(seeds(*ours), seeds(base, base, base), base_adapts=False)
     assert fixed.interval == found.interval, "a base without a playbook has no variance between seeds"
     assert found.seeds_p == pytest.approx(by_seeds.pvalue, abs=0.01)
-    assert found.test == "t over seeds and samples"
+    assert (found.test, found.wide) == ("t over seeds and samples", (ONE,))
     assert found.detectable > 40
+    assert compare(run(base), seeds(base, base)).test == found.test
+    assert found.interval_at(0.95) == found.interval
+    assert found.interval_at(0.99).high > found.interval.high
 
 
 def test_the_test_over_seeds_is_a_t_test_paired_where_both_have_the_same_seeds():
@@ -103,7 +122,10 @@ def test_no_interval_of_few_samples_is_a_point(gain, places):
     assert found.high - found.low > 8
     assert score.low < 10
     assert score.high > 30
-    assert compare({0: ours}, {0: ours}).interval.high > 5
+    same = compare({0: ours}, {0: ours})
+    assert same.interval.high > 5
+    assert (same.test, same.wide) == (("t over samples", (FEW,)) if places is None else (OVER_BLOCKS, (YOUNG, FEW)))
+    assert reasons_score_wide({0: ours}) == (() if places is None else (YOUNG, FEW))
 
 
 def test_holm_corrects_as_statsmodels_does():
@@ -159,7 +181,7 @@ def test_one_stream_is_cut_into_blocks_of_its_order_and_several_count_by_seed():
     places = np.empty(400, dtype=int)
     places[order] = np.arange(400)
     stream, alone = {0: points(scores, None, places)}, run(scores)
-    assert compare(stream, run([0.0] * 400)).test == "t over blocks of the stream"
+    assert compare(stream, run([0.0] * 400)).test == OVER_BLOCKS
     width = [one.high - one.low for one in (score_interval(alone), score_interval(stream))]
     assert width[1] > 3 * width[0]
     several = {0: points(scores, None, places), 1: points(scores, None, rng.permutation(400))}
@@ -170,7 +192,7 @@ def test_a_single_group_has_no_interval():
     one = run([1, 0], ["one", "one"])
     assert score_interval(one) is score_interval(run([1])) is None
     found = compare(one, run([0, 0], ["one", "one"]))
-    assert (found.interval, found.detectable, found.p) == (None, None, 1.0)
+    assert (found.interval, found.interval_at(0.99), found.detectable, found.p) == (None, None, None, 1.0)
 
 
 def test_runs_on_different_samples_or_none_are_not_compared():
@@ -179,3 +201,31 @@ def test_runs_on_different_samples_or_none_are_not_compared():
             compare(run([1, 0]), {0: base})
     with pytest.raises(DataError, match="no scores"):
         compare({0: {}}, {0: {}})
+
+
+@pytest.mark.parametrize(
+    ("ours", "base", "reason"),
+    [
+        *((1, None, ""), (2, None, SEEDS), (4, None, SEEDS), (5, None, "")),
+        *((1, 1, ""), (1, 2, TWO), (2, 1, TWO), (2, 2, TWO), (2, 5, TWO), (3, 1, ONE), (1, 4, ONE), (5, 1, "")),
+        *((3, 3, ""), (3, 4, ""), (5, 4, ""), (5, 5, "")),
+    ],
+)
+def test_designs_whose_intervals_are_wider_than_they_need_to_be_say_why(ours, base, reason):
+    reasons, young = (reason,) * bool(reason), (YOUNG,) * (max(ours, base or 0) < 5)
+    few = (FEW,) * ((ours, base) != (1, None))
+    assert reasons_wide(ours, base, 50, streams=False) == reasons
+    assert reasons_wide(ours, base, 49, streams=False) == reasons + few
+    assert reasons_wide(ours, base, 50, streams=True) == young
+    assert reasons_wide(ours, base, 49, streams=True) == (*young, FEW)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        *((-1.9, 1.9, "equivalent"), (-2, 1, "inconclusive"), (-1, 2, "inconclusive"), (-3, 3, "inconclusive")),
+        *((2, 3, "inconclusive"), (2.1, 3, "contradicted"), (-3, -2, "inconclusive"), (-3, -2.1, "contradicted")),
+    ],
+)
+def test_a_difference_is_equivalent_within_the_margin_and_contradicted_outside(low, high, verdict):
+    assert judge_equivalence(Interval(low=low, high=high), 2) == verdict
