@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
@@ -81,18 +82,14 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
     """
     settings = all_settings(runs)
     paths = differing(settings)
-    twins = _twins(paths, settings)
-    for more in (_contents, _configured, _folder) if twins else ():
-        added = _added([runs[place] for place in twins], more)
-        for place, extra in zip(twins, added, strict=True):
-            settings[place] = {**settings[place], **extra}
-        paths = [
-            *paths,
-            *(path for path in dict.fromkeys(key for extra in added for key in extra) if path not in paths),
-        ]
+    for more in (_contents, _configured, _folder):
         twins = _twins(paths, settings)
         if not twins:
             break
+        added = _added([runs[place] for place in twins], more)
+        for place, extra in zip(twins, added, strict=True):
+            settings[place] = {**settings[place], **extra}
+        paths = [*dict.fromkeys(chain(paths, *added))]
     shown, varied = _with_models(settings, paths)
     names = short_names(varied)
     first = shown[0] if shown else {}
@@ -134,17 +131,13 @@ def all_settings(runs: Iterable[RunSummary]) -> list[Settings]:
 
 
 def _settings_without_seed(run: RunSummary) -> Settings:
-    found: dict[str, Any] = {name: getattr(run, name) for name in (*CHOICES, _LABELS, _PROTOCOL)}
+    found: dict[str, Any] = {}
     for group, value in run.identity.items():
         if group == "agent":
             found[group] = _class_of(value)
-        if group == "limit" and not isinstance(value, Mapping):
-            found[group] = value  # one number for all splits
-        elif group not in found or isinstance(value, Mapping):
-            found |= dict(flat(group, value))
-    found |= {"source": run.source, "data": _data_name(run.contents.get("data"))}
-    found |= {"templates": run.contents.get("prompts")}
-    return found
+        found |= flat(group, value)
+    found |= {name: getattr(run, name) for name in _ABOUT}
+    return found | {"data": _data_name(run.contents.get("data")), "templates": run.contents.get("prompts")}
 
 
 def _data_name(checksums: object) -> str:
@@ -162,13 +155,11 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
     found = {}
     for path in paths:
         parts = path.split(".")
-        for start in range(len(parts) - 1, -1, -1):
-            name = ".".join(parts[start:])
-            taken = any(other != path and f".{other}".endswith(f".{name}") for other in paths)
-            roleless = parts[0] == "roles" and start > 1
-            if start == 0 or not (taken or roleless or name in reserved):
-                found[path] = name
-                break
+        starts = range(len(parts))[: 2 if parts[0] == "roles" else None]
+        names = (".".join(parts[start:]) for start in reversed(starts))
+        others = [f".{other}" for other in paths if other != path]
+        free = (name for name in names if name not in reserved and not any(one.endswith(f".{name}") for one in others))
+        found[path] = next(free, path)
     return found
 
 
@@ -233,10 +224,10 @@ def _scope(path: str, settings: Settings) -> object:
     return tuple(settings.get(name) for name in depends)
 
 
-def _order(path: str) -> tuple[int, int]:
+def _order(path: str) -> tuple[int, ...]:
     first = (*CHOICES, _LABELS, _PROTOCOL)
     if path in first:
-        return first.index(path), 0
+        return (first.index(path),)
     return len(first) + (path in _COUNTED), path.count(".")
 
 

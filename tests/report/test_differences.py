@@ -6,9 +6,10 @@ from functools import cache
 import pytest
 
 from ace_bench.cli.sweep_summary import note_run, runs_listed
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
-from ace_bench.report.differences import differences, value_text
+from ace_bench.report.differences import all_settings, differences, value_text
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.runners.planning import Composer
@@ -27,9 +28,8 @@ def made(tmp_path):
         chosen |= {key: value for key, _, value in (text.partition("=") for text in overrides) if key in chosen}
         folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
-        (folder / "config.yaml").write_text(
-            "\n".join(f"{key}: {{}}" for key in chosen) + f"\nagent: {{}}\nname: {overrides}"
-        )
+        name = next((text for text in overrides if text.startswith("name=")), "name=same").replace("=", ": ")
+        (folder / "config.yaml").write_text("\n".join(f"{key}: {{}}" for key in (*chosen, "agent")) + f"\n{name}\n")
         known = RunSummary(
             **chosen, folder=folder, labels=config["labels"], seed=0, source="sample", simulated=True, digest="",
             identity=identity_settings(config), contents={"data": {}, "prompts": "", **(contents or {})},
@@ -39,72 +39,99 @@ def made(tmp_path):
     return make
 
 
-def test_runs_of_a_sweep_are_named_by_what_it_varies(made):
-    found = differences([made(f"method.refiner.threshold={value}") for value in (0.5, 0.7)])
-    assert found.labels == ("threshold=0.5", "threshold=0.7")
-    assert found.common == "finer · ace · embedded · offline · labels=gold · seed 0"
-    assert found.names == {"method.refiner.threshold": "threshold"}
-    # a setting that another one follows is named once
-    found = differences([made("method.token_budget=1000"), made("method.token_budget=2000")])
-    assert found.labels == ("token_budget=1000", "token_budget=2000")
+COMMON = "finer · ace · embedded · offline · labels=gold · seed 0"
+OPENAI, VLLM = (f"backbone={option} backbone.model=" for option in ("openai_compatible", "vllm"))
+REFLECTOR = "backbone@roles.reflector=openai_compatible roles.reflector.model=M"
 
 
-def test_settings_of_one_method_do_not_name_runs_of_another(made):
+@pytest.mark.parametrize(
+    ("runs", "labels"),
+    [
+        ("method.refiner.threshold=0.5 | method.refiner.threshold=0.7", "threshold=0.5 | threshold=0.7"),
+        # a setting that another one follows is named once
+        ("method.token_budget=1 | method.token_budget=2", "token_budget=1 | token_budget=2"),
+        # settings of one method, agent or task do not name runs of another
+        ("task=finer | task=formula method=icl", "finer · ace | formula · icl"),
+        ("method=ace | method=ace_rich", "ace | ace_rich"),
+        ("task=finer | task=appworld", "finer | appworld"),
+        ("method=gepa | method=mipro", "gepa | mipro"),
+        ("prompts=official | prompts=default", "prompts=official | prompts=default"),
+        # equal last parts are told apart
+        (
+            "method.retrieval.mode=bm25 mode.epochs=1 | method.retrieval.mode=off mode.epochs=2",
+            "epochs=1 · retrieval.mode=bm25 | epochs=2 · retrieval.mode=off",
+        ),
+        (f"{REFLECTOR} mode.epochs=1 | {REFLECTOR} mode.epochs=2", "epochs=1 | epochs=2"),
+        # an option for any model is named by its model
+        (f"{OPENAI}Qwen/Qwen3-0.6B | {VLLM}meta/Llama-3.3-70B | seed=0", "Qwen3-0.6B | Llama-3.3-70B | embedded"),
+        (f"{OPENAI}a/M | {OPENAI}b/M", "model=a/M | model=b/M"),
+        (f"{OPENAI}M | {VLLM}M", "openai_compatible | vllm"),
+        # where and how a run was made counts only if nothing else differs
+        ("limit=3 name=one | name=two", "limit=3 | limit=null"),
+        ("name=one | name=two | limit=3", "limit=null · name=one | limit=null · name=two | limit=3"),
+        ("mode.epochs=5", COMMON),
+    ],
+)
+def test_runs_are_named_by_the_settings_in_which_they_differ(runs, labels, made):
+    assert " | ".join(differences([made(*one.split()) for one in runs.split(" | ")]).labels) == labels
+
+
+def test_what_all_runs_share_is_named_once_and_a_setting_that_a_run_lacks_is_a_dash(made):
+    found = differences([made("method.refiner.threshold=0.5"), made("method.refiner.threshold=0.7")])
+    assert (found.common, found.names) == (COMMON, {"method.refiner.threshold": "threshold"})
     runs = [made("method.refiner.threshold=0.5"), made("method.refiner.threshold=0.7"), made("method=base", seed=1)]
-    assert differences(runs).labels == ("ace · threshold=0.5 · seed 0", "ace · threshold=0.7 · seed 0", "base · seed 1")
-    assert differences(runs).text(2, "method.refiner.threshold") == "-"
-    assert differences([made(), made("task=formula", "method=icl")]).labels == ("finer · ace", "formula · icl")
+    found = differences(runs)
+    assert found.labels == ("ace · threshold=0.5 · seed 0", "ace · threshold=0.7 · seed 0", "base · seed 1")
+    assert found.text(2, "method.refiner.threshold") == "-"
+    served = made("backbone=vllm", "backbone.model=Qwen/Qwen3-0.6B", "limit=3", seed=2, protocol="official")
+    assert differences([served]).common == (
+        "finer · ace · Qwen3-0.6B · offline · labels=gold · protocol=official · seed 2 · limit=3"
+    )
+    assert (
+        differences([made("backbone=deepseek_v3_1", "backbone.model=deepseek-chat")])
+        .labels[0]
+        .startswith("finer · ace · deepseek_v3_1 · ")
+    )
+    assert "reflector.model" in differences([made(), made(*REFLECTOR.split())]).names.values(), "not the run's model"
 
 
-def test_equal_last_parts_are_told_apart(made):
-    runs = [made("method.retrieval.mode=bm25", "mode.epochs=1"), made("method.retrieval.mode=off", "mode.epochs=2")]
-    assert differences(runs).labels == ("epochs=1 · retrieval.mode=bm25", "epochs=2 · retrieval.mode=off")
-    other = made("backbone@roles.reflector=openai_compatible", "roles.reflector.model=M")
-    assert "reflector.model" in differences([made(), other]).names.values(), "not the run's model"
-
-
-def test_an_option_for_any_model_is_named_by_its_model(made):
-    def asked(model, option="openai_compatible"):
-        return made(f"backbone={option}", f"backbone.model={model}")
-
-    found = differences([asked("Qwen/Qwen3-0.6B"), asked("meta-llama/Llama-3.3-70B-Instruct"), made()])
-    assert found.labels == ("Qwen3-0.6B", "Llama-3.3-70B-Instruct", "embedded")
-    assert differences([asked("Qwen/Qwen3-0.6B", "vllm")]).common.startswith("finer · ace · Qwen3-0.6B · offline")
-    assert differences([asked("deepseek-chat", "deepseek_v3_1"), made()]).labels[0].startswith("deepseek_v3_1")
-    assert differences([asked("a/M"), asked("b/M")]).labels == ("model=a/M", "model=b/M")  # one name for two
-    assert differences([asked("M"), asked("M", "vllm")]).labels == ("openai_compatible", "vllm")
-
-
-def test_data_of_other_content_is_named(made):
-    runs = [made(contents={"data": {"test.jsonl": text}}) for text in "ab"]
-    assert all(label.startswith("data=test.jsonl@") for label in differences(runs).labels)
-    assert differences([made(), made(source="real")]).labels == ("source=sample", "source=real")
-
-
-def test_where_and_how_a_run_was_made_only_counts_if_nothing_else_differs(made):
-    first, second, third = made("name=one"), made("name=two"), made("limit=3", "name=one")
-    assert differences([first, third]).labels == ("limit=null", "limit=3")
-    names = differences([first, second, third]).labels
-    assert len(set(names)) == 3
-    assert "name=" in names[0]
-    assert "name=" not in names[2]
-
-
-def test_every_run_has_a_name_of_its_own_and_one_alone_has_the_whole(made):
+def test_data_and_served_models_of_other_content_and_copies_are_named(made, tmp_path):
     run = made()
-    assert differences([run]).labels == ("finer · ace · embedded · offline · labels=gold · seed 0",)
-    copies = differences([run, replace(run, attempt=2)])
-    assert copies.labels == ("attempt 1", "attempt 2")
+    names = [digest_of({"test.jsonl": text})[:8] for text in "ab"]
+    found = differences([made(contents={"data": {"test.jsonl": text}}) for text in "ab"])
+    assert found.labels == tuple(f"data=test.jsonl@{name}" for name in names)
+    found = differences([made(contents={"backbones": {"generator": {"revision": text}}}) for text in "ab"])
+    assert found.labels == ("revision=a", "revision=b")
+    assert differences([run, made(source="real")]).labels == ("source=sample", "source=real")
+    assert differences([run, replace(run, attempt=2)]).labels == ("attempt 1", "attempt 2")
+    copies = [run, replace(run, folder=tmp_path / "copy")]
+    assert differences(copies).labels == tuple(value_text(str(one.folder)) for one in copies)
     assert differences([]).labels == ()
 
 
-def test_a_long_value_is_cut_and_digests_are_short():
-    assert value_text("x" * 40) == "x" * 40
-    long, other = value_text("x" * 41), value_text("x" * 42)
-    assert long != other
-    assert long.startswith("x" * 30 + "…")
-    assert len(long) == len(other) == 39
-    assert value_text("0a" * 32) == "0a0a0a0a"
+def test_settings_are_found_by_path_and_a_part_by_the_name_of_its_class(made):
+    part = {"_target_": "package.module.Part", "size": 1}
+    settings = {"task": {"_target_": "a.Task", "part": part}, "agent": {"_target_": "a.Agent", "max_steps": 3}}
+    identity = {**settings, "labels": "gold", "limit": {"test": 5}, "prompts": "default"}
+    run = replace(made(), identity=identity, contents={"data": {"a": "1", "b": "2"}, "prompts": "0a" * 32}, seed=3)
+    assert all_settings([run]) == [{
+        "task": "finer", "task.part": "Part", "task.part.size": 1, "agent": "Agent", "agent.max_steps": 3,
+        "labels": "gold", "limit.test": 5, "prompts": "default", "method": "ace", "backbone": "embedded",
+        "mode": "offline", "protocol": "paper", "source": "sample", "data": digest_of({"a": "1", "b": "2"}),
+        "templates": "0a" * 32, "seed": 3, "attempt": 1,
+    }]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        *(("x" * 40, "x" * 40), ("x" * 41, f"{'x' * 30}…{digest_of('x' * 41)[:8]}"), ("0a" * 32, "0a0a0a0a")),
+        *(("0a" * 20, "0a" * 20), ("0g" * 32, f"{'0g' * 15}…{digest_of('0g' * 32)[:8]}")),
+        *((0.5, "0.5"), (None, "null"), (True, "true"), ([1, "a b"], "[1, 'a b']"), ({"k": 1}, "{k: 1}")),
+    ],
+)
+def test_a_value_is_written_as_in_an_override_and_long_ones_and_digests_are_cut(value, text):
+    assert value_text(value) == text
 
 
 def test_a_sweep_ends_with_a_row_for_each_run(tmp_path, capsys):
