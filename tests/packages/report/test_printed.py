@@ -13,11 +13,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from ace_bench.cli.main import start
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners import planning
-from ace_report.figures import draw
+from ace_report.figures import draw, style
 from tests.packages.report.planned import Planner
 from tests.packages.report.test_tables import REAL, SHARED, planned
 
@@ -36,6 +37,18 @@ COMMANDS = {
     "tables_of_the_paper": ("tables", "{paper}", "table=1,2,4,12,13,17", "--out", "{out}"),
     "tables_of_a_rehearsal": ("tables", "{rehearsed}", "table=field", "--with-paper", "--out", "{out}"),
     "figures_of_the_paper": ("figures", "{paper}", "--out", "{out}"),
+    "figures_for_a_paper": (
+        *(
+            "figures",
+            "{paper}",
+            "figure=overall,learning,collapse",
+            "style=paper",
+            "--width",
+            "column",
+            "--out",
+            "{out}",
+        ),
+    ),
     "figure_of_the_field": ("figures", "{rehearsed}", "figure=field", "--out", "{out}"),
     "own_tables": ("tables", "{own}", "--rows", "method,threshold", "--base", "base"),
     "own_costs": ("tables", "{own}", "--rows", "metric", "--columns", "method", "--metric", "score,usd.total,steps"),
@@ -87,24 +100,35 @@ def make_runs(root):
 
 
 def in_words(figure):
-    """What a figure shows: its words, the points of its lines and the sizes of its bars."""
+    """What a figure shows: its words, and its lines, bars, texts and areas with their places and looks."""
 
     def numbers(values):
         return " ".join("-" if value is None else f"{float(value):.4g}" for value in np.ravel(values))
 
-    yield figure.get_suptitle()
-    yield from (f"legend: {text.get_text()}" for legend in figure.legends for text in legend.get_texts())
+    def labels(axis):
+        return [one.get_text() for one in axis.get_ticklabels()]
+
+    yield f"{figure.get_suptitle()} in {numbers(figure.get_size_inches())}"
+    yield from (f"legend of {one._ncols}: {text.get_text()}" for one in figure.legends for text in one.get_texts())
     for axis in figure.axes:
-        labels = [one.get_text() for one in axis.get_xticklabels()]
-        yield f"panel: {axis.get_title()} | {axis.get_xlabel()} | {axis.get_ylabel()} | {labels}"
+        yield f"panel: {axis.get_title()} | {axis.get_xlabel()} | {axis.get_ylabel()}"
+        yield f"ticks: {labels(axis.xaxis)} {labels(axis.yaxis)}"
         yield f"limits: {numbers(axis.get_xlim())} {numbers(axis.get_ylim())} {axis.get_xscale()} {axis.get_yscale()}"
         for line in axis.lines:
             points = f"{numbers(line.get_xdata())} / {numbers(line.get_ydata())}"
-            yield f"line {line.get_label()} {line.get_color()}: {points}"
-        yield from (f"bar: {numbers(bar.get_bbox().extents)}" for bar in axis.patches)
-        yield from (f"text: {text.get_text()!r} at {numbers(text.xy)}" for text in axis.texts)
+            look = (line.get_color(), line.get_linestyle(), f"{line.get_linewidth():.4g}", line.get_drawstyle())
+            marks = (line.get_marker(), f"{line.get_markersize():.4g}", line.get_markevery(), line.get_zorder())
+            yield f"line {line.get_label()} {look} {marks}: {points}"
+        for bar in axis.patches:
+            yield f"bar {to_hex(bar.get_facecolor())} {bar.get_hatch()}: {numbers(bar.get_bbox().extents)}"
+        for text in axis.texts:
+            look = (text.get_fontsize(), text.get_color(), text.get_weight(), text.get_rotation(), text.get_ha())
+            at, away = numbers(text.xy), " ".join(f"{shift:.0f}" for shift in text.get_position())
+            yield f"text {text.get_text()!r} {look} at {at}, away {away}"
         for drawn in axis.collections:
-            yield f"area {drawn.get_label()}: {[numbers(path.vertices) for path in drawn.get_paths()]}"
+            paths = [numbers(path.vertices) for path in drawn.get_paths()]
+            look = [*map(to_hex, drawn.get_edgecolor()), numbers(drawn.get_linewidth()), drawn.get_alpha()]
+            yield f"area {drawn.get_label()} {look}: {paths}"
 
 
 def printed(name, root, out):
@@ -115,6 +139,7 @@ def printed(name, root, out):
     ]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
         patch.setattr(planning, "Composer", lambda _: SHARED.compose)  # composing again takes most of the time
+        patch.setattr(style, "which", lambda _: "pdflatex")  # nothing is given to it
         patch.setattr(draw, "save", lambda figure, stem, *_: drawn.append((stem.name, figure)) or [])
         assert start(words[0], words[1:]) == 0
     if words[0] == "figures":
