@@ -279,9 +279,14 @@ def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN, caption: str = "") -
         figure.set_layout_engine("none")  # the layout was computed for the first file
         files[stem.with_name(f"{stem.name}.{suffix}")] = drawn.getvalue()
     if sheet.for_paper:
-        kind = "figure" if figure.get_figwidth() == _INCHES["column"] else "figure*"
-        files[stem.with_name(f"{stem.name}.tex")] = _INPUT.format(kind=kind, name=stem.name, caption=latex(caption))
+        files[stem.with_name(f"{stem.name}.tex")] = latex_input(figure, stem.name, caption)
     return write_files(files)
+
+
+def latex_input(figure: Figure, name: str, caption: str) -> str:
+    """Return what a paper takes a figure with, by the ``name`` of its file; one as wide as a page spans the columns."""
+    kind = "figure" if figure.get_figwidth() == _INCHES["column"] else "figure*"
+    return _INPUT.format(kind=kind, name=name, caption=latex(caption))
 
 
 def _prepare_for_latex(figure: Figure) -> None:

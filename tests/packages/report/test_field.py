@@ -2,18 +2,15 @@
 
 import csv
 import json
-from itertools import combinations
 from pathlib import Path
 
 import pytest
-from matplotlib.transforms import Bbox
 
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.report.statistics import Point as SamplePoint
 from ace_bench.runners.checking import RunChecks
-from ace_report.figures.draw import Drawing, Panel, Series, render
-from ace_report.figures.field import Point, pareto_front, place_names, score_by_cost
-from ace_report.figures.style import canvas, log_axis, looks
+from ace_report.figures.draw import render
+from ace_report.figures.field import score_by_cost
 from ace_report.reproducing.checking import refused
 from ace_report.reproducing.request import jobs, read_request
 from ace_report.tables.cells import Measured, Place
@@ -166,34 +163,6 @@ def test_a_long_table_is_split_for_latex():
     assert [text.count(f"\n{n} ") for n in range(130)] == [1] * 130
 
 
-def point(name, cost, score):
-    cell = Measured(place=Place(row=name, column="", unit="percent"), value=score)
-    return Point(name=name, kind="labels gold", cost=cost, cell=cell)
-
-
-def test_the_front_holds_what_no_other_beats():
-    def front(**points):
-        return [one.name for one in pareto_front([point(name, *place) for name, place in points.items()])]
-
-    assert front(dear=(9, 80), cheap=(1, 20), bad=(5, 10), good=(5, 70), worse=(6, 70)) == ["cheap", "good", "dear"]
-    assert front(a=(1, 5), b=(1, 5)) == ["a", "b"], "equal ones both count"
-    assert front(a=(1, 5), b=(1, 6)) == ["b"]
-
-
-def test_names_cover_neither_each_other_nor_points():
-    figure, (axis,) = canvas(1, 1, (6.75, 2.0))
-    points = [point(f"some method {n}", 1 + n % 4 / 50, 20 + n // 4) for n in range(16)]
-    axis.plot([one.cost for one in points], [one.score for one in points], ".")
-    axis.set(xlim=(0, 2), ylim=(0, 50))
-    figure.draw_without_rendering()
-    boxes = place_names(axis, points, looks(["labels gold"]))
-    common = [Bbox.intersection(*pair) for pair in combinations(boxes, 2)]
-    assert all(one is None or one.width * one.height <= 1 for one in common)
-    frame = axis.get_window_extent()
-    scale = 72 / figure.dpi
-    assert all(scale * frame.x0 <= box.x0 and box.x1 <= scale * frame.x1 for box in boxes)
-
-
 @pytest.mark.slow
 def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollars_are_unknown(table):
     drawings = dict(score_by_cost(table, "Field"))
@@ -206,14 +175,6 @@ def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollar
     assert "costs are in tokens, because the dollars of some runs are unknown or zero" in figure.get_suptitle()
     names = {text.get_text().split()[0] for text in figure.axes[place].texts if text.get_text()}
     assert names == {"base", "dc"}
-
-
-def test_an_odd_number_of_panels_leaves_its_last_place_empty_and_few_labels_along_a_narrow_range():
-    line = Series(name="a", look=looks(["a"])["a"], kind="line", x=[4160, 4300], y=[1, 2])
-    figure = render(Drawing(panels=[Panel(series=[line], scales=(log_axis,))] * 3, title="t", height=3, across=2))
-    assert len(figure.axes) == 3
-    figure.draw_without_rendering()
-    assert 2 <= len([one for one in figure.axes[0].get_xticklabels() if one.get_text()]) <= 6
 
 
 def test_membership_of_the_front_is_certain_only_where_the_draws_agree():

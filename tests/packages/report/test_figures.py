@@ -16,7 +16,7 @@ from ace_report.figures import draw
 from ace_report.figures.draw import render
 from ace_report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
 from ace_report.figures.run_figures import cache_curve, score_curve, size_curve, task_series
-from ace_report.figures.style import MAX_SERIES, looks, save
+from ace_report.figures.style import MAX_SERIES, save
 from ace_report.figures.write import write_figures
 from ace_report.tables.results_index import Wanted
 from tests.packages.report.planned import Planner
@@ -70,12 +70,6 @@ def test_settings_that_differ_are_different_series_and_the_most_usual_come_first
     assert len(many) == MAX_SERIES
     assert more == "+3 more, with less usual settings"
     assert {len(one.runs) for one in many} == {1}
-
-
-def test_looks_differ_in_colour_and_in_print():
-    given = looks([f"series {n}" for n in range(MAX_SERIES)]).values()
-    for part in ("colour", "marker", "hatch"):
-        assert len({getattr(look, part) for look in given}) == MAX_SERIES
 
 
 def called(cached, prompt=100, replayed=False):
