@@ -108,7 +108,9 @@ def in_words(figure):
     def labels(axis):
         return [one.get_text() for one in axis.get_ticklabels()]
 
-    yield f"{figure.get_suptitle()} in {numbers(figure.get_size_inches())}"
+    whole = figure.axes[0]
+    sizes = [one.get_fontsize() for one in (whole.title, whole.xaxis.label, *whole.get_xticklabels()[:1])]
+    yield f"{figure.get_suptitle()} in {numbers(figure.get_size_inches())}, letters {sizes}"
     yield from (f"legend of {one._ncols}: {text.get_text()}" for one in figure.legends for text in one.get_texts())
     for axis in figure.axes:
         yield f"panel: {axis.get_title()} | {axis.get_xlabel()} | {axis.get_ylabel()}"
