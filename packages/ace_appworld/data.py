@@ -110,7 +110,7 @@ def _build(engine: Engine, builder: Path, root: Path) -> None:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Remove versions of the mini-world that were not used for a week; a folder's time is that of its last use."""
+    """Remove versions of the mini-world that were not used for a week; a folder's time is its last use."""
     for root in folder.iterdir():
         if _VERSION.fullmatch(root.name) and root.is_dir() and time.time() - root.stat().st_mtime > UNUSED_S:
             part = root if root.suffix else root.rename(f"{root}.part")  # a folder without the suffix is complete

@@ -222,7 +222,7 @@ class Pool:
                 atexit.unregister(self.close)
 
     def _ensure_running(self) -> _Running:
-        """Return the running processes; start them where there are none or the fork server has died."""
+        """Return the running processes; start them if there are none or the fork server has died."""
         with self._lock:
             if self._running is not None and self._running.servers.ended.is_set():
                 self._running.close()

@@ -93,7 +93,7 @@ class Servers:
     def score(self, request: Path, *, seconds: float) -> Record | None:
         """Evaluate as the file ``request`` says (see ``engine_side.score``).
 
-        Returns the answer, or ``None`` where there is none within ``seconds``.
+        Returns the answer, or ``None`` without one within ``seconds``.
         """
         number = next(self._numbers)
         answer = self._answers[number] = queue.SimpleQueue()

@@ -37,7 +37,7 @@ class Reply(msgspec.Struct, frozen=True):
 def run_code(server: socket.socket, code: str, *, seconds: float) -> Reply:
     """Have a server run a piece of code.
 
-    Raises ``TimeoutError`` where there is no whole reply in time, another ``OSError`` where the connection breaks, and
+    Raises ``TimeoutError`` without a whole reply in time, another ``OSError`` where the connection breaks, and
     ``ValueError`` for a reply that is too long or does not have the right form.
     """
     until = time.monotonic() + seconds

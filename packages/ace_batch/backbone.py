@@ -67,7 +67,7 @@ class BatchBackbone(OpenAICompatible):
             raise BackboneUnavailable(str(error)) from error
         return replace(found, facts={**found.facts, "batches": self._describe()})
 
-    def complete(  # noqa: PLR0913 - that of a backbone
+    def complete(  # noqa: PLR0913 - a backbone's signature
         self,
         messages: Sequence[Message],
         *,
@@ -108,7 +108,7 @@ class BatchBackbone(OpenAICompatible):
     def _describe(self) -> str:
         of_adaptation = {"online": "go online at the full price", "batch": "too", "refuse": "are refused"}
         price = f" at {self._batch.price_factor:g} of the price" if self._batch.price_factor != 1 else ""
-        return f"for calls of evaluations{price}; those of adaptation {of_adaptation[self._batch.adapt]}"
+        return f"for calls of evaluations{price}; calls of adaptation {of_adaptation[self._batch.adapt]}"
 
 
 class _Refusing(OpenAICompatible):
@@ -123,7 +123,7 @@ class _Refusing(OpenAICompatible):
 
 
 class OpenAIBatch(BatchBackbone):
-    """Uses the files and batches of an endpoint; ``settings`` are those of ``OpenAICompatible``."""
+    """Uses the files and batches of an endpoint; ``settings`` are settings of ``OpenAICompatible``."""
 
     def __init__(self, *, batch: BatchSettings, **settings: Annotated[Any, ChatSettings]):
         given = ChatSettings(**settings)

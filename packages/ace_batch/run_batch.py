@@ -107,7 +107,7 @@ class RunBatchFiles:
 class VllmBatch(BatchBackbone):
     """Loads ``model`` (a name on the model hub, or a folder) for each file; there is no server, and nothing to pay.
 
-    The settings are those of a server that vLLM would start, so a run can go on with either.
+    The settings are the same as for a server that vLLM would start, so a run can go on with either.
     """
 
     def __init__(

@@ -80,7 +80,7 @@ class Provider(Protocol):
         ...
 
     def replies(self, batch: str) -> bytes:
-        """Return the lines of an ended batch, those of errors included."""
+        """Return the lines of an ended batch, errors included."""
         ...
 
     def close(self) -> None:

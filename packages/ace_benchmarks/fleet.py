@@ -122,7 +122,7 @@ def plan_of(
 
 
 def _beside(call: CallCosts, steps: Mapping[str, int]) -> int | str:
-    """Return what calls side by side share: a step, or else a context; other sessions stand for themselves.
+    """Return what calls side by side share: a step, or else a context; other sessions share nothing.
 
     The context is not enough: it stays the same in steps that learn nothing.
     """

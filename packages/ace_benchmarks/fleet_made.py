@@ -18,7 +18,7 @@ _READER = ("backbone.model=embedded", "backbone.simulated=true", "backbone.api_k
 class Measured(NamedTuple):
     """What a command took: ``cpu`` seconds of all its processes, at most ``mib`` of memory and ``processes`` at once.
 
-    ``mib`` is 0 where the system does not tell.
+    ``mib`` is 0 if the system does not say.
     """
 
     seconds: float

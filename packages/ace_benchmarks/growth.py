@@ -56,7 +56,7 @@ _SETTINGS = (
 class StepClock:
     """A tracker that notes the processor time of the run's process, by part, after each step of adaptation.
 
-    The run works in one thread. A part's time is without that of the parts that it calls.
+    The run works in one thread. A part's time excludes the parts that it calls.
     """
 
     def begin(self, folder: Path, about: Mapping[str, Any], config: str) -> None:
@@ -108,7 +108,7 @@ def growth(setting: Setting) -> list[Grid]:
             setting.say(f"retrieval {mode}, the Curator sees {sees}, {size:,} bullets")
             rows.append((mode, sees, f"{size:,}", *_measure(setting, url, size, mode, sees)))
     notes = (
-        "CPU is that of the run's process alone; the server answers at once. Parts are medians and need not add up: "
+        "CPU is the run's process alone; the server answers at once. Parts are medians and need not add up: "
         "select is retrieval and the Curator's nearest bullets, calls encode and send.",
     )
     rules = frozenset(range(len(setting.bullets or SIZES) * len(SEES) - 1, len(rows), len(setting.bullets or SIZES)))

@@ -107,7 +107,7 @@ class Setting:
     configuration whose prices apply to the counted tokens, ``only`` are the methods to run. ``slots`` are numbers of
     calls in flight to plan for, ``call_seconds`` replaces the recorded length of every call, ``make`` asks
     ``reproduce`` for the runs to measure, ``bullets`` are the sizes of playbooks.
-    ``runs`` are those of the folder that tables and viewer read.
+    ``runs`` is the number of runs in the folder that tables and viewer read.
     """
 
     scratch: Path

@@ -160,7 +160,7 @@ def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
             pair = ""
         rules.add(len(rows) - 1)
     notes = (
-        "Of adaptation only. The paper's figures are those of DeepSeek-V3.1: against GEPA on AppWorld (table 4a, whose "
+        "Of adaptation only. The paper's figures are for DeepSeek-V3.1: against GEPA on AppWorld (table 4a, whose "
         "357 rollouts over 90 tasks imply one epoch), against Dynamic Cheatsheet online on FiNER (table 4b). They "
         "measure something else than a simulated run and are here as landmarks.",
     )

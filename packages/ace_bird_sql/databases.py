@@ -27,7 +27,7 @@ from ace_bench.tasks.data import RemoteFile, read_records, sha256_of, text_of
 from ace_bird_sql.pool import ExecutionResult, Limits, Workers
 
 FOLDERS = ("databases", "dev_databases", "train_databases")
-"""Folders of a data folder that may hold databases: this project's name, then those of the official archives."""
+"""Folders of a data folder that may hold databases: this project's name, then the official archives' names."""
 
 SCRIPT_BYTES = 32 << 20
 _FORM = 1

@@ -43,7 +43,7 @@ NO_QUERY = "There is no query in the answer."
 
 
 class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a query ended. ``kind`` is rows, none (no query), error, timeout or crash; the digests stand for the rows.
+    """How a query ended. ``kind`` is rows, none (no query), error, timeout or crash; the digests represent the rows.
 
     ``exact`` is the set of rows, ``close`` the set with reals at 12 digits, ``ordered`` that set in order of
     appearance. ``utf8`` is whether all its text is UTF-8.
@@ -105,7 +105,7 @@ _TRIES = 2
 """A query is run again after a crash: something else may have killed the worker."""
 
 _ENVIRONMENT = {"LANG": "C.UTF-8"}
-"""All environment variables of a worker: those of the user may hold keys."""
+"""All environment variables of a worker: the user's may hold keys."""
 
 
 class Built(msgspec.Struct, frozen=True, kw_only=True):

@@ -68,7 +68,7 @@ class BirdSql(AnswerTask):
     is the sample set. ``evidence`` adds BIRD's hint to each question. ``metric`` is the headline and decides what
     adaptation sees as correct. ``judge`` is ``auto`` (ask where ``metric`` is judge), ``always`` or ``never``.
     ``stream_bench`` and ``mini_dev`` say how splits are drawn where the data has none. ``clock`` is the time (UTC) that
-    all SQL sees, ``limits`` are those of one query, ``workers`` is the number of queries run at a time.
+    all SQL sees, ``limits`` apply to one query, ``workers`` is the number of queries run at a time.
 
     Raises ``ConfigError`` or ``DataError`` at construction for wrong settings, missing files and bad rows.
     """

@@ -95,7 +95,7 @@ class _Progress:
 
 
 def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    """Return messages whose system message ends with a text; one is put in front where there is none."""
+    """Return messages whose system message ends with a text; without a system message, one is added in front."""
     if not text:
         return tuple(messages)
     if messages and messages[0].role == "system":

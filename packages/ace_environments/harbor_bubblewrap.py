@@ -148,7 +148,7 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
 
 
 def _confined(root: Path, folder: str, *, memory: int, variables: Mapping[str, str]) -> list[str]:
-    """Return the words before a command; ``memory`` is that of one process, in MiB."""
+    """Return the words before a command; ``memory`` limits one process, in MiB."""
     words = ["prlimit", f"--as={memory * _MIB}", f"--fsize={_LARGEST_FILE}", "--core=0", "bwrap"]
     words += ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]
     words += ["--ro-bind", "/usr", "/usr", "--proc", "/proc", "--dev", "/dev", "--chdir", folder]

@@ -65,7 +65,7 @@ class NemoGymTask(EnvironmentTask):
             conversation = Conversation(parameters)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SettingError(f"{where}: {PARAMETERS} cannot be used: {error!s}") from error
-        if not any("{" in path for path in self._endpoints):  # a path with a parameter may be that of any tool
+        if not any("{" in path for path in self._endpoints):  # a path with a parameter may belong to any tool
             missing = [name for name in conversation.tool_names if f"/{name}" not in self._endpoints]
             if missing:
                 raise SettingError(f"{where}: {self._address} has no tool {', '.join(missing)}: start another server")

@@ -71,8 +71,8 @@ class CommonSettings:
 class EnvironmentTask:
     """Base class; a subclass loads the samples.
 
-    ``items`` are the samples of the test data and ``training`` those of the training data, ``None`` where both come
-    from one set, which ``split_ratio`` divides. With ``judge`` the scorers' model calls go to the role judge.
+    ``items`` are samples of the test data, ``training`` of the training data; ``None`` where both come from one set,
+    which ``split_ratio`` divides. With ``judge`` the scorers' model calls go to the role judge.
     """
 
     name: str = "environment"  # the folder of prompts; what it does not hold is in prompt_group

@@ -34,7 +34,7 @@ class NoRuntime:
 
 
 class VerifiersEpisode:
-    """Plays and scores one task; ``toolsets`` are those of its taskset, made for this attempt."""
+    """Plays and scores one task; ``toolsets`` come from its taskset, made for this attempt."""
 
     def __init__(self, task: Any, toolsets: list[Any]):
         self._task = task
@@ -132,7 +132,7 @@ def gold_of(data: Any) -> str:
 
 
 class Toolbox:
-    """Tools by the names that the model is shown; those of an attempt share its state."""
+    """Tools by the names that the model is shown; the tools of an attempt share its state."""
 
     def __init__(self, toolsets: Sequence[Any], state: Any):
         self._toolsets = toolsets
@@ -211,7 +211,7 @@ def judge_by(ask: Ask) -> None:
 
 
 class _Client:
-    """The part of OpenAI's client that judges use; address and key are those of the run's backbone."""
+    """The part of OpenAI's client that judges use; address and key come from the run's backbone."""
 
     def __init__(self, config: Any):
         self.chat = SimpleNamespace(completions=SimpleNamespace(create=_create))

@@ -123,7 +123,7 @@ class NearestValue(MemoryValue):
         """Return the part that a sample is shown."""
 
     def find_nearest(self, sample: Sample, nearest: NearestTexts, top_k: int) -> list[Any]:
-        """Return the ``top_k`` items whose questions are most like that of a sample, the most similar last."""
+        """Return the ``top_k`` items whose questions are most like a sample's, the most similar last."""
         found = nearest.find([one.question for one in self._items], near=[sample.asked], top_k=top_k)
         return [self._items[place] for place, _ in found]
 

@@ -1,4 +1,4 @@
-"""Combee: a batch is learnt from in parallel, and a model merges what it taught in two levels (arXiv 2604.04247).
+"""Combee: lessons of a batch are found in parallel, and a model merges them in two levels (arXiv 2604.04247).
 
 Generator and Reflector work on all samples of a batch under one playbook, as in ACE. Each lesson is copied ``copies``
 times, the copies are shuffled and dealt to groups (the square root of the number of lessons), and a Curator proposes
@@ -55,7 +55,7 @@ class CombeeCurator(Curator):
 
     @property
     def embedders(self) -> Sequence[Embedder]:
-        """That of the view."""
+        """The embedder of the view."""
         return (self.view.memo.embedder,) if self.view else ()
 
     @property
@@ -69,7 +69,7 @@ class CombeeCurator(Curator):
         return {_GROUP: fields | {"lessons"}, _MERGE: fields | {"proposals"}}
 
     def calls(self, learning: Learning) -> Mapping[str, Span]:
-        """Return the calls for all steps: the square roots of batches add up to at most that of samples by steps."""
+        """Return the calls for all steps: the roots of batches add up to at most the root of samples by steps."""
         steps = min(learning.steps, learning.samples)
         groups = math.isqrt(learning.samples * steps) if self.groups is None else self.groups * steps
         groups = min(groups, learning.samples)

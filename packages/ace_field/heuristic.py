@@ -63,7 +63,7 @@ class Heuristic(BaseMethod[Observations]):
 
     The package's hooks do the work: ``after_model`` for every reply of an attempt, ``after_agent`` at its end. Its own
     injection would put the playbook into a system message; here its text is a field of the prompt, so that attempts go
-    through the arena like those of all methods. ``max_entries`` are shown, the latest (the package's default: 32).
+    through the arena as with all methods. ``max_entries`` are shown, the latest (the package's default: 32).
     """
 
     generator = GeneratorSpec(template="observed", answer_format="text")

@@ -106,7 +106,7 @@ class ReasoningItems(NearestValue):
 
     @property
     def size(self) -> int:
-        """Number of items; those of a reply kept as written count as one."""
+        """Number of items; a reply kept as written counts as one."""
         return sum(len(one.items) or 1 for one in self.experiences)
 
     def with_experience(self, experience: Experience) -> ReasoningItems:
@@ -154,7 +154,7 @@ Extracted = tuple[Experience | None, tuple[Record, ...]]
 class ReasoningBank(NearestMethod[ReasoningItems]):
     """Learns from every attempt, the failed ones too; nothing is ever removed.
 
-    ``top_k`` is the number of experiences whose items a sample is shown, ``most_items`` that of items from one attempt.
+    A sample is shown the items of ``top_k`` experiences; an attempt gives at most ``most_items`` items.
     With ``reference`` the extractor is shown the reference answer of a failed attempt, as ACE's Reflector is with
     ``labels=gold``; the paper shows it none. ``initial`` is a saved memory to start from. With ``protocol=authors``
     items are Markdown, kept as written, and ``most_items`` is named in the prompt alone.

@@ -54,7 +54,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 class Memory(NearestValue):
     """Entries in the order in which they were stored, and which of them a sample is shown.
 
-    ``recall`` picks the ``top_k`` entries nearest by question, or the latest ones in their order. ``order`` is that of
+    ``recall`` picks the ``top_k`` entries nearest by question, or the latest ones in their order. ``order`` sorts
     the nearest ones. Of these, ``shown`` keeps all, or those with one verdict; ``verdicts`` says whether prompts name
     it.
     """
@@ -126,7 +126,7 @@ class StreamMemory(AppendingMethod[Memory]):
 
     @abstractmethod
     def start(self, arena: Arena) -> Memory:
-        """Return the memory without entries; prompts are then those of the task alone."""
+        """Return the memory without entries; prompts then show the task alone."""
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` where verdicts are hidden."""
@@ -156,7 +156,7 @@ class SimilarMemory(NearestMethod[Memory], StreamMemory):
     """Shows each sample the ``top_k`` stored questions most like its own.
 
     ``remember=correct`` stores right answers only and shows no verdicts (Self-StreamICL); ``all`` stores and shows
-    both (MemPrompt). ``order`` is that of the entries in the prompt; ``shown`` keeps those with one verdict. Several
+    both (MemPrompt). ``order`` sorts the entries in the prompt; ``shown`` keeps those with one verdict. Several
     ``generators`` share the memory and answer in turn, from the second on as in StreamBench's code (MAM-StreamICL).
     """
 

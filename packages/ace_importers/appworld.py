@@ -165,7 +165,7 @@ def _content(message: ast.Dict) -> ast.AST | None:
 
 
 def _replacements(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
-    """Return placeholders by name with the text that fills them, or that fills them where there is nothing else."""
+    """Return placeholders by name with the text that fills them, or that fills them without another text."""
     for call in nodes:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "replace":
             place, value = text_of(call.args[0]), call.args[-1]

@@ -2,7 +2,7 @@
 
     ace-bench prompts ~/ace ~/ace-appworld ~/dynamic-cheatsheet ~/stream-bench my_prompts
     ace-bench reproduce table=2 prompts=my_prompts protocol=official
-    ace-bench prompts check my_prompts --paper paper.txt       which of their words are those of the paper's appendix
+    ace-bench prompts check my_prompts --paper paper.txt       which of their words are in the paper's appendix
 
 Checkouts are recognised by their files: ace-agent/ace (ACE on FiNER and Formula), ace-agent/ace-appworld (ACE and ReAct
 on AppWorld), suzgunmirac/dynamic-cheatsheet, stream-bench/stream-bench, zorazrw/agent-workflow-memory,

@@ -1,4 +1,4 @@
-"""Say which words of an imported prompt set are those of the paper's appendix, figure by figure.
+"""Say which words of an imported prompt set are in the paper's appendix, figure by figure.
 
     ace-bench prompts check my_prompts --paper paper.txt --at-least 95
 

@@ -89,7 +89,7 @@ class BackboneChatModel(BaseChatModel):
 
 
 def _choice(asked: str | dict[str, Any] | bool | None) -> Any:
-    """Return LangChain's words for the choice of a tool in those of chat completions."""
+    """Turn LangChain's choice of a tool into the form of chat completions."""
     if asked is True or asked == "any":
         return "required"
     if not asked or isinstance(asked, dict) or asked in ("auto", "none", "required"):

@@ -31,7 +31,7 @@ _CITE = "When you rely on an entry, name its id in square brackets."
 
 
 class ACEState(AgentState[Any]):
-    """The agent's state with its playbook (``Playbook.dump()``) and the number of runs that it has learnt from.
+    """The agent's state with its playbook (``Playbook.dump()``) and the number of runs behind it.
 
     The other fields last for one run: its question, the agent's system message and tools, and what the reflector has
     noted. All are JSON, so that any checkpointer keeps them.
@@ -47,13 +47,13 @@ class ACEState(AgentState[Any]):
 class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
     """Shows the playbook to the model, reflects on its replies, and curates after each run.
 
-    The hooks are those of the roles (paper, section 3): ``wrap_model_call`` adds the playbook to the system message for
+    There is a hook for each role (paper, section 3): ``wrap_model_call`` adds the playbook to the system message for
     the Generator, ``after_model`` reflects, ``after_agent`` curates. The playbook is in the state, so a checkpointer
     keeps it by thread; the middleware holds none.
 
     ``reflector`` is ``observe`` (no model; every entry is neutral), any other function of a reply, or ``AceRoles``:
     ACE's own Reflector and Curator. A subclass can override ``reflect`` instead. ``initial`` is the playbook of new
-    threads: a value or a saved file; ``sections`` are those of an empty one. ``refiner`` keeps playbooks compact.
+    threads: a value or a saved file; ``sections`` belong to an empty one. ``refiner`` keeps playbooks compact.
     """
 
     state_schema = ACEState

@@ -41,7 +41,7 @@ _SYSTEM = "You answer questions of the office staff with the tools."
 class RunResult(NamedTuple):
     """One run over all questions: the percentage answered rightly, and what it took.
 
-    ``calls`` and ``prompt_tokens`` are the agent's, ``learning_calls`` those of Reflector and Curator; ``bullets`` is
+    ``calls`` and ``prompt_tokens`` are the agent's, ``learning_calls`` the Reflector's and Curator's; ``bullets`` is
     the size of the playbook after the run. ``None`` is unknown. A model's fault counts as a wrong answer.
     """
 

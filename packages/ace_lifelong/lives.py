@@ -48,7 +48,7 @@ class LifeTest:
 class Life:
     """One run: its stages in order, its tests by name (``before``, ``stage1``, ``fresh2``), and what was spent.
 
-    ``living`` holds the first attempts at the samples that were learnt from, each before it was learnt from; ``spent``
+    ``living`` holds the first attempts at the samples of learning, each made before its lesson; ``spent``
     the tokens of learning each stage.
     """
 
@@ -197,7 +197,7 @@ class Lives:
 
 @dataclass(frozen=True, kw_only=True)
 class Stream:
-    """Runs on the same samples, stages and model: those of one table. A method that does not learn has no order."""
+    """Runs on the same samples, stages and model: the runs of one table. A method that does not learn has no order."""
 
     title: str
     simulated: bool

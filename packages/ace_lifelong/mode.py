@@ -28,7 +28,7 @@ class Lifelong(Mode):
 
     ``stages`` names them, ``None``: all that ``by`` gives (see ``stages.divide``), joined to ``parts``. ``stage_limit``
     is the most samples of a stage in each split. ``order`` or ``order_seed`` permutes the stages. With
-    ``learnt_split=test`` the tested samples are learnt from, each after its attempt. ``fresh`` also learns each stage
+    ``learnt_split=test`` each tested sample is a lesson after its attempt. ``fresh`` also learns each stage
     but the first from the initial context. An optimiser is fitted once a stage, on the samples of that stage.
     """
 
@@ -61,7 +61,7 @@ class Lifelong(Mode):
         return tuple(dict.fromkeys((self.learnt_split, TEST)))
 
     def check(self, method: Method[Any]) -> None:
-        """Reject methods that only try a sample again, and optimisers where the test split is learnt from."""
+        """Reject methods that only try a sample again, and optimisers that would learn from the test split."""
         refuse_retries(method)
         if method.adaptation == "fit" and self.learnt_split == TEST:
             raise ConfigError(f"{type(method).__name__} optimises on training samples; use mode.learnt_split=train")
@@ -95,7 +95,7 @@ class Lifelong(Mode):
         return [sample for sample in experiment.arena.samples(TEST) if sample.id in some]
 
     def batches(self, experiment: Experiment) -> Sequence[Batch]:
-        """Return the steps of the stages learnt afresh, each followed by a restart, then those of the stream."""
+        """Return the steps of the stages learnt afresh, each followed by a restart, then the steps of the stream."""
         if not experiment.adapts:
             return ()
         order, found, everything = self.order_of(experiment), list[Batch](), self.tested(experiment)

@@ -23,9 +23,9 @@ _PLACES = ("data_dir", "source", "sample_data", "data")
 
 
 class TaskStream:
-    """The tasks named by ``tasks``; ``settings`` are those of a task that differ from its own file's.
+    """The tasks named by ``tasks``; ``settings`` are settings of a task that differ from its own file's.
 
-    The score is the mean over samples, ``score_NAME`` that of one task. Sections of a playbook are those of all tasks.
+    The score is the mean over samples, ``score_NAME`` the mean of one task. A playbook has the sections of all tasks.
     """
 
     name = "stream"

@@ -22,7 +22,7 @@ _MADE = ("adapt", "evaluate")
 _NOTES = (
     "Scores are means over samples in percent, differences in points; in brackets 95% intervals over samples and seeds "
     "of this order, paired by both. docs/lifelong.md says whose measure each is.",
-    "Living: first attempts at the samples that are learnt from, while the memory changes. Start, end: frozen memory, "
+    "Living: first attempts at the samples of learning, while the memory changes. Start, end: frozen memory, "
     "on the test samples of all stages. Forgetting takes the best of noisy scores, so it is too high.",
 )
 

@@ -57,8 +57,8 @@ def out_of_dspy() -> Iterator[None]:
 class ProgramRollouts:
     """The rollouts that an optimiser asks for; ``keys`` holds the key of each distinct one.
 
-    Evaluations of several candidates side by side share the run's concurrency: while one makes its rollouts, those of
-    the others gather, and are made together.
+    Evaluations of several candidates side by side share the run's concurrency: while one makes its rollouts, the
+    others' rollouts gather and are made together.
     """
 
     def __init__(self, arena: Arena):

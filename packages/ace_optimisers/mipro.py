@@ -40,7 +40,7 @@ class Mipro(BaseMethod[Instruction]):
         return first_instruction(arena)
 
     def check(self, arena: Arena) -> None:
-        """Raise ``ConfigError`` where there is nothing to optimise by."""
+        """Raise ``ConfigError`` without anything to optimise by."""
         check_optimisable("mipro", arena)
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:

@@ -154,7 +154,7 @@ def forget(playbook: Playbook, lineage: Lineage, name: str) -> Forgotten:
             reasons[bullet.id] = f"all its words come from {name}"
         elif after[0].content != bullet.content:
             back = " and ".join(f"{one.id} in step {one.changed}" for one in after)
-            reasons[bullet.id] = f"its words come from {name}, too: back to those of {back}"
+            reasons[bullet.id] = f"its words come from {name}, too: back to the words of {back}"
         elif after != [bullet]:
             reasons[bullet.id] = f"without the votes of {name}, and as a source"
         left += after
@@ -186,7 +186,7 @@ def _count(bullet: Bullet, cast: Iterable[_Votes], name: str) -> Bullet:
         votes.update({} if name in one.origins else one.votes)
     sources, playbook = [], ""
     for source in bullet.sources:
-        playbook = _merged_playbook(source) or playbook  # the samples behind it are those of the merged playbook
+        playbook = _merged_playbook(source) or playbook  # the samples behind it belong to the merged playbook
         if name not in (source, playbook, *(read_vote(source) or ())[:1]):
             sources.append(source)
     counts = votes["helpful"], votes["harmful"], votes["neutral"]

@@ -110,7 +110,7 @@ class Selector:
         return variants
 
     def _limited(self, run: RunSummary) -> bool:
-        """Whether a run's limit is that of its own plan, as in table 11, and so no condition."""
+        """Whether a run's limit comes from its own plan, as in table 11, and so is no condition."""
         limit = run.identity["limit"]
         plans = (plan.overrides for plan in self.plans if plan.kind[0] == run.task)
         settings = (read_setting(text) for text in chain.from_iterable(plans) if text.startswith("limit="))

@@ -1,6 +1,6 @@
 """The paper's results as experiments (``paper/data/experiments``): which runs make them, and which number goes where.
 
-An experiment is laid out like the paper's table: the overrides common to all cells, those of the column and those of
+An experiment is laid out like the paper's table: the overrides common to all cells, of the column and of
 the row define a cell's run. Cells with equal overrides share one run, also between experiments.
 """
 
@@ -146,7 +146,7 @@ def with_needs(run: PlannedRun) -> Iterator[PlannedRun]:
 
 
 def load_experiments(folder: Traversable = DATA) -> Experiments:
-    """Read all experiments, by default those of the package; raises ``DataError`` that names a damaged file.
+    """Read all experiments, by default the package's; raises ``DataError`` that names a damaged file.
 
     Also for a broken reference between them.
     """
@@ -174,7 +174,7 @@ def _name(stem: str) -> str:
 
 
 def _for_method(overrides: Sequence[str]) -> list[str]:
-    """Leave out the settings for other methods than that of the row: ``gepa:sampling.proposer.max_tokens=16384``."""
+    """Leave out the settings for other methods than the row's: ``gepa:sampling.proposer.max_tokens=16384``."""
     method = next((override.removeprefix("method=") for override in overrides if override.startswith("method=")), "")
     return [setting.override for setting in map(read_setting, overrides) if setting.only in ("", method)]
 

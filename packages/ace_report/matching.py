@@ -160,7 +160,7 @@ class SimilarRuns:
     """The finished runs of a results folder, by how they differ from plans."""
 
     def __init__(self, runs: Sequence[RunSummary], plans: Sequence[PlannedRun], compose: Compose) -> None:
-        """``plans`` are those of the paper, each for a row of its own: no other row takes its run."""
+        """``plans`` are the paper's, each for one row: no other row takes its run."""
         self._plans: dict[tuple[str, str, str], list[PlannedRun]] = {}
         for plan in plans:
             self._plans.setdefault(plan.kind, []).append(plan)
@@ -211,7 +211,7 @@ class SimilarRuns:
         return self._starts_as_planned(self._settings[run.folder], run.seed, planned, earlier)
 
     def _starts_as_planned(self, settings: Settings, seed: int, planned: PlannedRun, earlier: Earlier) -> bool:
-        """Whether a run began with the contexts that its plan names: those of the runs shown for them."""
+        """Whether a run began with the contexts that its plan names: the contexts of the runs shown for them."""
         needs = {need.setting: need for need in planned.needs}
         for group, name in CONTEXT_FILES:
             found, need = settings[group].get(name), needs.get(f"{group}.{name}")

@@ -37,7 +37,7 @@ class _Postings:
 class LexicalIndex:
     """BM25 (Lucene's: k1 1.5, b 0.75, an idf that is never negative) over the stems of the distinct texts of blocks.
 
-    ``update`` brings the index to other blocks; scores are then equal, to the bit, to those of an index made anew.
+    ``update`` brings the index to other blocks; scores then equal a new index's to the bit.
     Texts that are gone keep their postings until they outnumber the others.
     """
 

@@ -23,7 +23,7 @@ Relevant = Callable[[str, Bullet], bool]
 class Label(msgspec.Struct, forbid_unknown_fields=True):
     """A line of a labels file: a query, the ids of the bullets that answer it, and its half of the set.
 
-    A ``natural`` query has the words that a user of the task would take; a ``distant`` one avoids those of the bullet.
+    A ``natural`` query has the words that a user of the task would take; a ``distant`` one avoids the bullet's words.
     """
 
     query: str

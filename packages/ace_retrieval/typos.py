@@ -48,7 +48,7 @@ class TypoCorrector:
         return {typo: word for typo, word in self._learnt.items() if word is not None}
 
     def update(self, vocabulary: Collection[str]) -> None:
-        """Replace the known words by those of another version; learnt corrections must be validated again."""
+        """Replace the known words by another version's; learnt corrections must be validated again."""
         self._vocabulary = vocabulary
         self._learnt.clear()
         for word in [word for word in vocabulary if word not in self._known]:

@@ -3,8 +3,8 @@
     ace-bench playbook mcp playbook.json
     ace-bench playbook mcp playbook.json --port 8765
 
-Without --port it talks over standard input and output, as agents start such servers. Votes count as those of
-`ace-bench playbook feedback` do, and are saved at once; several servers and commands may change one file.
+Without --port it talks over standard input and output, as agents start such servers. Votes count as with
+`ace-bench playbook feedback`, and are saved at once; several servers and commands may change one file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INSTRUCTIONS = (
 
 
 def make_server(file: Path, *, by: str) -> MCPServer[Any]:
-    """Return the server of a saved playbook, which is read anew for each request; votes are those of ``by``."""
+    """Return the server of a saved playbook, which is read anew for each request; votes are cast by ``by``."""
     from mcp.server.mcpserver import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError
 

@@ -1,7 +1,7 @@
 """Spans of OpenTelemetry's conventions for generative AI in OTLP's JSON form, grouped into conversations.
 
-A conversation is a ``gen_ai.conversation.id``, or a trace where there is none. Its span with the most messages tells
-it; the others hold parts of it, such as the calls before its last one. Scores are ``gen_ai.evaluation.result`` events.
+A conversation is a ``gen_ai.conversation.id``, or else a trace. Its span with the most messages has all
+of it; others hold parts, such as the calls before its last one. Scores are ``gen_ai.evaluation.result`` events.
 """
 
 from __future__ import annotations

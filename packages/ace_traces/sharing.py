@@ -4,7 +4,7 @@
     ace-bench playbook import .claude/skills/accounting --into playbook.json --dry-run
 
 Entries whose text was edited change, deleted ones go, added ones join with a new id. Ids stay, and so do the counters
-of FILE.json; where that does not exist, those of the export. What FILE.json has learnt since the export stays, too.
+of FILE.json; where that does not exist, the export's counters. What FILE.json has learnt since the export stays, too.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def _references(folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> str:
-    """Return a text with its own line breaks, "" where there is no file; raises ``DataError``."""
+    """Return a text with its own line breaks, "" without a file; raises ``DataError``."""
     try:
         return path.read_bytes().decode()
     except FileNotFoundError:
@@ -82,7 +82,7 @@ def _write(texts: Mapping[Path, str]) -> Sequence[Path]:
 
 
 def read_edits(path: Path) -> Block:
-    """Return the entries in a file or a skill's folder; raises ``DataError`` where there are none."""
+    """Return the entries in a file or a skill's folder; raises ``DataError`` without any."""
     files = [path] if not path.is_dir() else [path / _SKILL, *_references(path)]
     blocks = [block for file in files if (block := read_block(_read(file), str(file))) is not None]
     if not any(block.entries or block.exported for block in blocks):

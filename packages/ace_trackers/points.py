@@ -34,7 +34,7 @@ class Points:
 
 
 def _figures(progress: Progress) -> dict[str, float]:
-    """Return a snapshot's known figures, with the phase's name for those of the phase."""
+    """Return a snapshot's known figures, with the phase's name for its own figures."""
     phase = re.sub(r"\W+", "_", progress.phase)
     usage = progress.spent.usage
     figures = {

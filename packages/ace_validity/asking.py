@@ -73,7 +73,7 @@ class Contamination(Study):
         self.runs = [planned for planned, _ in self._probes.values()]
 
     def rows(self, make: Make) -> Iterator[Row]:
-        """Compare each reply with the reference of its sample, and with those of others."""
+        """Compare each reply with the reference of its sample, and with the references of others."""
         for (task, name), (planned, references) in self._probes.items():
             replies = _replies(make(planned))
             scores = np.array([_own_and_others(place, reply, references) for place, reply in enumerate(replies)])

@@ -8,7 +8,7 @@
     ace-bench validity curve task=finer --sizes 5,10,20,40
     ace-bench validity stream task=finer method=ace seed=0,1,2,3,4
 
-Settings are those of `ace-bench run`; seed=0,1,2 names several seeds. --dry-run lists the runs, --estimate their cost.
+Settings are as for `ace-bench run`; seed=0,1,2 names several seeds. --dry-run lists the runs, --estimate their cost.
 The runs are ordinary ones in results/validity: the same command again continues, and finished runs cost nothing.
 """
 

@@ -182,7 +182,7 @@ class Stream(_Gains):
     """An online method under several orders of the stream, one a seed: each, all, spread and worst"""
 
     columns = ("order", *_SCORED)
-    note = "The interval of one order is about this order; that of all is about the method."
+    note = "The interval of one order is about this order; the interval of all is about the method."
 
     def __init__(self, request: Request) -> None:
         orders = [request.having(seed, mode="online") for seed in request.seeds]

@@ -111,7 +111,7 @@ class PlannedRun:
 
     @property
     def command(self) -> str:
-        """The run as a command, for the eyes; files that are not there yet have no path."""
+        """The run as a command to show; files that do not exist yet have no path."""
         return (
             f"ace-bench run {shlex.join(_listed(self.words))}{' with what the runs above left' if self.derive else ''}"
         )
@@ -150,7 +150,7 @@ def fixed_run(words: Words, method: str) -> PlannedRun:
 def frozen_run(
     words: Words, source: PlannedRun, change: Callable[[Playbook], Playbook] = lambda book: book
 ) -> PlannedRun:
-    """Plan the evaluation of a playbook made from that of another run."""
+    """Plan the evaluation of a playbook made from another run's playbook."""
     planned = fixed_run(words, "frozen")
 
     def derive(runs: Sequence[Run]) -> Words:
@@ -187,7 +187,7 @@ class Laboratory:
     def cost(self, planned: PlannedRun) -> tuple[Account, Account, Account]:
         """Return its low, typical and high cost; a finished run costs nothing.
 
-        Where files of other runs are not there yet, an evaluation with an empty playbook stands for it.
+        Where files of other runs are not there yet, an evaluation with an empty playbook takes its place.
         """
         ready = all(map(self._is_finished, planned.sources))
         if ready and self._is_finished(planned):

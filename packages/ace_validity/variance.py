@@ -21,7 +21,7 @@ class Variance(Study):
 
     columns = ("source", "sd of a run's score", "95% interval", "share of variance", "degrees of freedom")
     note = (
-        "Orders, samplings and items are crossed. Components are those of random effects by mean squares, in points of "
+        "Orders, samplings and items are crossed. Components are random effects by mean squares, in points of "
         "the score of a run on these items; intervals are Satterthwaite's. One estimated below 0 prints as 0."
     )
 

@@ -176,7 +176,7 @@ def _score(control: int, parent: int, request: Mapping[str, Any]) -> None:
 
 
 def _setup(root: Path, folder: Path, request: Mapping[str, Any]) -> Setup:
-    """Make the folders of an episode. Only the world's process may read databases, and those of its own task only."""
+    """Make the folders of an episode. Only the world's process may read databases, and only its own task's."""
     file = folder / "tasks" / str(request["start"])
     task = file.read_text()
     file.unlink()

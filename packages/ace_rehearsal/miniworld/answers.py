@@ -16,7 +16,7 @@ from .music import SONGS, Song, followed, library, liked, playlist
 from .people import LATER, NOW, SUPERVISORS, circle, venmo_friends
 
 Values = Mapping[str, Any]
-"""A scenario's keys in ``scenarios.toml``, with those of one task."""
+"""A scenario's keys in ``scenarios.toml``, with the keys of one task."""
 
 
 def superlative(supervisor: int, values: Values) -> Values:

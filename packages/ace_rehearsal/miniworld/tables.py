@@ -10,7 +10,7 @@ Row = tuple[str, Mapping[str, Any]]
 
 
 def insert(rows: Iterable[Row]) -> None:
-    """Write rows into the engine's open databases; it numbers those of a model from 1 in this order.
+    """Write rows into the engine's open databases; it numbers the rows of a model from 1 in this order.
 
     There is one transaction for each model, because one for each row is ten times slower.
     """

@@ -2,7 +2,7 @@
 
 A key of a scenario holds for its three tasks, one of its kind for all scenarios of that kind, and one of a task for
 that alone. ``constants`` names the values that begin the solution; ``solution`` lists blocks, by name or in full;
-``mistake`` is the scenario's typical one; ``check`` is a test besides those of the answer, of the models that have
+``mistake`` is the scenario's typical one; ``check`` is a test besides the tests of the answer, of the models that have
 changed (``changes``) and of the records added. ``$name`` in a text is a value. ``answers`` has the right answers.
 """
 

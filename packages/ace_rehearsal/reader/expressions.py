@@ -143,7 +143,7 @@ SHAPES: tuple[str, ...] = (
     "b * (1 - (1 + r) ^ (0 - t)) / r - a", "a * (1 - (1 + r) ^ (0 - t)) / r * (1 + r)", "a + b / (1 + r)",
     "a + b / (1 + r) + c / (1 + r) ^ 2", "a + b / (1 + r) + c / (1 + r) ^ 2 + d / (1 + r) ^ 3", "a / b * 90",
 )  # fmt: skip
-"""Simplest first. The letters stand for operands: a to f any amount, r and s rates, t times, n periods a year."""
+"""Simplest first. The letters are operands: a to f any amount, r and s rates, t times, n periods a year."""
 _ALLOWED = {"r": (PERCENT, PLAIN), "s": (PERCENT, PLAIN), "t": (TIME, PLAIN), "n": (FREQUENCY, PLAIN)}
 _AMOUNT = (MONEY, PERCENT, PLAIN)
 _MAX_TRIES, _MAX_QUANTITIES = 20_000, 8

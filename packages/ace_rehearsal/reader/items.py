@@ -65,7 +65,7 @@ def choose(item: Item, entries: Sequence[Entry], wrong: Collection[str] = ()) ->
 
     Returns the best answer and the ids of the entries that voted for it. A vote's weight is the squared similarity
     times the fit of the slots times the trust in the entry; part of it counts against the answer that the lesson
-    calls wrong. An answer in ``wrong`` is only given where there is no other.
+    calls wrong. An answer in ``wrong`` is only given without another.
     """
     index = item.index(entries)
     scores = dict(item.guesses())

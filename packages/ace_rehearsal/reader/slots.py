@@ -1,4 +1,4 @@
-"""Slots of a query or code: values that its question names, to be replaced by those of another question."""
+"""Slots of a query or code: values that its question names, to be replaced by another question's."""
 
 from __future__ import annotations
 

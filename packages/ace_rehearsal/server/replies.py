@@ -57,7 +57,7 @@ def completion_body(completion: Completion, request: ChatRequest, *, number: int
 def _calls_as_offered(turn: ToolTurn, request: ChatRequest, number: int) -> tuple[ToolCall, ...]:
     """The reader's calls, one where one must be made, with arguments that obey the schemas of strict tools.
 
-    ``number`` tells the calls of one request from those of others.
+    ``number`` distinguishes the calls of one request.
     """
     functions = {tool["function"]["name"]: tool["function"] for tool in request.tools or ()}
     if not turn.tool_calls and request.must_call:

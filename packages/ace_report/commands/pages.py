@@ -32,7 +32,7 @@ _REPORT_HELP = """Write the report of one or several runs as one self-contained 
     ace-bench report RUN RUN --out comparison.html
 
 A folder that contains run folders selects all of them. Without --out, the page of one run is report.html in its folder,
-and that of several is results/report.html.
+and the page of several is results/report.html.
 """
 _SITE_HELP = """Write a results folder as a static site: the paper's tables with its numbers, ours linked to their runs.
 

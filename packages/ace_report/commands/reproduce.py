@@ -8,7 +8,7 @@
     ace-bench reproduce experiment=field --dry-run         all methods on all tasks; methods=ace,dc tasks=finer: some
     ace-bench reproduce table=all backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME
 
-Settings are those of `ace-bench run` and go to every run; METHOD:SETTING and TASK:SETTING go to the runs of
+Settings are the same as for `ace-bench run` and go to every run; METHOD:SETTING and TASK:SETTING go to the runs of
 a method or task, such as gepa:method.max_metric_calls=20 or appworld:limit=5, BACKBONE:SETTING to the rows that
 name it for a role, such as gpt_5_1:roles.reflector.model=NAME.
 Finished runs are skipped and interrupted ones continued: re-running completes

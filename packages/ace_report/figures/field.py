@@ -135,7 +135,7 @@ def _series(points: Sequence[Point], kinds: Mapping[str, Look]) -> list[Series]:
 
 
 def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) -> list[Bbox]:
-    """Write the names, those of the front first and in bold; returns the room they take, in points of the figure.
+    """Write the names, the front's first and in bold; returns the room they take, in points of the figure.
 
     They cover neither points nor each other: in three panels of 16 points at most one marker, where adjustText 1.4
     covered 4 to 32 and took 14 times as long. The figure must have been drawn: its layout and the limits of the axis

@@ -45,7 +45,7 @@ _BESIDE = 0.12
 class Points(NamedTuple):
     """Runs that tested the same samples: by row of the table, the values of ``x`` with the cell there.
 
-    ``levels`` holds the cells of runs that do not have the setting, such as those of another method.
+    ``levels`` holds the cells of runs that do not have the setting, such as runs of another method.
     """
 
     title: str

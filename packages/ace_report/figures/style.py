@@ -76,7 +76,7 @@ _SETTINGS: Mapping[Any, Any] = MappingProxyType(
 _PAPER: Mapping[Any, Any] = MappingProxyType(
     {"font.family": "serif", "pgf.texsystem": "pdflatex", "pgf.rcfonts": False, "lines.linewidth": 1.0}
 )
-"""LaTeX sets the text: that of a .pgf in the font of the document that takes it."""
+"""LaTeX sets the text; a .pgf takes the font of the document that includes it."""
 _INPUT = """% needs \\usepackage{{pgf}}
 \\begin{{{kind}}}[tp]
 \\centering

@@ -56,7 +56,7 @@ _Drawn = Iterator[tuple[str, Drawing | None]]
 def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
     """Write all figures that have finished runs to ``out``, as ``save`` does; ``wanted.names`` are of ``KINDS``.
 
-    Without names, those of experiments that are asked for by name are left out.
+    Without names, experiments that must be named are left out.
 
     Each figure shows runs of one set of conditions, which its title names. The paper's numbers are drawn beside
     numbers measured in its setting, or as ``wanted.paper`` and ``differences`` say.

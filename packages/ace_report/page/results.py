@@ -24,7 +24,7 @@ from ace_bench.report.statistics import Points, compare
 ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
 """What a page says of a run, by its attributes."""
 _SAMPLED = 8
-"""Characters of a digest that tells sets of samples apart."""
+"""Characters of a digest, enough to distinguish sets of samples."""
 _TOTAL = "total"
 _FOLDER = "folder"
 """Tells copies of a run apart; every row has its own anyway."""

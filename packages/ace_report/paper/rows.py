@@ -139,7 +139,7 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
     methods: Mapping[str, Method]
 
     def rows(self, agents: Sequence[str]) -> dict[str, Row]:
-        """Return the rows by name, those of one scaffold after each other; ``agents`` are columns without scaffolds."""
+        """Return the rows by name, grouped by scaffold; ``agents`` are columns without scaffolds."""
         found = {}
         for scaffold in self.scaffolds:
             own = scaffold != "json"  # the answer alone is its own form
@@ -175,7 +175,7 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
             retries=method.retries,
             without={}
             if own or (not method.own and scaffold == "json")
-            else dict.fromkeys(agents, "agents act in one form, that of another row"),
+            else dict.fromkeys(agents, "agents act in one form, as in another row"),
         )
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Combinations:

@@ -28,7 +28,7 @@ class Cell(YamlModel, frozen=True, kw_only=True):
 class Experiment(YamlModel, frozen=True, kw_only=True):
     """One result: a table with the runs behind its cells, and the paper's numbers where it has a ``section``.
 
-    ``model`` is the paper's, or by default that of an experiment of ours; ``against`` is the row that the others are
+    ``model`` is the paper's, or by default our experiment's; ``against`` is the row that the others are
     compared with. ``bars`` refer to cells of other results.
 
     An entry ``seed_<number>.yaml`` measures what one of the founding documents beside the paper claims, as rows and

@@ -282,7 +282,7 @@ def memory_of(settings: Mapping[str, Any]) -> int:
 
 
 def free_memory() -> int | None:
-    """Return how many MiB the runs of this command may take together; ``None`` if this system does not tell."""
+    """Return how many MiB the runs of this command may take together; ``None`` if this system does not say."""
     try:
         lines = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
         free = int(lines["MemAvailable"].split()[0]) / 1024

@@ -19,7 +19,7 @@ from ace_bench.store.files import write_files
 from ace_report.reproducing.request import ReproduceRequest
 
 FILE = "reproduced.json"
-"""In the results folder: by request, a digest of the inputs, and those of the files made."""
+"""In the results folder: by request, a digest of the inputs, and digests of the files made."""
 
 _READ = ("identity.json", "config.yaml", "metrics.json", "environment.json", "status.json")
 _LARGE = ("journal.jsonl", "calls.jsonl")

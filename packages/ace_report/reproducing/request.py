@@ -36,10 +36,10 @@ EMBEDDED = "embedded"
 
 @dataclass(frozen=True, kw_only=True)
 class ReproduceRequest:
-    """``names`` are experiments, ``backbone`` is "" for that of each table, ``overrides`` are settings for the runs.
+    """``names`` are experiments, ``backbone`` is "" for each table's own, ``overrides`` are settings for the runs.
 
     ``chosen`` is the part of an experiment that lists methods, by axis; see ``AXES``.
-    With ``differences`` all numbers are compared with the paper's. ``style`` is that of figures.
+    With ``differences`` all numbers are compared with the paper's. ``style`` is the style of figures.
     """
 
     names: tuple[str, ...]

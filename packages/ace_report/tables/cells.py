@@ -59,7 +59,7 @@ class Measured:
     ``collapsed``: some of its seeds did, so that no interval or test over seeds holds, and none is given. ``wide`` is
     why the interval of a score is wider than 95% needs.
 
-    ``state`` is that of the runs if none has finished; ``refused`` is the reason why the program makes no such run.
+    ``state`` is the state of the runs if none has finished; ``refused`` says why the program makes no such run.
     ``unfinished`` are runs that began. ``code`` says where its runs were made by different code. ``deviations`` are
     settings of its runs that are not the paper's. ``differs`` are those in which they are not the planned runs, so that
     nothing is compared with them; ``elsewhere`` says in what runs differ that are not shown.
@@ -91,7 +91,7 @@ class Measured:
 
     @property
     def change_unit(self) -> Change:
-        """Whether its change is in percentage points, as that of scores, or in percent."""
+        """Whether its change is in percentage points, as for scores, or in percent."""
         return "points" if self.place.unit == "percent" else "percent"
 
     @property
@@ -133,7 +133,7 @@ class Measured:
 
     @property
     def faults(self) -> int | None:
-        """Failed rollouts over all seeds: for a score those of the tested split, for costs all."""
+        """Failed rollouts over all seeds: for a score in the tested split, for costs in all."""
         if not self.runs:
             return None
         if self.place.unit == "percent":

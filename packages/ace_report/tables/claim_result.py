@@ -77,7 +77,7 @@ def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
 
 
 def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: bool) -> Grid:
-    """The claims for LaTeX, in groups by what they are about; what explains the verdicts stands below."""
+    """The claims for LaTeX, in groups by subject, with notes on the verdicts below."""
     names = [name for name in ("section", "paper", "ours", "interval", "p", "verdict") if numbers or name != "paper"]
     words = [_words(result) for result in results]
     firsts = (f"{result.claim.than}{' (primary)' * result.claim.primary}" for result in results)

@@ -189,7 +189,7 @@ def _best(cells: dict[str, Measured], lines: dict[str, Heading], base: str) -> s
 
 
 def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[str]:
-    """Explain what stands in the results; a mark before a colon is that of the cells."""
+    """Explain the words and marks in the results; a mark before a colon is the one in the cells."""
     cells = [word for line in words for word in line]
     numbers = [word for word in cells if isinstance(word, Number)]
     marks = "".join(word.marks for word in numbers)

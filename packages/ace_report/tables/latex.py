@@ -20,7 +20,7 @@ _LONG = 50
 _WRAPPED = 44
 """Longer texts are broken into lines."""
 _SMALL = 0.75
-"""The size of intervals and changes beside that of the values."""
+"""The size of intervals and changes relative to the values."""
 _PACKAGES = ("booktabs", "graphicx", "pifont", "siunitx", "threeparttable", "xcolor")
 _MARKS = (SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED)
 _MACROS = r"""\providecommand{\acebetter}[1]{\,{\scriptsize\textcolor{green!40!black}{(#1)}}}

@@ -1,4 +1,4 @@
-"""The paper's tables, and those of other experiments, from the runs of one set of conditions."""
+"""The paper's tables, and tables of other experiments, from the runs of one set of conditions."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class _Builder:
     def _paper_notes(self, table: Table) -> Iterator[str]:
         variant = self.selection.variant
         whose = self.experiment.model or "its own runs"
-        yield f"The paper's numbers are those of {whose}, section {self.experiment.section}."
+        yield f"The paper's numbers belong to {whose}, section {self.experiment.section}."
         if not variant.comparable:
             yield f"They are shown on request: runs that are {' and on '.join(variant.marks)} measure something else."
         cells = {cell.place.paper.ref for cell in table.measured if cell.place.paper}

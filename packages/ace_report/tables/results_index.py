@@ -35,8 +35,8 @@ class Wanted:
     The paper's numbers are shown beside comparable ones, or as ``paper`` says. Differences to them are shown for cells
     in the paper's setting, and with ``differences`` for all cells.
 
-    ``formats`` are suffixes of tables' files. ``width`` is that of LaTeX tables and of figures for a paper ("" is what
-    fits), and ``standalone`` makes whole documents of tables. ``style`` is that of figures.
+    ``formats`` are suffixes of tables' files. ``width`` is for LaTeX tables and for figures of a paper ("" is what
+    fits), and ``standalone`` makes whole documents of tables. ``style`` is the style of figures.
     """
 
     names: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Selection:
     """The runs of one variant, by plan."""
 
     def __init__(self, index: ResultsIndex, variant: Variant, runs: Runs, members: Sequence[RunSummary] = ()) -> None:
-        """``runs`` may include other variants' runs; ``members`` are those of this one."""
+        """``runs`` may include other variants' runs; ``members`` belong to this one."""
         self.variant, self.members = variant, members
         self.seeds = sorted({run.seed for run in members}) or [0]
         self._kinds = {(run.task, run.method, run.mode) for run in members}

@@ -1,6 +1,6 @@
 """A table: rows by columns of measured cells, compared with a base row and with the paper's numbers.
 
-``paper_tables`` makes the paper's tables and ``own_tables`` those of a user's own runs; ``grids`` and ``formats``
+``paper_tables`` makes the paper's tables and ``own_tables`` tables of a user's own runs; ``grids`` and ``formats``
 print both.
 """
 

@@ -73,8 +73,8 @@ def write_tables(
 
     ``tables.md`` holds all of them, and where names are given also those that an earlier command wrote to ``out``.
 
-    Names are those of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
-    are written, except those of experiments that list methods. Each shows runs of one set of conditions. ``measured``
+    Names are names of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
+    are written, except for experiments that list methods. Each shows runs of one set of conditions. ``measured``
     are tables of measurements by name, which are written, too. Raises ``ConfigError``, ``DataError`` and
     ``FileUnwritable``.
     """
@@ -194,7 +194,7 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
 
 
 def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection, Mapping[str, Selection]]]:
-    """Yield the runs of the paper's main model with those of its other models, then those of each model of one's own.
+    """Yield the runs of the paper's main model with its other models, then each model of one's own.
 
     Without runs of the main model, its part is empty.
     """

@@ -78,7 +78,7 @@ def test_it_says_what_the_records_cannot_show_and_a_dry_run_writes_nothing(ran, 
     options = [str(ran), "--sample", "toy-train-1", "--out", str(tmp_path / "out.json")]
     assert start("playbook", ["forget", *options, "--dry-run"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert f"[{A}] its words come from toy-train-1, too: back to those of {A} in step 0 and {C} in step 2" in said
+    assert f"[{A}] its words come from toy-train-1, too: back to the words of {A} in step 0 and {C} in step 2" in said
     assert f"Written after step 1, when prompts may have shown it: {C}." in said
     assert not (tmp_path / "out.json").exists()
     assert start("playbook", ["forget", str(ran), "--sample", "toy-train-9", "--dry-run"]) == 2

@@ -54,7 +54,7 @@ class ChoiceItem(Item):
         return self._option(one).lower() == self._option(other).lower()
 
     def _option(self, answer: str) -> str:
-        """The option an answer names, by its number where it has one; any answer where there are no options."""
+        """The option an answer names, by its number where it has one; any answer without options."""
         said = one_line(answer)[:_LONGEST_ANSWER]
         if not self.options or said in self.options:
             return said
