@@ -12,13 +12,32 @@ import pytest
 
 from ace_appworld.engine import python_of
 from ace_appworld.pool import metrics
+from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.types import Grade
-from ace_rehearsal.miniworld import builder
+from ace_rehearsal.miniworld import builder, household, money, music
 from ace_rehearsal.miniworld.tasks import SPLITS
 from tests.packages.appworld.conftest import RUN
 
 AGENTS = Path(__file__).with_name("miniworld_agents.py")
 TASKS = tuple(builder.all_tasks())
+
+
+EXPECTED = Path(__file__).with_name("expected.txt")
+
+
+def summary():
+    """A line for each table and each task: its name, and a digest of all that is in it."""
+    tables, rows = {}, (builder._accounts(), money.rows(), music.rows(), household.rows())
+    for model, values in chain.from_iterable(rows):
+        tables.setdefault(model, []).append(values)
+    tasks = {task.id: [task, task.apps, task.naive, task.evaluation] for task in TASKS}
+    named = {**{f"{model} ({len(some)} rows)": some for model, some in tables.items()}, **tasks}
+    return "".join(f"{name}: {digest_of_text(repr(held))[:16]}\n" for name, held in named.items())
+
+
+def test_tables_and_tasks_stay():
+    """Scores on the mini-world depend on them. ``python -m`` this module writes ``expected.txt`` anew."""
+    assert summary() == EXPECTED.read_text()
 
 
 def apis(*splits):
@@ -140,3 +159,7 @@ def content(path):
         return path.read_bytes()
     with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as database:
         return list(database.iterdump())
+
+
+if __name__ == "__main__":
+    EXPECTED.write_text(summary())

@@ -5,15 +5,11 @@ import os
 import subprocess
 import sys
 
-import pytest
-
 from ace_field.reasoning_bank import Experience, MemoryItem
 from ace_field.workflows import Workflow
 from tests.launching import ROOT
 from tests.packages.rehearsal.reader.conftest import (
     CHOICES,
-    QUERIES,
-    TAGS,
     WORLDS,
     WRONG,
     advice_of,
@@ -65,22 +61,6 @@ def test_bullets_are_judged_by_what_they_led_to(world):
     assert "harmful" in {tag["tag"] for tag in bad["bullet_tags"]}
 
 
-def test_a_right_answer_that_nothing_taught_is_kept():
-    known = {**TAGS.task, "answer": TAGS.gold, "feedback": "The answer is correct.", "labels": "correctness"}
-    assert "LossCarryforwards" in ask("reflector", **known)["key_insight"]
-
-
-def test_values_are_filled_in_where_the_lesson_had_its_own():
-    question = QUERIES.question.replace("Corvale", "Upper Dunhaven")
-    fields = {"background": QUERIES.background, "question": question, "playbook": learn(QUERIES)}
-    assert "town = 'Upper Dunhaven'" in ask("generator", **fields)["final_answer"]
-
-
-def test_worked_examples_teach_like_bullets(world):
-    shown = "\n\n".join(f"Question: {question}\nAnswer: {gold}" for question, gold in world.train)
-    assert ask("demonstrated", **world.task, demonstrations=shown) == world.gold
-
-
 def test_workflows_of_solved_questions_answer_one_like_them(world):
     solved = [render("experience", question=question, answer=gold)[-1].content for question, gold in world.train]
     reply = ask("inducer", background=world.background, experiences=solved)
@@ -106,21 +86,6 @@ def test_items_of_a_failure_keep_it_from_giving_the_same_answer():
     wrong = answer(CHOICES, "reasoning_bank", memory_items="(none)")
     text = extracted(CHOICES, CHOICES.train[0][0], answer=wrong, success=False)
     assert answer(CHOICES, "reasoning_bank", memory_items=text) != wrong
-
-
-def test_an_answer_that_a_reflection_refutes_is_not_given_again():
-    first = answer(CHOICES)
-    note = ask("self_reflection", **CHOICES.task, answer=first, reflections=[], as_text=False)["reflection"]
-    assert answer(CHOICES, reflection=note) not in (first, "")
-
-
-@pytest.mark.parametrize(
-    ("said", "observed", "success"),
-    [("blue", "", True), ("", "", False), ("SELECT x", "Error: no such column: x", False)],
-)
-def test_it_takes_an_answer_without_an_error_for_a_success(said, observed, success):
-    judged = ask("self_judge", background="A quiz.", question="Which colour?", answer=said, observed=observed)
-    assert judged["success"] is success
 
 
 def test_answers_do_not_depend_on_the_hash_seed_or_on_what_was_asked_before():

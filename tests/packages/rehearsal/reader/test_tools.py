@@ -66,16 +66,6 @@ def test_it_calls_by_description_with_values_of_the_question_and_answers_with_wh
     assert (answer.message.content, answer.message.tool_calls, answer.finish_reason) == ("Rain.", None, "stop")
 
 
-def test_an_error_leads_to_the_tool_that_it_names_and_no_call_is_repeated(ask):
-    question = "What is the weather in Oslo for 2 days?"
-    first = ask(user(question))
-    talk = followed(question, first, "Error: no forecast; see the climate averages.")
-    second = ask(*talk)
-    assert calls_of(second) == [("climate", {"place": "Oslo"})]
-    third = ask(*talk, *followed(question, second, "Error: no data")[1:])
-    assert third.message.content == "I do not know."
-
-
 def test_a_lesson_decides_and_may_hold_several_calls(ask):
     lesson = "When asked \"How warm is Rome in June?\", call `climate(place='Rome'); weather(city='Rome', days=1)`."
     playbook = f"<playbook>\n[api-00001] {lesson}\n</playbook>"

@@ -115,9 +115,36 @@ def test_what_is_said_is_turned_into_json_that_obeys_the_schema(schema, text):
     jsonschema.validate(json.loads(obey(text, schema)), schema)
 
 
-def test_a_reply_that_obeys_already_is_kept_to_the_letter():
-    text = '{"b":true,  "a": 21}'
-    assert obey(text, SCHEMAS[0]) == text
+@pytest.mark.parametrize(
+    ("schema", "text", "value"),
+    [
+        (SCHEMAS[0], '{"b":true,  "a": 21}', '{"b":true,  "a": 21}'),  # it obeys already
+        (SCHEMAS[0], "Yes, 1,234", '{"a": 1234, "b": true}'),
+        (SCHEMAS[0], "3 or 12.5", '{"a": 20, "b": false}'),
+        (SCHEMAS[2], "x", '{"kids": [{"kids": [{"kids": [], "v": 7}], "v": 7}], "v": 7}'),
+        (SCHEMAS[3], '{"kind": "dog"}', '{"kind": "dog"}'),
+        (SCHEMAS[3], "A Dog", '{"kind": "cat", "name": "A Dog"}'),
+        (SCHEMAS[5], "[1, null, 3, 4]", '["1", null, "3"]'),
+        (SCHEMAS[5], "a", '["a", null]'),
+        (SCHEMAS[6], "12.5", "0.75"),
+        (SCHEMAS[7], '"abcd"', '{"a": "abc"}'),
+        ({"enum": ["green", "light green", 7]}, "A Light Green frog", '"light green"'),
+        ({"enum": ["green", "light green", 7]}, "7", "7"),
+        ({"enum": ["green", "light green", 7]}, "red", '"green"'),
+        ({"oneOf": [{"type": "null"}, {"type": "integer"}]}, "no 3", "3"),
+        ({"type": "object", "properties": {"a": {}}, "additionalProperties": False}, '{"b": 1}', "{}"),
+        (
+            {"type": "object", "required": ["z"], "properties": {"a": {}}},
+            '{"c": 2, "a": 1}',
+            '{"a": 1, "c": 2, "z": ""}',
+        ),
+        ({"items": {"type": "integer"}, "minItems": 1}, '["5", "6.5"]', "[5, 7]"),
+        ({"type": "string"}, "[1]", '"[1]"'),
+        ({}, "[1]", "[1]"),
+    ],
+)
+def test_what_fits_is_kept(schema, text, value):
+    assert obey(text, schema) == value
 
 
 @pytest.mark.parametrize(
