@@ -1,6 +1,6 @@
 """What the reader says on the sample sets, to the letter: recorded replies must not be those of another reader.
 
-Where a reply shall change, raise ``READER_VERSION`` and run this module: it writes the files in ``expected`` anew.
+Where a reply shall change, raise ``READER_VERSION`` and write the files anew (``tests.expected``).
 """
 
 import json
@@ -13,10 +13,10 @@ from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_
 from ace_bench.core.types import Message
 from ace_bench.tasks.catalog import make_task
 from ace_rehearsal.reader import EmbeddedBackbone
+from tests.expected import check
 from tests.packages.rehearsal.reader.conftest import QUIZ, TAGS, WORLDS, WRONG, World, advice_of, ask, read, render
 from tests.packages.rehearsal.reader.test_tools import tool
 
-EXPECTED = Path(__file__).with_name("expected")
 LEARNT, TESTED = 16, 16
 NAMES = ("finer", "formula", "ddxplus", "bird_sql", *WORLDS, "roles", "tools")
 RIGHT = "The answer is correct."
@@ -156,16 +156,7 @@ def tool_replies():
     yield json.loads(EmbeddedBackbone().complete(talk, role="", session="", schema=offer(TOOLS)).text)
 
 
-def text_of(name):
-    made = {"roles": role_replies, "tools": tool_replies}.get(name, lambda: replies(name))
-    return "".join(json.dumps(one) + "\n" for one in made())
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_replies_stay(name):
-    assert text_of(name) == (EXPECTED / f"{name}.jsonl").read_text()
-
-
-if __name__ == "__main__":
-    for name in NAMES:
-        (EXPECTED / f"{name}.jsonl").write_text(text_of(name))
+    made = {"roles": role_replies, "tools": tool_replies}.get(name, lambda: replies(name))
+    check("".join(json.dumps(one) + "\n" for one in made()), Path(__file__).with_name("expected") / f"{name}.jsonl")
