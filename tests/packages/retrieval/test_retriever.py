@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from importlib.util import find_spec
@@ -19,9 +20,11 @@ from ace_bench.core.errors import ConfigError
 from ace_retrieval.bm25 import LexicalIndex, is_conversational, stem_of, words_of
 from ace_retrieval.expansion import expanded
 from ace_retrieval.features import CrossEncoderReranker, features
+from ace_retrieval.labels import SHIPPED, read_labels, read_playbook
 from ace_retrieval.retriever import Retriever, fused
 from ace_retrieval.typos import TypoCorrector, edits
 from tests.contexts.making import ids, playbook
+from tests.expected import check
 
 ABOUT = (
     "quick ratio leaves inventory out",
@@ -100,6 +103,26 @@ FOUND = [
 def test_a_question_finds(mode, settings, texts, query, numbers):
     named = found(mode, query, *texts, **settings)
     assert (named if mode in ("reranked", "features") else sorted(named)) == numbers
+
+
+RANKINGS = {
+    "bm25": {"mode": "bm25"},
+    "embeddings": {"mode": "embeddings", "duplicates": 0.6},
+    "fused": {"mode": "fused", "expansion": True},
+    "features": {"mode": "features"},
+    "all stages": {"mode": "features", "expansion": True, "percentile": 50, "typos": TypoCorrector(max_learned=9)},
+}
+
+
+def test_rankings_of_the_set_that_ships_stay():
+    """Also of queries with two letters exchanged, which the correction of typos puts right."""
+    book, lines = read_playbook(SHIPPED.playbook), []
+    queries = [one.query for one in read_labels(SHIPPED.labels, book, half="report")][::6]
+    asked = [*queries, *(re.sub(r"(\w{3})(\w)(\w)(?=\w)", r"\1\3\2", query) for query in queries[::2])]
+    for name, settings in RANKINGS.items():
+        one = retriever(**{**settings, **HASHED, "top_k": 5, "duplicates": settings.get("duplicates", 0.9)})
+        lines += [f"{name}: {query}: {' '.join(bullet.id for bullet in one.ranked(book, query))}" for query in asked]
+    check("\n".join(lines) + "\n", Path(__file__).with_name("expected.txt"))
 
 
 def test_words_stems_and_scores_are_those_of_the_library():
