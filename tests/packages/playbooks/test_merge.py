@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.bullets import comparable
-from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_playbooks.merge import NamedPlaybook, merge_playbooks
@@ -40,15 +39,6 @@ def test_equal_bullets_become_one_with_all_votes_and_say_where_they_come_from() 
     assert {one.changed for one in book.bullets} == {-1}
     assert book.next_number > 4
     assert Playbook.load(book.dump()) == book
-
-
-def test_similar_bullets_are_joined_on_request() -> None:
-    one, other = playbook("Check the page limit of every list call"), playbook("Check the page limit of each list call")
-    similar = Refiner(HashingEmbedder(), threshold=0.5, max_tokens=None, harmful_min=None)
-    assert ids(merged(one, other)) == ["others-00001", "others-00002"]
-    (joint,) = merged(one, other, refiner=similar).bullets
-    assert joint.content == "Check the page limit of every list call"
-    assert joint.sources == ("p0.json#others-00001", "p1.json#others-00001")
 
 
 @given(playbooks())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from ace_bench.contexts.playbook.bullets import Bullet, measure
@@ -11,7 +9,6 @@ from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.prompts import estimate_tokens
 from ace_playbooks.lint import Limits, Solved, lint
-from ace_playbooks.merge import playbook_diff
 
 
 def book(*contents, **counters):
@@ -59,34 +56,3 @@ def test_a_training_sample_with_its_answer_is_a_leak_and_either_alone_is_none():
     assert found(book(leaking), solved) == [("leak", ("s-00001",))]
     assert found(book("Count seven trucks twice.", question), solved) == []
     assert found(book(leaking)) == []
-
-
-def test_votes_and_sizes():
-    playbook = book("Use the cached value of the rate.", harmful=2, helpful=1)
-    assert found(playbook) == [("harmful", ("s-00001",))]
-    kinds = [kind for kind, _ in found(playbook, tokens=3, bullet_tokens=3)]
-    assert kinds == ["harmful", "size", "size"]
-    exact = {"tokens": playbook.tokens, "bullet_tokens": playbook.tokens}
-    assert [kind for kind, _ in found(playbook, **exact)] == ["harmful"]
-
-
-def test_differences_follow_contents_before_ids():
-    before = book("First lesson.", "Second lesson.", "Third lesson.", "Fourth lesson.")
-    kept, moved, reworded, _ = before.bullets
-    after = Playbook.build_from(
-        [
-            replace(kept, helpful=3),
-            replace(moved, id="s-00009"),
-            measure(replace(reworded, content="Third lesson, in other words."), estimate_tokens),
-            measure(replace(kept, id="s-00010", content="Something new."), estimate_tokens),
-        ],
-        sections=["s"],
-    )
-    diff = playbook_diff(before, after)
-    assert [bullet.content for bullet in diff.removed] == ["Fourth lesson."]
-    assert [bullet.content for bullet in diff.added] == ["Something new."]
-    assert [(one.id, other.content) for one, other in diff.reworded] == [("s-00003", "Third lesson, in other words.")]
-    assert [other.helpful for _, other in diff.recounted] == [3]
-    assert diff.unchanged == 1
-    nothing = playbook_diff(after, after)
-    assert (nothing.removed, nothing.added, nothing.reworded, nothing.recounted) == ((), (), (), ())

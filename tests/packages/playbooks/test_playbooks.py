@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.contexts.loading import load, official_text
 from ace_bench.report.histories import bullet_history, history
+from ace_bench.store.processes import read_processes
+from tests.expected import check
 from tests.launching import launch
 
 SMALL = ("task=finer", "task.source=sample", "limit=5", "mode.before=false")
@@ -108,30 +112,77 @@ def test_files_without_a_playbook_are_refused_by_name(tmp_path, capsys, name, te
     assert not (tmp_path / "out.json").exists()
 
 
+THEIRS = """## STRATEGIES
+[str-00001] helpful=5 harmful=1 :: Read the whole table first.
+[str-00004] helpful=1 harmful=2 :: Use the cached value of the rate [x].
+
+## OTHERS
+[oth-00002] helpful=0 harmful=0 :: read  the whole table first
+[oth-00003] helpful=2 harmful=0 :: Never read the whole table first.
+"""
+OURS = """## STRATEGIES
+[str-00001] helpful=6 harmful=1 :: Read the whole table first.
+[str-00004] helpful=1 harmful=2 :: Use the newest value of the rate.
+[str-00009] helpful=0 harmful=0 :: Round to two decimals.
+"""
+COMMANDS = (
+    *(
+        "show THEIRS",
+        "show THEIRS --sort helpful --limit 2",
+        "show THEIRS --sort tokens",
+        "show THEIRS --section Others",
+    ),
+    *("show THEIRS --section none", "show RUN --limit 1", "diff THEIRS THEIRS", "diff THEIRS OURS", "diff OURS RUN"),
+    *("lint OURS --max-tokens 31", "lint OURS --max-bullet-tokens 9", "lint THEIRS --max-tokens 20", "lint RUN"),
+    *("lint THEIRS --similar 0.2 --run RUN", "lint THEIRS --similar 1.5", "lint THEIRS --json", "lint OURS --json"),
+    *("merge THEIRS OURS --out MERGED", "show MERGED", "merge THEIRS --out MERGED --similar 0", "show MERGED"),
+    *("merge THEIRS OURS --out MERGED --similar 0.3", "show MERGED", "diff THEIRS MERGED", "feedback THEIRS"),
+    *("forget MERGED --source THEIRS --out LEFT", "forget MERGED --source OURS --dry-run", "show LEFT"),
+    *("forget MERGED --source none --dry-run", "forget MERGED --bullet str-00001", "lint"),
+    *("feedback MERGED --bullet str-00001 --harmful", "feedback MERGED --bullet str-00001 --helpful --out LEFT.txt"),
+    *("feedback RUN --bullet fac-00001 --helpful --out LEFT", "", "--help", "unknown"),
+)
+
+
+def test_what_the_commands_print(ran, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    folder = tmp_path / "p"
+    names = {"RUN": ran, **{name: folder / f"{name.lower()}.txt" for name in ("THEIRS", "OURS")}}
+    names |= {"MERGED": folder / "merged.json", "LEFT": folder / "left.json"}
+    folder.mkdir()
+    names["THEIRS"].write_text(THEIRS)
+    names["OURS"].write_text(OURS)
+    lines = []
+    for command in COMMANDS:
+        words = [str(names.get(word, word)).replace("LEFT.txt", f"{folder}/left.txt") for word in command.split()]
+        try:
+            status = start("playbook", words)
+        except SystemExit as end:
+            status = end.code
+        said = "".join(capsys.readouterr())
+        for name, path in names.items():
+            said = said.replace(str(path), name)
+        lines.append(f"$ playbook {command}\n{said.replace(str(folder), 'FOLDER')}({status})\n")
+    check("\n".join(lines), Path(__file__).with_name("expected") / "commands.txt")
+
+
 def test_a_card_says_where_a_playbook_comes_from_and_what_it_is_worth(ran, tmp_path):
     assert start("playbook", ["card", str(ran), "--out", str(tmp_path), "--licence", "CC0-1.0"]) == 0
     card = json.loads((tmp_path / "card.json").read_text())
     metrics = json.loads((ran / "metrics.json").read_text())
-    assert card["score"]["after"] == metrics["headline"]["after"]
-    assert card["task"] == {"name": "finer", "source": "sample", "data": metrics["data"]}
-    assert card["provenance"]["run"] == metrics["digest"]
+    identity = json.loads((ran / "identity.json").read_text())
+    assert card["settings"].pop("identity") == identity["settings"]
+    assert card["task"].pop("data") == metrics["data"]
+    assert card["provenance"].pop("run") == metrics["digest"]
+    (made,) = read_processes(ran)
+    assert (card["provenance"].pop("packages"), card["provenance"].pop("commit")) == (made.packages, made.commit)
+    check(json.dumps(card, indent=1) + "\n", Path(__file__).with_name("expected") / "card.json")
     assert load(tmp_path / "playbook.json") == load(ran / "contexts" / "tested.json")
     assert (tmp_path / "playbook.txt").read_text() == (ran / "contexts" / "tested.txt").read_text()
     page = (tmp_path / "README.md").read_text()
-    assert "CC0-1.0" in page
-    assert "Simulated" in page
-
-
-def test_a_playbook_is_shown_compared_and_checked(ran, tmp_path, capsys):
-    assert start("playbook", ["show", str(ran), "--limit", "1"]) == 0
-    first = load(ran / "contexts" / "tested.json").bullets[0]
-    assert f"[{first.id}] +{first.helpful} -{first.harmful}" in capsys.readouterr().out
-    assert start("playbook", ["diff", str(ran), str(ran / "contexts" / "tested.json")]) == 0
-    assert start("playbook", ["diff", str(ran / "contexts" / "initial.json"), str(ran)]) == 1
-    assert "0 removed" in capsys.readouterr().out
-    assert start("playbook", ["lint", str(ran), "--json"]) == 1
-    leaks = [one for one in json.loads(capsys.readouterr().out) if one["kind"] == "leak"]
-    assert any(first.id in one["bullets"] for one in leaks)
+    for name in ("Data", "Run", "Commit"):
+        page = re.sub(rf"(?m)^\| {name} \|.*\n", "", page)
+    check(page, Path(__file__).with_name("expected") / "card.md")
 
 
 def test_after_a_sample_is_forgotten_no_bullet_repeats_it_but_those_that_are_named(ran, tmp_path, capsys):
