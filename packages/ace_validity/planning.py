@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -57,7 +57,12 @@ def moved(words: Words, changes: Words) -> tuple[dict[str, str], str]:
 
 def find_run(words: Words) -> IdentifiedRun:
     """Return the run that these words mean; raises ``ConfigError``."""
-    return identify(compose_run(_listed(words)))
+    return _find_run(*_listed(words))
+
+
+@lru_cache(maxsize=256)  # a check asks for each of its runs several times
+def _find_run(*words: str) -> IdentifiedRun:
+    return identify(compose_run(words))
 
 
 @dataclass(frozen=True, kw_only=True)

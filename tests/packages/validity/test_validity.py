@@ -15,9 +15,10 @@ from ace_validity import command
 from ace_validity.asking import Contamination, Judges, kappa
 from ace_validity.planning import Request, moved
 from ace_validity.variance import components
+from tests import expected
 from tests.launching import launch
 
-SMALL = ("task.source=sample", "limit={train: 8, val: 6, test: 20}", "mode.epochs=1", "mode.before=false")
+SMALL = ("task.source=sample", "limit={train: 8, val: 6, test: 12}", "mode.epochs=1", "mode.before=false")
 OPTIONS = {"to": [], "other": None, "judge": [], "samplings": 1, "sizes": [4], "base": "base"}
 
 
@@ -42,6 +43,28 @@ def test_a_method_without_a_playbook_is_refused_before_its_first_run(check, tmp_
     assert not [*tmp_path.iterdir()]
 
 
+CHECKS = {
+    "curve": ("task=formula", "--sizes", "2,8", "seed=0,1"),
+    "stream": ("task=formula", "seed=0,1,2"),
+    "transfer": ("task=formula", "seed=0", "--to", "backbone=embedded backbone.attention=1"),
+    "placebo": ("task=formula", "seed=0"),
+    "variance": ("task=formula", "seed=0,1"),
+}
+
+
+@pytest.mark.parametrize("kind", CHECKS)
+def test_runs_are_shown_first_and_a_finished_check_costs_nothing(kind, check, tmp_path):
+    """What is printed is compared as a whole: the plan, its cost, the table, and the cost once all is done."""
+    words, steps = (kind, *CHECKS[kind]), []
+    for options in (("--dry-run",), ("--estimate",), (), ("--estimate",)) if kind == "curve" else ((),):
+        status, table, said = check(*words, *options)
+        assert (status, bool(table), said.err if options else "") == (0, not options, "")
+        assert options or [*tmp_path.glob("validity/*/*/*/metrics.json")]
+        steps.append(said.out.replace(str(tmp_path), "RESULTS"))
+    expected.check("\n".join(steps), Path(__file__).with_name("expected") / f"{kind}.txt")
+    assert check(*words)[2].err == "", "no run was made again"
+
+
 @pytest.mark.slow
 def test_a_placebo_keeps_the_size_and_takes_the_meaning(check, tmp_path):
     status, table, _ = check("placebo", "task=finer", "seed=0", "--other", "formula")
@@ -57,23 +80,6 @@ def test_a_placebo_keeps_the_size_and_takes_the_meaning(check, tmp_path):
     assert max(words.values()) == 3, "learned, shuffled and scattered have the same words"
 
 
-def test_runs_are_shown_first_and_a_finished_check_costs_nothing(check, tmp_path):
-    curve = ("curve", "task=finer", "--sizes", "2,8", "seed=0,1")
-    status, table, said = check(*curve, "--dry-run")
-    assert (status, table, said.out.count("ace-bench run")) == (0, {}, 5)
-    assert [*tmp_path.iterdir()] == []
-    assert "5 runs: " in check(*curve, "--estimate")[2].out
-    status, table, said = check(*curve)
-    assert status == 0
-    runs = load_runs(tmp_path, "method=ace")
-    scores = {size: [run.score for run in runs if run.identity["limit"]["train"] == size] for size in (2, 8)}
-    assert {int(size): float(row[1]) for size, row in table.items() if size != "0"} == {
-        size: pytest.approx(np.mean(found), abs=0.05) for size, found in scores.items()
-    }
-    assert check(*curve)[2].err == "", "no run was made again"
-    assert check(*curve, "--estimate")[2].out.count("finished") == 5
-
-
 @pytest.mark.parametrize(
     ("words", "runs"),
     [
@@ -87,36 +93,6 @@ def test_a_check_plans_each_run_once(words, runs, check):
     settings = ("backbone.model=m", "seed=0,1") if "variance" in words else ("seed=0,1",)
     said = check(*words, "task=finer", *settings, "--dry-run")[2]
     assert said.out.count("ace-bench run") == runs, said
-
-
-def test_a_stream_is_judged_by_its_spread_and_worst_order(check, tmp_path):
-    status, table, said = check("stream", "task=formula", "seed=0,1,2")
-    assert "these playbooks" not in said.out
-    assert "| n/a | n/a |" in said.out
-    for what in ("scores", "differences"):
-        assert f"4 of 4 intervals of {what} may be wider than 95% needs" in said.out
-    scores = {run.seed: run.score for run in load_runs(tmp_path, "method=ace")}
-    assert status == 0
-    assert float(table["all"][1]) == pytest.approx(np.mean([*scores.values()]), abs=0.05)
-    assert float(table["sd over orders"][1]) == pytest.approx(np.std([*scores.values()], ddof=1), abs=0.05)
-    (worst,) = (name for name in table if name.startswith("worst"))
-    assert float(table[worst][1]) == pytest.approx(min(scores.values()), abs=0.05)
-    assert [row[0] for row in table.values()] == ["1", "1", "1", "3", "3", "1"]
-
-
-@pytest.mark.slow
-def test_a_playbook_is_tested_on_another_task_and_model(check):
-    status, table, said = check(
-        "transfer", "task=finer", "seed=0", "--to", "task=formula", "--to", "backbone=embedded backbone.attention=1"
-    )
-    assert status == 0
-    home, other, model = table.values()
-    assert float(home[3]) > float(other[3]), "what was learnt on FiNER helps there"
-    assert float(model[3]) > 0
-    assert "simulated" in said.out
-    assert "about these playbooks only" in said.out, "one seed is not the method"
-    _, _, said = check("transfer", "task=finer", "seed=0", "--to", "task=formula", "--dry-run")
-    assert said.out.count("task=formula name=validity task.source=sample ") == 2, "every task has a source"
 
 
 def test_settings_of_a_task_that_do_not_go_to_another_one_are_named():
