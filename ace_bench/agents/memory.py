@@ -68,7 +68,7 @@ class ExecutionMemory:
             self._reads[step] = [call for call in calls if call.rule.access == "read"]
 
     def recall(self, code: str, in_view: Callable[[int], bool]) -> str | None:
-        """Answer code that only repeats look-ups of this rollout that still hold; ``None`` where it must be run.
+        """Answer code that only repeats look-ups of this rollout that still hold; ``None`` if it must be run.
 
         An output still in view (``in_view`` of its step) is pointed to. Another one is given once more, unless it also
         shows what no longer holds.
@@ -85,7 +85,7 @@ class ExecutionMemory:
 
     @property
     def text(self) -> str:
-        """The newest findings by category, oldest first; "" where there are none."""
+        """The newest findings by category, oldest first; "" if there are none."""
         newest = self.findings[-_MOST_FINDINGS:]
         order = dict.fromkeys(rule.category for rule in self.rules.rules.values() if rule.category)
         parts = [[one.line for one in newest if one.category == category] for category in order]

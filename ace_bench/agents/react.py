@@ -99,7 +99,7 @@ class ReAct:
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample until the session is finished, a limit is reached or the model stops acting.
 
-        None of these is a fault: the final state is graded. Raises ``RolloutFault`` where the backbone or the
+        None of these is a fault: the final state is graded. Raises ``RolloutFault`` if the backbone or the
         environment fails.
         """
         memory = None if self._remembered is None else ExecutionMemory(self._remembered)
@@ -248,7 +248,7 @@ class _Progress:
         return output
 
     def attempt(self, *, ended: AttemptEnd | None, dropped: int) -> Attempt:
-        """Sum up: the answer is the last code that was run, ``None`` where none was."""
+        """Sum up: the answer is the last code that was run, ``None`` if none was."""
         actions = [turn.action for turn in self.turns if turn.action]
         return Attempt(
             answer=actions[-1] if actions else None,

@@ -45,7 +45,7 @@ class Sandbox:
         self._memory = memory_mib << 20
         self._shown = output_chars
         self.layers: tuple[str, ...] | None = None
-        """What confined the code that was run last; ``None`` where none was."""
+        """What confined the code that was run last; ``None`` if none was."""
 
     def start(self, say: Callable[[str], None]) -> None:
         """Report how this machine confines code, before the first call."""
@@ -80,7 +80,7 @@ class Sandbox:
         return "\n".join(filter(None, (part.strip("\n") for part in parts)))
 
     def _execute(self, limits: Mapping[str, object], code: str, output: IO[bytes]) -> tuple[bytes, int | None]:
-        """Return what confined the code, b"" where it was not begun, and the exit status, ``None``: time was up.
+        """Return what confined the code, b"" if it was not begun, and the exit status, ``None``: time was up.
 
         Whatever is left of the process is ended.
         """

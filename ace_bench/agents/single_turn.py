@@ -120,7 +120,7 @@ class SingleTurn:
 
     @property
     def confinement(self) -> Sequence[str] | None:
-        """What confined the code that was run; ``None`` where none was."""
+        """What confined the code that was run; ``None`` if none was."""
         return self._sandbox.layers
 
     def close(self) -> None:
@@ -280,7 +280,7 @@ def _plain_ids(value: Any) -> list[str]:
 
 
 def code_request(text: str) -> CodeRequest | None:
-    """Return the first code that a reply asks to have run, ``None`` where it asks for nothing."""
+    """Return the first code that a reply asks to have run, ``None`` if it asks for nothing."""
     found = _BLOCK.search(text.replace("\r\n", "\n"))
     if found is None:
         return None

@@ -56,7 +56,7 @@ class Archive(Protocol):
 
 
 Report = Callable[[int, int | None], None]
-"""Called with the bytes received so far and the file's size, ``None`` where the server does not say it."""
+"""Called with the bytes received so far and the file's size, ``None`` if the server does not say it."""
 
 
 def files_of(task: str) -> Sequence[RemoteFile]:

@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _refuse_launcher(words: Sequence[str]) -> None:
-    """Raise ``ConfigError`` where a launcher is chosen for a single run, which it would not start."""
+    """Raise ``ConfigError`` if a launcher is chosen for a single run, which it would not start."""
     from ace_bench.core.errors import ConfigError
     from ace_bench.core.resources import config_folders, options
 

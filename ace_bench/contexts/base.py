@@ -176,7 +176,7 @@ class ContextValue:
 
 
 def apply_patch(record: Record, patch: Record) -> Record:
-    """Apply a patch of changed fields to a saved context; raises ``DataError`` where it was made against another."""
+    """Apply a patch of changed fields to a saved context; raises ``DataError`` if it was made against another."""
     try:
         changed = {name: _changed(record.get(name, ()), change) for name, change in patch.items() if name != "kind"}
     except (KeyError, msgspec.ValidationError, DataError) as error:

@@ -91,7 +91,7 @@ class Served(Probing, Protocol):
     def probe_key(self) -> str | None:
         """Equal for backbones whose probes ask the same: address, model, key, and what else is sent or checked.
 
-        ``None`` where the endpoint exists only once the backbone has started it.
+        ``None`` if the endpoint exists only once the backbone has started it.
         """
 
 

@@ -26,7 +26,7 @@ _MODEL_FILES = frozenset({".json", ".txt", ".model", ".safetensors", ".bin"})
 class EmbedderSettings:
     """An OpenAI-compatible endpoint of embeddings, such as ``http://localhost:8000/v1``.
 
-    ``key_env`` is the environment variable of its key, ``None`` where it needs none. ``usd_per_million`` is the price
+    ``key_env`` is the environment variable of its key, ``None`` if it needs none. ``usd_per_million`` is the price
     of a million tokens, ``None`` if unknown. ``simulated`` marks vectors that come from no model.
     """
 

@@ -73,7 +73,7 @@ def parse(text: str, kind: type[Reply]) -> Reply:
 
 
 def without_thoughts(text: str) -> str:
-    """Return what follows a reasoning model's thoughts, or stands before them; "" where they were never ended."""
+    """Return what follows a reasoning model's thoughts, or stands before them; "" if they were never ended."""
     _, ended, said = text.rpartition(_THOUGHT_END)
     if ended and said.strip():
         return said

@@ -139,7 +139,7 @@ def require(feature: str, *packages: str, otherwise: str = "") -> None:
 
 
 def missing_extra(error: BaseException | None, feature: str = "this command") -> ConfigError | None:
-    """Return the error for a package that an exception or one of its causes misses, ``None`` where none of ours is."""
+    """Return the error for a package that an exception or one of its causes misses, ``None`` if none of ours is."""
     while error is not None:
         package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if package in EXTRAS:

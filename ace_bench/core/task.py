@@ -165,7 +165,7 @@ class CostLimited(Protocol):
 
 
 def headline_score(task: Task, grades: Sequence[Grade]) -> float:
-    """Return the task's headline for some grades; raises ``ConfigError`` where its score does not give it."""
+    """Return the task's headline for some grades; raises ``ConfigError`` if its score does not give it."""
     scores = task.score(grades)
     if task.headline not in scores:
         raise ConfigError(

@@ -41,7 +41,7 @@ class ToolRule:
     label: Text | None = None
 
     def __post_init__(self) -> None:
-        """Raise ``SettingError`` where the rule cannot be used."""
+        """Raise ``SettingError`` if the rule cannot be used."""
         if (self.call is None) == (self.action is None):
             raise SettingError("call must be set, or else action: a rule has one of the two")
         for name in ("action", "query", "fact"):
@@ -59,7 +59,7 @@ class ToolRule:
         return self.access in ("constant", "read")
 
     def shown_query(self, text: str) -> str | None:
-        """Return the query to show; ``None`` where the rule is not about such arguments."""
+        """Return the query to show; ``None`` if the rule is not about such arguments."""
         if self.query is None:
             return text
         found = re.fullmatch(self.query, text, re.DOTALL)

@@ -63,7 +63,7 @@ class MergeWriter:
     templates = ("merger",)
 
     def bind(self, arena: Arena, session: str) -> MergeWording:
-        """Return a function that words a merged bullet; "" where the model fails."""
+        """Return a function that words a merged bullet; "" if the model fails."""
 
         def word(bullets: Sequence[Bullet]) -> str:
             messages = arena.prompts.render("merger", {"bullets": "\n".join(bullet.line for bullet in bullets)})

@@ -28,7 +28,7 @@ Shown = TypeVar("Shown", bound=Sized)
 
 
 def between_tags(reply: str) -> str | None:
-    """Return what stands between the last pair of tags; ``None`` where a tag is missing or nothing is between them.
+    """Return what stands between the last pair of tags; ``None`` if a tag is missing or nothing is between them.
 
     A reply that was cut off lacks its closing tag, and would lose the end of the cheatsheet for good.
     """

@@ -44,7 +44,7 @@ class Frozen(BaseMethod[Context]):
         self._nearest = NearestTexts(embedder)
 
     def start(self, arena: Arena) -> Context:
-        """Return the context in the file; raises ``DataError`` where it is damaged."""
+        """Return the context in the file; raises ``DataError`` if it is damaged."""
         return load_context(Path(self._file), sections=arena.sections, count=arena.counter("generator"))
 
     @property

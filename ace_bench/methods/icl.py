@@ -31,7 +31,7 @@ class Icl(BaseMethod[Demonstrations]):
         return Demonstrations()
 
     def check(self, arena: Arena) -> None:
-        """Raise ``ConfigError`` where reference answers are not to be seen."""
+        """Raise ``ConfigError`` if reference answers are not to be seen."""
         if arena.labels is not Labels.GOLD:
             raise ConfigError(f"method=icl shows reference answers; labels={arena.labels.value} forbids that: use gold")
 

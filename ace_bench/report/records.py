@@ -147,7 +147,7 @@ class RunSummary:
 
     @cached_property
     def certificate(self) -> Record | None:
-        """How far a finished run is as the authors' code is; ``None`` where its records cannot tell."""
+        """How far a finished run is as the authors' code is; ``None`` if its records cannot tell."""
         try:
             return self.metrics.get("as_authors") or certify(self.folder, self.metrics)
         except StoreError:

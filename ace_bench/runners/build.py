@@ -73,7 +73,7 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         raise ConfigError(f"this run has no role {unknown[0]}; roles are {', '.join(templates)}")
     check_budget_prices(run.budget, backbones)
     for split in mode.reads(method):
-        task.samples(split)  # raises ``DataError`` where the split is missing or broken
+        task.samples(split)  # raises ``DataError`` if the split is missing or broken
     run.prompt_set.require(chain.from_iterable(templates.values()))
     rehearsed = build_part(with_embedder(resolved, HASHING), "method") if EMBEDDER in backbones else method
     agent: Agent = build_part(resolved, "agent", prompts=run.prompt_set, generator=method.generator)

@@ -28,7 +28,7 @@ class Evaluate(Mode):
         return ModeWorkload(learnt=0, steps=0, evaluated=Span(samples, samples * (1 + self.before)))
 
     def check(self, method: Method[Any]) -> None:
-        """Raise ``ConfigError`` where the file is not named or does not exist, or the method only retries."""
+        """Raise ``ConfigError`` if the file is not named or does not exist, or the method only retries."""
         refuse_retries(method)
         if self.context is None:
             raise ConfigError(

@@ -38,7 +38,7 @@ class Exporter:
     """
 
     def __init__(self, port: int):
-        """Start serving; raises ``ConfigError`` where the port is taken."""
+        """Start serving; raises ``ConfigError`` if the port is taken."""
         from prometheus_client import CollectorRegistry, start_http_server
 
         self._latest: Progress | None = None

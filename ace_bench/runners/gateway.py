@@ -157,7 +157,7 @@ class CallGateway:
     ) -> Completion:
         """Return the recorded reply of this call, or make it and record it.
 
-        Raises ``RolloutFault`` where the answer is a fault, ``CallLost`` without an answer, ``BudgetExhausted``,
+        Raises ``RolloutFault`` if the answer is a fault, ``CallLost`` without an answer, ``BudgetExhausted``,
         and whatever ``stop`` raises.
         """
         call = self._prepare(backbone, messages, caller, schema)
@@ -191,7 +191,7 @@ class CallGateway:
         return _Call(caller=caller, repetition=repetition, backbone=backbone, request=request, seed=seed)
 
     def _recorded(self, call: _Call) -> Completion | None:
-        """Return what an earlier process of this run got for a call; raises ``RolloutFault`` where that is a fault."""
+        """Return what an earlier process of this run got for a call; raises ``RolloutFault`` if that is a fault."""
         known = self.calls.find(call.id)
         if known is None or not self._is_answer(call, known.fault):
             return None

@@ -147,7 +147,7 @@ def build_part(resolved: Record, group: str, **parts: Any) -> Any:
 
 
 def judge_template(task: Task) -> str | None:
-    """Return the template by which a model judges answers, ``None`` where none does."""
+    """Return the template by which a model judges answers, ``None`` if none does."""
     if getattr(task, "judge_template", None) is not None and not isinstance(task, Judged):
         raise TypeError(
             f"{type(task).__name__} names a judge's template and needs the methods `judge` and `prompt_fields`"

@@ -220,7 +220,7 @@ def _cache(journal: Journal, ledger: Ledger, backbone: Callable[[str], Backbone]
 
 
 def _saved(parts: Iterable[tuple[Backbone, Usage]]) -> float | None:
-    """Return the share of the input's price that was not billed; ``None`` where a price or a count is unknown."""
+    """Return the share of the input's price that was not billed; ``None`` if a price or a count is unknown."""
     full = billed = 0.0
     for backbone, usage in parts:
         if not isinstance(backbone, Priced):

@@ -45,7 +45,7 @@ class Mode:
         return (self.split,)
 
     def check(self, method: Method[Any]) -> None:
-        """Raise ``ConfigError`` where the method cannot run in this mode; called before anything is spent."""
+        """Raise ``ConfigError`` if the method cannot run in this mode; called before anything is spent."""
 
     def advise(self, experiment: Experiment) -> str | None:  # noqa: ARG002 - for subclasses
         """Return a sentence for the console where the settings and the number of samples do not fit together."""
@@ -58,7 +58,7 @@ class Mode:
     def start(self, experiment: Experiment) -> Context:
         """Return the method's initial context, without any call.
 
-        Raises ``ConfigError`` or ``DataError`` where a file to start from cannot be used, or the method cannot work
+        Raises ``ConfigError`` or ``DataError`` if a file to start from cannot be used, or the method cannot work
         with the samples and labels.
         """
         experiment.method.check(experiment.arena)

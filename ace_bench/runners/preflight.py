@@ -171,7 +171,7 @@ def with_leakage(spec: RunSpec) -> RunSpec:
 def check_estimate(spec: RunSpec, spent: Account, host: Host, stop: Stop) -> None:
     """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if the budget is certainly too small.
 
-    Raises ``ConfigError`` where a first prompt with its reply is longer than the context. A budget is too small if the
+    Raises ``ConfigError`` if a first prompt with its reply is longer than the context. A budget is too small if the
     low end of the estimate exceeds it; if only another end does, the console says so and the run
     begins. ``spent`` is the cost of earlier processes of the run: a continued run is not estimated again.
     """

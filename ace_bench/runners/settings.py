@@ -111,7 +111,7 @@ RENAMED: Mapping[str, str] = MappingProxyType(
 
 
 def check_reply_limits(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
-    """Raise ``ConfigError`` where a reply has no limit, so that tokens and dollars cannot be reserved for it."""
+    """Raise ``ConfigError`` if a reply has no limit, so that tokens and dollars cannot be reserved for it."""
     for role, backbone in backbones.items() if budget.needs_bounds else ():
         if isinstance(backbone, Limited) and backbone.reply_limit(role) is None:
             limit = "tokens" if budget.tokens is not None else "usd"

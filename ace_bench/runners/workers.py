@@ -171,7 +171,7 @@ class Workers:
 
 
 def make_all(runs: Sequence[Sequence[str]], workers: Workers) -> list[RunEnd | None]:
-    """Make runs in their order and return how they ended, ``None`` where the process died."""
+    """Make runs in their order and return how they ended, ``None`` if the process died."""
     ends: dict[int, RunEnd | None] = {}
 
     def note(batch: Batch[int], outcome: Outcome) -> None:

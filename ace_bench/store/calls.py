@@ -40,7 +40,7 @@ class StoredRequest(msgspec.Struct, frozen=True):
 class CallRecord:
     """A recorded call: what was sent, what came back, and what it cost.
 
-    ``at`` is the Unix time at which the reply was recorded. ``request`` is ``None`` where it cannot be restored.
+    ``at`` is the Unix time at which the reply was recorded. ``request`` is ``None`` if it cannot be restored.
     """
 
     id: str
@@ -156,7 +156,7 @@ def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> i
 
 
 def restore_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
-    """Return a request, given those that it refers to; ``None`` where it was not stored against these."""
+    """Return a request, given those that it refers to; ``None`` if it was not stored against these."""
     known = base.messages if base is not None else ()
     head = stored.head or (None if base is None else {"settings": base.settings, "schema": base.schema})
     more = first.messages[-1].content if first is not None and first.messages else ""

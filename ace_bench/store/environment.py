@@ -115,7 +115,7 @@ def _processor() -> str | None:
 
 
 def _output(command: Sequence[str]) -> str | None:
-    """Return what a program prints; ``None`` where it is missing, fails or takes too long."""
+    """Return what a program prints; ``None`` if it is missing, fails or takes too long."""
     if shutil.which(command[0]) is None:
         return None
     try:

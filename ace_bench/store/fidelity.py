@@ -57,7 +57,7 @@ def _choices() -> tuple[AuthorsChoices, ...]:
 def certify(folder: Path, metrics: Record) -> Record:
     """Return the certificate of a run with these metrics, by its settings, calls and journal; raises ``StoreError``.
 
-    ``code`` is the repository compared with, ``None`` where the authors published none for the task and method: then no
+    ``code`` is the repository compared with, ``None`` if the authors published none for the task and method: then no
     switch is compared. Of the ``switches`` ``equal`` are as theirs, ``differs`` holds ours and theirs by path, and
     ``unknown`` names those that cannot be compared. Of ``requests``, ``compared`` were sent to a server, ``differs``
     counts the calls by the field that is not as theirs (without a code: by the field that is sent), ``asked_again``
@@ -117,7 +117,7 @@ class _Line(msgspec.Struct):
 
 @dataclass(frozen=True, kw_only=True)
 class _Call:
-    """A call: the fields that its request held besides model and messages, ``None`` where nothing was sent.
+    """A call: the fields that its request held besides model and messages, ``None`` if nothing was sent.
 
     ``retry``: it asks once more because a reply could not be read.
     """

@@ -186,7 +186,7 @@ def write_cached(path: Path, content: bytes) -> None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """Return what ``write_sealed`` wrote; ``None`` where it is missing or damaged, since others may write it, too."""
+    """Return what ``write_sealed`` wrote; ``None`` if it is missing or damaged, since others may write it, too."""
     try:
         sealed = path.read_bytes()
     except OSError:

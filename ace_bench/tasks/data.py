@@ -133,7 +133,7 @@ def _real_folder(task: str, data_dir: str | None) -> Path | None:
 
 
 def files_in(folder: Path, names: Sequence[str], *, task: str) -> Mapping[str, Path]:
-    """Return the files ``names`` of a task's folder; raises ``DataError`` where one is missing."""
+    """Return the files ``names`` of a task's folder; raises ``DataError`` if one is missing."""
     files = {name: folder / name for name in names}
     absent = [name for name, path in files.items() if not path.is_file()]
     if absent:
@@ -160,7 +160,7 @@ def git_blob_of(path: Path) -> str:
 
 
 def difference(path: Path, file: RemoteFile) -> str:
-    """Return "" where a local file has the published content, else a text that says what differs."""
+    """Return "" if a local file has the published content, else a text that says what differs."""
     for kind, wanted, digest in (("SHA-256", file.sha256, sha256_of), ("git blob id", file.git_blob, git_blob_of)):
         if wanted is not None:
             found = digest(path)

@@ -143,7 +143,7 @@ def _evidence(release: Release, name: str) -> Evidence:
 
 
 def _finding(evidence: Evidence, values: Sequence[str]) -> str:
-    """Return the question and its answer; "" where the answer is the default."""
+    """Return the question and its answer; "" if the answer is the default."""
     question = " ".join(evidence.question_en.split())
     if evidence.data_type == "B":
         return f"{question} Yes"

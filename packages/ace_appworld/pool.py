@@ -178,7 +178,7 @@ class Pool:
     def server(self, task: str, *, timeout: int) -> Server:
         """Start a server for one episode of a task; ``timeout`` is the engine's limit for a piece of code, in seconds.
 
-        Raises ``RolloutFault`` where that fails, ``ConfigError`` where all do, or where this machine cannot confine it.
+        Raises ``RolloutFault`` if that fails, ``ConfigError`` where all do, or where this machine cannot confine it.
         """
         server = self._ensure_running().servers.start(task, timeout=timeout)
         if self._confined and (missing := missing_layers(server.layers)):
@@ -193,7 +193,7 @@ class Pool:
     def score(self, server: Server, task: str) -> Verdict:
         """Evaluate the outputs of a server that has ended against the full data root.
 
-        Raises ``Unusable`` where the outputs cause an error, ``RolloutFault`` where the evaluation fails otherwise.
+        Raises ``Unusable`` if the outputs cause an error, ``RolloutFault`` where the evaluation fails otherwise.
         """
         running = self._ensure_running()
         outputs = running.folder / "scores" / str(next(self._numbers))

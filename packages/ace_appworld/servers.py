@@ -57,7 +57,7 @@ class Servers:
         )
 
     def wait(self) -> None:
-        """Wait until servers can be started; raises ``ConfigError`` where the engine does not load."""
+        """Wait until servers can be started; raises ``ConfigError`` if the engine does not load."""
         if not self._ready.wait(LOADING_S) or self.ended.is_set():
             stderr = self._fork_server.stderr()
             reason = (
@@ -66,7 +66,7 @@ class Servers:
             raise ConfigError(f"AppWorld's engine failed to start{reason}")
 
     def start(self, task: str, *, timeout: int) -> Server:
-        """Start a server for one episode of a task; raises ``RolloutFault`` where that fails.
+        """Start a server for one episode of a task; raises ``RolloutFault`` if that fails.
 
         ``timeout`` is the engine's limit for a piece of code, in seconds.
         """

@@ -38,7 +38,7 @@ _WAY_OUT = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "ssl_cert_file
 
 
 def install(folder: Path, console: Console) -> None:
-    """Make the environment and install the engine; raises ``ConfigError`` where a step fails."""
+    """Make the environment and install the engine; raises ``ConfigError`` if a step fails."""
     check_path(folder)
     python = python_of(folder)
     if not (folder / "pyvenv.cfg").is_file() or not python.exists():

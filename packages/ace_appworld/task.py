@@ -122,7 +122,7 @@ class AppWorld:
 
     @property
     def confinement(self) -> Sequence[str] | None:
-        """The layers that confined agent code; ``None`` where none was run."""
+        """The layers that confined agent code; ``None`` if none was run."""
         return self._pool.layers
 
     def close(self) -> None:

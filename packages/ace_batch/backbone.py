@@ -59,7 +59,7 @@ class BatchBackbone(OpenAICompatible):
         self._gatherer.start(say)
 
     def probe(self) -> Probe:
-        """Probe the endpoint, and whether it takes batches; raises ``SettingError`` where it does not."""
+        """Probe the endpoint, and whether it takes batches; raises ``SettingError`` if it does not."""
         found = super().probe()
         try:
             self._provider.check()

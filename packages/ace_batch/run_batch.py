@@ -143,7 +143,7 @@ class VllmBatch(BatchBackbone):
         return None
 
     def check(self) -> None:
-        """Raise ``SettingError`` where vLLM is missing."""
+        """Raise ``SettingError`` if vLLM is missing."""
         self._provider.check()
 
     def probe(self) -> Probe:

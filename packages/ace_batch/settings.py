@@ -64,7 +64,7 @@ class Provider(Protocol):
     """What takes files of calls. Methods raise ``Unreachable``, and ``BackboneUnavailable`` where repeating is vain."""
 
     def check(self) -> None:
-        """Raise ``SettingError`` where batches cannot be sent."""
+        """Raise ``SettingError`` if batches cannot be sent."""
         ...
 
     def send(self, file: Path, token: str) -> str:

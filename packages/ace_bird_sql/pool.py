@@ -144,11 +144,11 @@ class Workers:
             pass
 
     def run(self, database: Path, sql: str) -> ExecutionResult:
-        """Run one query, waiting for a free worker first; raises ``RolloutFault`` where none can be started."""
+        """Run one query, waiting for a free worker first; raises ``RolloutFault`` if none can be started."""
         return self._ask({"database": str(database), "sql": sql}, ExecutionResult)
 
     def build(self, script: str) -> Built:
-        """Build a database from an SQL script; raises ``RolloutFault`` where no worker can be started."""
+        """Build a database from an SQL script; raises ``RolloutFault`` if no worker can be started."""
         return self._ask({"script": script}, Built)
 
     def _ask(self, request: Mapping[str, str], form: type[Ended]) -> Ended:

@@ -142,7 +142,7 @@ class BirdSql(AnswerTask):
 
     @property
     def confinement(self) -> Sequence[str] | None:
-        """The layers that confined the processes that run queries; ``None`` where none was started."""
+        """The layers that confined the processes that run queries; ``None`` if none was started."""
         return self._workers.layers
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ class BirdSql(AnswerTask):
         return next(name for name, database in found if database.schema == sample.inputs["schema"])
 
     def expected_loss(self, grade: Grade) -> str | None:
-        """Say why the metric gives a gold query no point, ``None`` where nothing explains it."""
+        """Say why the metric gives a gold query no point, ``None`` if nothing explains it."""
         if grade.detail.get("execution_corrected") != 1.0 or self.headline not in ("execution", "streambench_ex"):
             return None
         begins = "" if self.headline == "execution" else ", or does not begin with SELECT"

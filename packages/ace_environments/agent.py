@@ -37,7 +37,7 @@ class EnvironmentAgent:
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample until the environment ends or ``max_turns`` is reached; either way its state is graded.
 
-        Raises ``RolloutFault`` where the model or the environment fails.
+        Raises ``RolloutFault`` if the model or the environment fails.
         """
         if not isinstance(session, EnvironmentSession):
             raise ConfigError("agent=environment needs an environment: choose task=verifiers or task=inspect")

@@ -16,7 +16,7 @@ class ReplyRequest:
     """What an environment wants a model to reply to.
 
     ``schema`` offers tools (``backbones.offer``), and the contents of assistant and tool messages are then JSON;
-    ``None`` where the conversation has nothing to do with tools.
+    ``None`` if the conversation has nothing to do with tools.
     """
 
     messages: tuple[Message, ...]

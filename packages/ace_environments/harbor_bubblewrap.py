@@ -137,7 +137,7 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         await self.download_file(source_dir, target_dir)
 
     def _place(self, path: str) -> Path:
-        """Return where a path of the machine lies; raises ``ValueError`` where it is this system's."""
+        """Return where a path of the machine lies; raises ``ValueError`` if it is this system's."""
         parts = PurePosixPath("/", path).parts[1:]
         place = self._root.joinpath(*parts)
         if parts[:1] and parts[0] in _NOT_OURS:
@@ -163,7 +163,7 @@ def _confined(root: Path, folder: str, *, memory: int, variables: Mapping[str, s
 
 
 def _instructions(folder: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield what a task's Dockerfile asks for; raises ``ValueError`` where that needs a container."""
+    """Yield what a task's Dockerfile asks for; raises ``ValueError`` if that needs a container."""
     if folder.resolve().is_relative_to("/usr"):
         raise ValueError("tasks that lie under /usr could be read by commands: move them")
     if (folder / "docker-compose.yaml").exists() or not (folder / "Dockerfile").is_file():

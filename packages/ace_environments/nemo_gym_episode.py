@@ -87,7 +87,7 @@ class NemoGymEpisode:
 class Conversation:
     """The items of a conversation, as the Responses API has them, with what a row asks for.
 
-    Raises ``ValueError`` where it asks for what is not supported: other tools than functions, images, files.
+    Raises ``ValueError`` if it asks for what is not supported: other tools than functions, images, files.
     """
 
     def __init__(self, parameters: Record):

@@ -38,7 +38,7 @@ class SplitRatio:
 def draw(total: int, ratio: SplitRatio, *, seed: int, with_test: bool) -> Mapping[str, Sequence[int]]:
     """Return the places of the samples of each split in their order; a split with a share gets at least one.
 
-    Without a test split, training and validation divide all samples between them. Raises ``SettingError`` where there
+    Without a test split, training and validation divide all samples between them. Raises ``SettingError`` if there
     are too few samples.
     """
     shares = {"train": ratio.train, "val": ratio.val, **({"test": ratio.test} if with_test else {})}
@@ -71,7 +71,7 @@ class CommonSettings:
 class EnvironmentTask:
     """Base class; a subclass loads the samples.
 
-    ``items`` are samples of the test data, ``training`` of the training data; ``None`` where both come from one set,
+    ``items`` are samples of the test data, ``training`` of the training data; ``None`` if both come from one set,
     which ``split_ratio`` divides. With ``judge`` the scorers' model calls go to the role judge.
     """
 
@@ -180,7 +180,7 @@ class EnvironmentTask:
     def _shared_text(self) -> str:
         """Return the system text and the tools, from the first request of the first sample.
 
-        It makes no model call. Raises ``ConfigError`` where the environment cannot be started.
+        It makes no model call. Raises ``ConfigError`` if the environment cannot be started.
         """
         with self._lock:
             if self._background is None:

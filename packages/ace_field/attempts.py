@@ -45,7 +45,7 @@ class SelfJudgement(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """A rollout with its verdict, ``None`` where the rollout or the judge failed, and the judge's reasons."""
+    """A rollout with its verdict, ``None`` if the rollout or the judge failed, and the judge's reasons."""
 
     rollout: Rollout
     success: bool | None
@@ -228,7 +228,7 @@ def about_sample(sample: Sample, events: Iterable[Record]) -> list[Record]:
 
 
 def check_saved(initial: str | None, what: str) -> None:
-    """Raise ``SettingError`` where the memory to start from is not there."""
+    """Raise ``SettingError`` if the memory to start from is not there."""
     if initial is not None and not Path(initial).is_file():
         raise SettingError(f"initial={initial} is not a file: give saved {what}, or null")
 

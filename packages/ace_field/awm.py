@@ -195,7 +195,7 @@ class FromExamples(WorkflowMemory):
         self._examples = examples
 
     def check(self, arena: Arena) -> None:
-        """Raise ``ConfigError`` where reference answers are not to be seen."""
+        """Raise ``ConfigError`` if reference answers are not to be seen."""
         if arena.labels is not Labels.GOLD:
             raise ConfigError(
                 f"method=awm_offline learns from reference answers; labels={arena.labels.value} forbids that: use "

@@ -27,7 +27,7 @@ class BestOfK(TrialMethod):
     """
 
     def check(self, arena: Arena) -> None:
-        """Raise ``ConfigError`` where all draws would be the same reply."""
+        """Raise ``ConfigError`` if all draws would be the same reply."""
         if self.trials > 1 and arena.draws("generator") is False:
             raise ConfigError(
                 "method=best_of_k: at temperature 0 all draws are the same reply; set sampling.generator.temperature "

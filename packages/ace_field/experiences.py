@@ -130,7 +130,7 @@ class RefinerReply(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True)
 class _Refined:
-    """What a sample is shown, after some operations; ``shown`` has ``None`` where an attempt was dropped.
+    """What a sample is shown, after some operations; ``shown`` has ``None`` if an attempt was dropped.
 
     A prompt leaves out the first ``hidden``, which are the least similar.
     """

@@ -109,7 +109,7 @@ class LongContext(HistoryMethod[History]):
         return History(room=room_in(arena, self.fill), answers=_SHOWN[arena.labels])
 
     def text(self, rollout: Rollout, context: History) -> str | None:
-        """Return a pair as text; ``None`` where an attempt has no answer or no verdict to show."""
+        """Return a pair as text; ``None`` if an attempt has no answer or no verdict to show."""
         feedback, answer = rollout.feedback, own_answer(rollout.attempt)
         if context.answers == "reference" and feedback.gold is not None:
             answer = feedback.gold

@@ -177,7 +177,7 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
         check_saved(self.initial, "memory items")
 
     def check(self, arena: Arena) -> None:
-        """Raise ``ConfigError`` where ``reference`` asks for what ``labels`` hides."""
+        """Raise ``ConfigError`` if ``reference`` asks for what ``labels`` hides."""
         if self.reference and arena.labels is not Labels.GOLD:
             raise ConfigError(
                 f"method.reference=true shows reference answers; labels={arena.labels.value} forbids that: use "

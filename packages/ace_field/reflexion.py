@@ -128,7 +128,7 @@ class Reflexion(TrialMethod):
         return [*about_sample(first.sample, events), chosen_event(first, counts, latest.trial + 1)]
 
     def _reflect(self, rollout: Rollout, earlier: Sequence[str], arena: Arena) -> tuple[str | None, tuple[Record, ...]]:
-        """Return a reflection on a failed trial, ``None`` where the call failed, and events."""
+        """Return a reflection on a failed trial, ``None`` if the call failed, and events."""
         acts, authors = rollout.attempt.ended is not None, self.protocol == "authors"
         notes = show_reflector(earlier[-self.memory :], authors=authors, acts=acts)
 

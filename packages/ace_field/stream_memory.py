@@ -129,7 +129,7 @@ class StreamMemory(AppendingMethod[Memory]):
         """Return the memory without entries; prompts then show the task alone."""
 
     def check(self, arena: Arena) -> None:
-        """Raise ``ConfigError`` where verdicts are hidden."""
+        """Raise ``ConfigError`` if verdicts are hidden."""
         if arena.labels is Labels.NONE:
             raise ConfigError(
                 "a memory of right and wrong answers needs verdicts, which labels=none hides: use labels=correctness"

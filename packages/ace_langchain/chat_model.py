@@ -52,7 +52,7 @@ class BackboneChatModel(BaseChatModel):
         tool_choice: str | dict[str, Any] | bool | None = None,
         **kwargs: Any,
     ) -> Runnable[LanguageModelInput, AIMessage]:
-        """Offer tools with every call; raises ``NotImplementedError`` where the backbone takes none."""
+        """Offer tools with every call; raises ``NotImplementedError`` if the backbone takes none."""
         self._require_tools()
         formatted = [convert_to_openai_tool(tool) for tool in tools]
         return self.bind(tools=formatted, tool_choice=_choice(tool_choice), **kwargs)
@@ -113,7 +113,7 @@ def _message(message: BaseMessage, *, with_tools: bool) -> Message:
 
 
 def _usage(usage: Usage) -> UsageMetadata | None:
-    """Return LangChain's counts; ``None`` where one is unknown, because LangChain cannot express that."""
+    """Return LangChain's counts; ``None`` if one is unknown, because LangChain cannot express that."""
     if usage.prompt is None or usage.completion is None:
         return None
     details = InputTokenDetails() if usage.cached is None else InputTokenDetails(cache_read=usage.cached)

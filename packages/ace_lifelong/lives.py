@@ -146,7 +146,7 @@ class Lives:
         return next(iter(self.seeds.values()))
 
     def scores(self, tests: Mapping[str, str]) -> Seeds | None:
-        """Return the points of stages, each in the named test; ``None`` where a test was not made."""
+        """Return the points of stages, each in the named test; ``None`` if a test was not made."""
         lives = self.seeds.items()
         if not tests or any(test not in life.tests for _, life in lives for test in tests.values()):
             return None

@@ -16,7 +16,7 @@ _LIBRARIES = ("dspy", "optuna")
 
 
 def check_optimisable(name: str, arena: Arena) -> None:
-    """Raise ``ConfigError`` where DSPy is missing, no score can be known, or a split it needs is empty."""
+    """Raise ``ConfigError`` if DSPy is missing, no score can be known, or a split it needs is empty."""
     require(f"method={name}", *_LIBRARIES)
     if arena.labels is Labels.NONE:
         raise ConfigError(

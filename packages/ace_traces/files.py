@@ -61,7 +61,7 @@ def find_traces(path: Path, reading: Reading) -> Iterator[tuple[str, Load]]:
 
 
 def _whole(path: Path) -> Any:
-    """Return the one JSON value of a file, ``None`` where it has none: collectors write lines to files named .json."""
+    """Return the one JSON value of a file, ``None`` if it has none: collectors write lines to files named .json."""
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError):

@@ -40,7 +40,7 @@ class Entry:
 
 
 def read_entries(export: Any, where: str) -> Iterator[Entry]:
-    """Yield what an export holds of generative AI; raises ``DataError`` where it is not one."""
+    """Yield what an export holds of generative AI; raises ``DataError`` if it is not one."""
     if not isinstance(export, dict) or not any(isinstance(export.get(key), list) for key in CONTENTS):
         raise DataError(f"{where}: an export of OpenTelemetry is an object with {' or '.join(CONTENTS)}")
     try:

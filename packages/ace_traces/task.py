@@ -149,7 +149,7 @@ class RecordedAgent:
         return {}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
-        """Return the recorded attempt; raises ``ConfigError`` where a method tries it again."""
+        """Return the recorded attempt; raises ``ConfigError`` if a method tries it again."""
         if not isinstance(session, RecordedSession):
             raise ConfigError("agent=recorded returns recorded attempts: choose task=traces")
         if reflection is not None:

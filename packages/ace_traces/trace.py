@@ -53,7 +53,7 @@ class Trace:
 
     @classmethod
     def of(cls, name: str, said: Iterable[Said], outcome: Outcome, *, where: str) -> Trace:
-        """Return a trace; raises ``DataError`` where nobody asks, or the agent says nothing."""
+        """Return a trace; raises ``DataError`` if nobody asks, or the agent says nothing."""
         found = cls(name=name, said=tuple(said), outcome=outcome)
         if not any(one.text for one in found._asked if one.role != "system"):
             raise DataError(f"{where}: there is no message of a user before the first of the assistant")

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 class TensorBoard:
     """A tracker. The steps of its curves are numbers of calls; ``every`` is the minimum seconds between two points.
 
-    Raises ``ConfigError`` where tensorboardX is not installed.
+    Raises ``ConfigError`` if tensorboardX is not installed.
     """
 
     def __init__(self, *, every: Seconds) -> None:

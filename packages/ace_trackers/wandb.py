@@ -45,7 +45,7 @@ class Wandb:
     """A tracker. ``every`` is the minimum number of seconds between two points of a phase's curve.
 
     ``patience`` is how many seconds the end of a run waits for the service. ``project``, ``entity`` and ``mode`` are
-    wandb's own settings; its key comes from ``WANDB_API_KEY`` or ``wandb login``. Raises ``ConfigError`` where wandb is
+    wandb's own settings; its key comes from ``WANDB_API_KEY`` or ``wandb login``. Raises ``ConfigError`` if wandb is
     not installed.
     """
 

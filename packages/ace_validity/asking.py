@@ -187,7 +187,7 @@ def _agreement(one: str, other: str, pairs: Sequence[tuple[bool | None, bool | N
 
 
 def kappa(pairs: Sequence[tuple[object, object]]) -> float | None:
-    """Return Cohen's kappa of pairs of verdicts; ``None`` where one side always says the same."""
+    """Return Cohen's kappa of pairs of verdicts; ``None`` if one side always says the same."""
     one, other = (Counter(side) for side in zip(*pairs, strict=True))
     chance = sum(one[value] * other[value] for value in one) / len(pairs) ** 2
     agree = fmean(a == b for a, b in pairs)

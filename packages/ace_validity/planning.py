@@ -215,7 +215,7 @@ def _listed(words: Words) -> list[str]:
 
 
 def scores_of(runs: Sequence[PlannedRun], make: Make) -> Seeds:
-    """Return the scores of runs by seed and sample; raises ``DataError`` where the metric is no mean over samples."""
+    """Return the scores of runs by seed and sample; raises ``DataError`` if the metric is no mean over samples."""
     found = {}
     for made in map(make, runs):
         points = made.points(metric := made.metrics["headline"]["metric"])

@@ -117,7 +117,7 @@ class OpenAICompatible(HttpBackbone):
     def probe(self) -> Probe:
         """Make tiny calls; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.
 
-        Raises ``BackboneUnavailable`` where the server fails and may recover.
+        Raises ``BackboneUnavailable`` if the server fails and may recover.
         """
         known, own, retry = self._dialect, self._settings, shorten_retries(self._retry)
         self._dialect, found = probe(

@@ -62,7 +62,7 @@ class EmbeddingsBackbone(HttpBackbone):
         super().__init__(address, retry=retry or Retry(), rate=Rate(), prices=prices)
 
     def check(self) -> None:
-        """Raise ``SettingError`` where a key is missing."""
+        """Raise ``SettingError`` if a key is missing."""
         try:
             super().check()
         except SettingError as error:
@@ -102,7 +102,7 @@ class EmbeddingsBackbone(HttpBackbone):
     def probe(self) -> Probe:
         """Embed one word; raises ``ConfigError`` with the fix where the endpoint does not fit the settings.
 
-        Raises ``BackboneUnavailable`` where the server fails and may recover.
+        Raises ``BackboneUnavailable`` if the server fails and may recover.
         """
         outcome = self._ask(["ready"], shorten_retries(self._retry))
         result = accept_probe(

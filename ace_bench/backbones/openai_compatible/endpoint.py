@@ -53,7 +53,7 @@ class Endpoint:
         return Endpoint(replace(self._address, base_url=base_url))
 
     def ready(self) -> Secrets:
-        """Read the key; raises ``ConfigError`` where it is missing."""
+        """Read the key; raises ``ConfigError`` if it is missing."""
         return self._open()[1]
 
     def close(self) -> None:

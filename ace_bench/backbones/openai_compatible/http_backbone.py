@@ -34,11 +34,11 @@ class HttpBackbone:
         self._endpoint = Endpoint(address)
 
     def check(self) -> None:
-        """Raise ``SettingError`` where a key is missing."""
+        """Raise ``SettingError`` if a key is missing."""
         self._endpoint.ready()
 
     def start(self, say: Callable[[str], None]) -> None:
-        """Read the key; raises ``ConfigError`` where it is missing."""
+        """Read the key; raises ``ConfigError`` if it is missing."""
         del say
         self.check()
 

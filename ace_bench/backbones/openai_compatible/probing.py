@@ -95,7 +95,7 @@ def accept_probe(result: Answer | Problem, say: Callable[[Problem], str]) -> Ans
 
 
 def check_simulated(*, reported: bool, own: bool) -> None:
-    """Raise ``SettingError`` where a server reports that it is not a language model, and the settings do not."""
+    """Raise ``SettingError`` if a server reports that it is not a language model, and the settings do not."""
     if reported and not own:
         raise SettingError(
             "simulated=false, but the server reports that it is not a language model: set simulated=true, which "

@@ -72,7 +72,7 @@ class Sampling:
         )
 
     def check_limits(self, context_length: int | None) -> None:
-        """Raise ``SettingError`` where a reply may be as long as prompt and reply together."""
+        """Raise ``SettingError`` if a reply may be as long as prompt and reply together."""
         limits = {"": self.max_tokens, **{role: self.of(role).max_tokens for role in self.roles}}
         for role, longest in limits.items():
             if context_length is not None and longest is not None and longest >= context_length:
@@ -87,7 +87,7 @@ class Sampling:
 class Azure:
     """Azure OpenAI, if ``api_version`` (such as 2024-10-21) is set; ``base_url`` is then the resource's address.
 
-    ``deployment`` is ``None`` where it has the model's name. ``entra``: tokens of azure-identity's default credential
+    ``deployment`` is ``None`` if it has the model's name. ``entra``: tokens of azure-identity's default credential
     take the place of a key.
     """
 
@@ -189,7 +189,7 @@ def _cost(tokens: int | None, price: float | None) -> float | None:
 class Address:
     """Where to send requests and as whom.
 
-    ``api_key_env`` names the environment variable of the key, ``None`` where the server needs none;
+    ``api_key_env`` names the environment variable of the key, ``None`` if the server needs none;
     ``headers_from_env`` maps further secret headers to their variables. ``timeout`` is in seconds an attempt, from its
     start to its last byte. ``connections`` are kept open between calls; more are opened when more calls are under way.
     ``client`` sends the requests: ``built_in``, or ``openai`` for the stock package, which reaches ``azure``, too.

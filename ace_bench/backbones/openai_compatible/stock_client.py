@@ -113,7 +113,7 @@ def library() -> Any:
 
 
 def maker(base_url: str, key: str, azure: Azure) -> Callable[..., openai.OpenAI]:
-    """Return what makes a stock client; raises ``SettingError`` where azure-identity is missing."""
+    """Return what makes a stock client; raises ``SettingError`` if azure-identity is missing."""
     if azure.api_version is None:
         return lambda **http: openai.OpenAI(base_url=base_url, api_key=key, **http)
     access: dict[str, Any] = {"azure_ad_token_provider": _entra_tokens()} if azure.entra else {"api_key": key}

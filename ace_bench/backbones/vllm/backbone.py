@@ -62,7 +62,7 @@ class Vllm(OpenAICompatible):
         return {**super().identity, **own}
 
     def check(self) -> None:
-        """Raise ``SettingError`` where a key or the program to launch is missing."""
+        """Raise ``SettingError`` if a key or the program to launch is missing."""
         if self._launch:
             self._serve.command(self._model, self._serve.port or free_port())
         super().check()
@@ -117,7 +117,7 @@ class Vllm(OpenAICompatible):
         return Probe(facts={**probe.facts, "cache counters": counters}, usage=probe.usage)
 
     def cache_counters(self) -> CacheCounters | None:
-        """Read the server's prefix-cache counters, over all its engines; ``None`` where it reports none."""
+        """Read the server's prefix-cache counters, over all its engines; ``None`` if it reports none."""
         return cache_counters(self._root)
 
     def _check_alive(self, patience: float = 0.0) -> None:

@@ -50,7 +50,7 @@ class Launch:
         return {name: _plain(value) for name, value in settings.items() if value}
 
     def command(self, model: str, port: int) -> tuple[str, ...]:
-        """Return the whole command line; raises ``SettingError`` where the executable is not found."""
+        """Return the whole command line; raises ``SettingError`` if the executable is not found."""
         flags = (str(flag) for flag in self.flags)
         return (self._program(), *self.options(model, port), *flags)
 

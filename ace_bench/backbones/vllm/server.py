@@ -224,7 +224,7 @@ def phase(log: Path) -> str:
 
 
 def read_counters(page: str) -> CacheCounters | None:
-    """Sum queries and hits (tokens) over the engines of a server; ``None`` where the page has no such counters.
+    """Sum queries and hits (tokens) over the engines of a server; ``None`` if the page has no such counters.
 
     Names come with or without ``_total`` and, in older versions, with ``gpu_`` before ``prefix_cache``. A server that
     reports only a hit rate or only one of the two counts gives ``None``.
@@ -247,7 +247,7 @@ def read_counters(page: str) -> CacheCounters | None:
 
 
 def cache_counters(root: str) -> CacheCounters | None:
-    """Read the prefix-cache counters, ``None`` where the server has none."""
+    """Read the prefix-cache counters, ``None`` if the server has none."""
     page = _get(f"{root}/metrics")
     return None if page is None else read_counters(page.decode(errors="replace"))
 

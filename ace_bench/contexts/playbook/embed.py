@@ -26,7 +26,7 @@ _WITHOUT_TORCH = (
 class ModelEmbedder:
     """Embeds by a model of a library, which the first call of ``embed`` loads, even without texts.
 
-    ``load`` returns what encodes texts as unit vectors; it raises ``ConfigError`` where the model cannot be loaded.
+    ``load`` returns what encodes texts as unit vectors; it raises ``ConfigError`` if the model cannot be loaded.
     Embedders of the same ``name`` are equal.
     """
 
@@ -38,7 +38,7 @@ class ModelEmbedder:
         return self.load()
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return the rows; raises ``ConfigError`` where the model cannot be loaded."""
+        """Return the rows; raises ``ConfigError`` if the model cannot be loaded."""
         return np.asarray(self._encode(list(texts) or [""]), dtype=np.float32)[: len(texts)]
 
 

@@ -79,7 +79,7 @@ class _Step:
 
 
 def reflect_on_executions(rollout: Rollout, tools: ToolRules) -> ExecutionLesson | None:
-    """Return the lesson of an agent's attempt by the rules of its tools, ``None`` where it is not worth learning from.
+    """Return the lesson of an agent's attempt by the rules of its tools, ``None`` if it is not worth learning from.
 
     Worth learning are attempts with two or more tool calls and those with a failure; a single look-up is not. The
     outcome is the verdict where ``labels`` shows one: right is a success, wrong a ``partial`` one if the task was

@@ -57,7 +57,7 @@ class _Lesson(OfficialLesson):
             tried = _Attempt(rollout=latest, playbook=self.playbook, reflection=reflection)
 
     def _reflect(self, tried: _Attempt, report: str | None) -> str:
-        """Return the Reflector's reply as it is, "" where the call failed."""
+        """Return the Reflector's reply as it is, "" if the call failed."""
         return self._ask(REFLECTOR, tried, {**reflector_fields(tried.rollout, self.playbook), "report": report})
 
     def _curate(self, tried: _Attempt, reflection: str) -> None:

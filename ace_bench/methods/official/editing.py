@@ -39,7 +39,7 @@ def add_bullets(
 
     Other operations are ignored. A new bullet goes to the end of the first section of its name, after blank lines; an
     unknown section means ``others``. Bullets without such a section follow the line ``## OTHERS`` or end the text.
-    Raises ``DroppedOperations`` where the authors' code fails: text before the first heading, an operation without
+    Raises ``DroppedOperations`` if the authors' code fails: text before the first heading, an operation without
     ``type``, a section that is not a text or whose name gives no prefix, a content that is not valid Unicode.
     """
     lines = text.strip().split("\n")

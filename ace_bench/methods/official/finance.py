@@ -51,7 +51,7 @@ class _Lesson(OfficialLesson):
             self._curate(reflected, first, reflections)
 
     def _reflect(self, rollout: Rollout, first: Rollout, before: str) -> str | None:
-        """Return the Reflector's reply, with its tags counted; ``None`` where the model fails."""
+        """Return the Reflector's reply, with its tags counted; ``None`` if the model fails."""
         fields = partial(reflector_fields, rollout)
         reply = self.ask(REFLECTOR, rollout, ask_once, fields, session=first.key, reflection=before)
         if reply is not None:

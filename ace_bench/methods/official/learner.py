@@ -257,7 +257,7 @@ class OfficialLesson(ABC):
         reflection: str | None,
         attempted_under: TextPlaybook | None = None,
     ) -> R | None:
-        """Return what ``read`` makes of a role's reply about a rollout; ``None`` where the model fails."""
+        """Return what ``read`` makes of a role's reply about a rollout; ``None`` if the model fails."""
         call = RoleCall(
             arena=self.arena,
             role=role,

@@ -89,7 +89,7 @@ class TextPlaybook(ContextValue):
     def with_bullets_added(self, operations: Sequence[Record], *, count: TokenCounter) -> TextPlaybook:
         """Apply the Curator's operations: each ADD adds a bullet, others do nothing.
 
-        Raises ``DroppedOperations`` where the authors' code fails; it then keeps the playbook and drops the reply.
+        Raises ``DroppedOperations`` if the authors' code fails; it then keeps the playbook and drops the reply.
         """
         text, number = add_bullets(self.text, operations, next_number=self.next_number, dialect=self.dialect)
         return replace(self._rewritten(text, count), next_number=number)

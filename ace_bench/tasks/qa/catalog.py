@@ -170,7 +170,7 @@ class Tolerance:
 def _read_number(text: str) -> tuple[float, bool] | None:
     """Return the only number of a text, and whether a percent sign follows it.
 
-    ``None`` where there is no number, or several, or one that is not finite.
+    ``None`` if there is no number, or several, or one that is not finite.
     """
     found = list(_NUMBER.finditer(text[:_LONGEST].translate(_MINUS)))
     if len(found) != 1:

@@ -22,7 +22,7 @@ _MOST_PLACES = 5
 class Columns:
     """Names of columns. ``choices`` are one column with all options, or one for each; ``inputs`` are shown, too.
 
-    Raises ``SettingError`` where one column has two of the parts question, inputs, choices and answer.
+    Raises ``SettingError`` if one column has two of the parts question, inputs, choices and answer.
     """
 
     question: Text | None
@@ -52,7 +52,7 @@ class Columns:
         return {setting: (names,) if isinstance(names, str) else tuple(names) for setting, names in given.items()}
 
     def check_named(self) -> None:
-        """Raise ``SettingError`` where question or answer is not named."""
+        """Raise ``SettingError`` if question or answer is not named."""
         for setting in ("question", "answer"):
             if not self.named[setting]:
                 raise SettingError(f"{setting}=null must name a column of task.data; write task.{setting}=COLUMN")

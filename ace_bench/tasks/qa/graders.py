@@ -224,7 +224,7 @@ def _place(value: object, texts: Sequence[str], ignore: Ignore, question: Questi
 
 
 def _read_choice(answer: str, texts: Sequence[str], ignore: Ignore) -> int | None:
-    """Return the place of the option that an answer names; ``None`` where it names none or several."""
+    """Return the place of the option that an answer names; ``None`` if it names none or several."""
     given = ignore.normalise(answer)
     if given in texts:
         return texts.index(given)

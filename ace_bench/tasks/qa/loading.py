@@ -142,7 +142,7 @@ class Loaded:
 def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowed: bool) -> Loaded:
     """Read a sample set: with ``source=sample`` by the columns that are named, else the project's own tickets.
 
-    Raises ``SettingError`` where data of one's own is meant.
+    Raises ``SettingError`` if data of one's own is meant.
     """
     named = any(columns.named.values())
     if named:

@@ -34,7 +34,7 @@ engine read the documentation of every app."""
 def load(task: str, scratch: Path) -> None:
     """Import the engine and run one episode, so that forks start with everything loaded; close the episode's world.
 
-    Raises ``RuntimeError`` where the engine has started threads, which a fork would lose.
+    Raises ``RuntimeError`` if the engine has started threads, which a fork would lose.
     """
     import dotenv
 

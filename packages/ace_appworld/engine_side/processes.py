@@ -27,7 +27,7 @@ _CHUNK = 1 << 16
 
 
 def send(end: socket.socket, message: bytes | bytearray) -> None:
-    """Send a message; raises ``ValueError`` where it is too long, ``OSError`` where the connection breaks."""
+    """Send a message; raises ``ValueError`` if it is too long, ``OSError`` where the connection breaks."""
     if len(message) > MAX_MESSAGE:
         raise ValueError(f"a message of {len(message)} bytes is longer than {MAX_MESSAGE >> 20} MiB")
     end.sendall(_LENGTH.pack(len(message)) + message)
@@ -36,7 +36,7 @@ def send(end: socket.socket, message: bytes | bytearray) -> None:
 def receive(read: Callable[[int], bytes], most: int = MAX_MESSAGE) -> bytearray:
     """Read a message of at most ``most`` bytes; ``read`` returns up to the given number of bytes, b"" at the end.
 
-    Raises ``ValueError`` where the message is longer, ``ConnectionError`` where it ends early.
+    Raises ``ValueError`` if the message is longer, ``ConnectionError`` where it ends early.
     """
     (length,) = _LENGTH.unpack(_read_exactly(read, _LENGTH.size))
     if length > most:

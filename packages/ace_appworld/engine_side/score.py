@@ -87,7 +87,7 @@ def _evaluate_in_fork(request: Mapping[str, Any], control: int) -> Mapping[str, 
 
 
 def _read_all(reading: int, control: int, until: float) -> bytes | None:
-    """Read a pipe to its end; ``None`` where it is not closed in time."""
+    """Read a pipe to its end; ``None`` if it is not closed in time."""
     received = bytearray()
     while ready := select.select([reading, control], [], [], max(0.0, until - time.monotonic()))[0]:
         if control in ready:

@@ -160,7 +160,7 @@ class ForkServer:
 
 
 def _parse(text: bytearray) -> Any:
-    """Parse JSON; ``None`` where the process that wrote it was killed before the end."""
+    """Parse JSON; ``None`` if the process that wrote it was killed before the end."""
     with suppress(ValueError):
         return json.loads(text)
 

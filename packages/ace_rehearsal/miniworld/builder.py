@@ -25,7 +25,7 @@ _BORN = {"birthday": "1990-01-01", "sex": "female"}
 def build(root: Path) -> None:
     """Write the data root at ``root``, which must not exist yet.
 
-    Works once in a process: the engine keeps the first root that it has read. Raises ``RuntimeError`` where the engine
+    Works once in a process: the engine keeps the first root that it has read. Raises ``RuntimeError`` if the engine
     was imported before.
     """
     if "appworld" in sys.modules:

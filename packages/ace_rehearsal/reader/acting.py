@@ -42,7 +42,7 @@ class Scene(NamedTuple):
 
 
 def act(messages: Sequence[Message], attention: int | None = None) -> str | None:
-    """Take the next step in an agent's conversation; ``None`` where the messages are not one.
+    """Take the next step in an agent's conversation; ``None`` if the messages are not one.
 
     With ``attention`` the code is run piece by piece (see ``stepwise``).
     """

@@ -155,7 +155,7 @@ class ExpressionError(ValueError):
 
 
 def evaluate(text: str, values: Values) -> float:
-    """Value of an expression such as ``n1 * (1 + n2) ^ n3``; raises ``ExpressionError`` where it has none."""
+    """Value of an expression such as ``n1 * (1 + n2) ^ n3``; raises ``ExpressionError`` if it has none."""
     try:
         value = _compile(text)(values)
     except (ArithmeticError, KeyError, RecursionError, ValueError) as error:

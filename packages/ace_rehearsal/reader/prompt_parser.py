@@ -73,7 +73,7 @@ class PromptParts:
     collapse: int | None = None
 
     def get(self, tag: str) -> str:
-        """Text of a tagged part, "" where the prompt has none."""
+        """Text of a tagged part, "" if the prompt has none."""
         return self.blocks.get(tag, "")
 
     @property

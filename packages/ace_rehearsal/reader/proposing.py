@@ -33,7 +33,7 @@ _REMARK = "Questions of one kind, each with a short answer in a fixed form."
 
 
 def propose(messages: Sequence[Message]) -> str | None:
-    """Reply to a prompt in one of DSPy's forms; ``None`` where it has none."""
+    """Reply to a prompt in one of DSPy's forms; ``None`` if it has none."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     outputs = _OUTPUTS.search(system)
     if outputs is None:

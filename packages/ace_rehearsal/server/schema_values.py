@@ -62,7 +62,7 @@ class _Builder:
         self._made = 0
 
     def value(self, schema: Any, given: Any, depth: int) -> Any:
-        """``given`` is ``None`` where nothing was said."""
+        """``given`` is ``None`` if nothing was said."""
         self._made += 1
         if self._made > _MOST_VALUES:
             raise _refusal("it needs too many values")

@@ -140,7 +140,7 @@ def cache_reuse(series: Sequence[RunSeries], title: str) -> Drawing | None:
 
 
 def score_against_cost(series: Sequence[RunSeries], title: str) -> Drawing | None:
-    """Headline score over the cost of adaptation, for the runs of one task; ``None`` where no cost is known.
+    """Headline score over the cost of adaptation, for the runs of one task; ``None`` if no cost is known.
 
     Costs are tokens if any dollars are unknown or all are zero.
     """
@@ -168,7 +168,7 @@ def score_against_cost(series: Sequence[RunSeries], title: str) -> Drawing | Non
 
 
 def cost_breakdown(series: Sequence[RunSeries], title: str) -> Drawing | None:
-    """Tokens by role and stage, for the runs of one task; ``None`` where nothing is known."""
+    """Tokens by role and stage, for the runs of one task; ``None`` if nothing is known."""
     parts = _parts(series)
     sides = {
         direction: {

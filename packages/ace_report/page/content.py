@@ -113,7 +113,7 @@ def viewer_page() -> str:
 def write_bundle(results: Results, folder: Path) -> list[str]:
     """Write the site to a new or empty folder; return what it lacks, and why.
 
-    Raises ``ConfigError`` where the folder holds something, and ``FileUnwritable``.
+    Raises ``ConfigError`` if the folder holds something, and ``FileUnwritable``.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ConfigError(f"{folder} is not empty; name a new folder")

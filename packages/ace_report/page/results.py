@@ -195,7 +195,7 @@ def _listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damage
     """Return what a page says of all runs: ``runs`` are the rows of the summaries by key, in the same order.
 
     ``settings`` are those in which the runs differ, as pairs of path and short name. ``values`` of a run are in their
-    order, ``None`` where it has no such setting.
+    order, ``None`` if it has no such setting.
     """
     differ = differences(summaries)
     columns = [path for path in differ.names if path != _FOLDER]

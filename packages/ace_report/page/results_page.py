@@ -35,7 +35,7 @@ _PARTS = (
 def write_results_page(index: ResultsIndex, out: Path, title: str) -> list[str]:
     """Write ``index.html`` and the pages of the runs to a new or empty folder; return what it lacks, and why.
 
-    Raises ``ConfigError`` where the folder holds something, and ``FileUnwritable``.
+    Raises ``ConfigError`` if the folder holds something, and ``FileUnwritable``.
     """
     results = Results(index.results)
     lacks = write_bundle(results, out / _RUNS)

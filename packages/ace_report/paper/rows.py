@@ -66,7 +66,7 @@ class Row(YamlModel, frozen=True, kw_only=True):
     """One line of a table, with the settings of its runs, and the paper's numbers unless it is ours.
 
     ``values`` and ``changes`` (against the table's reference row) are in the order of the paper's columns. ``gt`` is
-    the paper's "GT labels" mark, ``None`` where the table has none. ``same_as`` names the row, here or in another
+    the paper's "GT labels" mark, ``None`` if the table has none. ``same_as`` names the row, here or in another
     table, that it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the row
     counts where the paper writes "rollouts" for two things (tables 12 to 15): rollouts, or calls of a model.
 
@@ -114,7 +114,7 @@ class Row(YamlModel, frozen=True, kw_only=True):
 class Method(YamlModel, frozen=True, kw_only=True):
     """Which combinations of a method make sense; empty means all, and ``why`` says why others are left out.
 
-    ``own`` is the scaffold that its prompts have by themselves, "" where it is not known. One that ``retries`` answers
+    ``own`` is the scaffold that its prompts have by themselves, "" if it is not known. One that ``retries`` answers
     test samples again.
     """
 

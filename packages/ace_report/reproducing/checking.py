@@ -31,7 +31,7 @@ def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
 
 
 def check_packages(request: ReproduceRequest) -> None:
-    """Raise ``ConfigError`` where what comes after the runs needs a package that is not installed."""
+    """Raise ``ConfigError`` if what comes after the runs needs a package that is not installed."""
     if any(name in FIGURES for name in request.names):
         require("drawing figures", "matplotlib", otherwise="ask for tables only, which need no package")
 

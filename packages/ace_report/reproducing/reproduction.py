@@ -76,7 +76,7 @@ class RunStates:
         return self._runs.find(job.planned, seed=job.seed, extra=job.extra)
 
     def of(self, job: Job) -> State:
-        """Return the state of a run; raises ``ConfigError`` where an override does not fit."""
+        """Return the state of a run; raises ``ConfigError`` if an override does not fit."""
         run = self.run(job)
         if run is not None:
             if not run.finished:
@@ -131,7 +131,7 @@ class Reproduction:
         self._lock = threading.Lock()
         self._words_of_run: dict[str, Words] = {}
         self._problems: dict[Job, str] = {}
-        """By job that was tried: why it is not finished, "" where it is."""
+        """By job that was tried: why it is not finished, "" if it is."""
         self._measured: Mapping[str, TableFiles] = {}
 
     def show(self) -> None:

@@ -48,7 +48,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One cell over the seeds in ``runs``; ``value`` is ``None`` where it is unknown or there are no runs.
+    """One cell over the seeds in ``runs``; ``value`` is ``None`` if it is unknown or there are no runs.
 
     ``interval`` holds the 95% bounds of a score; of anything else, the smallest and largest value over seeds.
     ``spread`` is the standard deviation of a score over seeds. ``points`` are the scores by seed, if the value is a
@@ -218,7 +218,7 @@ def few_seeds(*sides: Measured) -> bool:
 def tested_difference(ours: Measured, base: Measured) -> Comparison | None:
     """Test a cell against another, whose seeds are averaged where it does not adapt.
 
-    ``None`` where one is no mean of scores, seeds collapsed, or one sample gives no interval. Raises ``DataError`` if
+    ``None`` if one is no mean of scores, seeds collapsed, or one sample gives no interval. Raises ``DataError`` if
     the samples differ.
     """
     if not (ours.points and base.points) or ours.collapsed or base.collapsed:
@@ -244,7 +244,7 @@ def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[floa
 
 
 def setting_warning(cells: Iterable[Measured]) -> str:
-    """Return the part of a title that marks cells not measured in the paper's setting; "" where all were."""
+    """Return the part of a title that marks cells not measured in the paper's setting; "" if all were."""
     depart = [bool(cell.deviations) for cell in cells if cell.runs]
     part = "in part " * (not all(depart))
     return f" [{part}not the paper's setting]" if any(depart) else ""
@@ -278,7 +278,7 @@ def _change(value: float | None, base: float | None, kind: Change) -> float | No
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
-    """Return the mean, ``None`` where a value is unknown or there are no values."""
+    """Return the mean, ``None`` if a value is unknown or there are no values."""
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None
 

@@ -23,7 +23,7 @@ SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimResult:
-    """A claim by our runs; ``value`` is in the claim's unit, ``None`` where a run is missing (``state``).
+    """A claim by our runs; ``value`` is in the claim's unit, ``None`` if a run is missing (``state``).
 
     ``interval`` has the confidence ``level``; ``equal`` says that all seeds have the same value. A claim about scores
     has a ``comparison``. ``few`` says that a side that adapts has fewer than three seeds.

@@ -198,7 +198,7 @@ def _pooled(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: 
 
 
 def _saved(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
-    """Compute a saving or an increase by seed; raises ``DataError`` where no seed has all runs."""
+    """Compute a saving or an increase by seed; raises ``DataError`` if no seed has all runs."""
     every = [part for some in parts for part in some]
     seeds = sorted(set.intersection(*({run.seed for run in part.cell.runs} for part in every)))
     if not seeds:

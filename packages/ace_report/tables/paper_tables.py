@@ -41,7 +41,7 @@ def paper_table(
 
 
 def void_note(runs: Iterable[RunSummary]) -> str:
-    """Return why a row is void, such as ``void: 34% of the curator's replies were cut``; "" where it is not.
+    """Return why a row is void, such as ``void: 34% of the curator's replies were cut``; "" if it is not.
 
     Runs with many replies cut at the limit of their length show the limit, not the method.
     """
