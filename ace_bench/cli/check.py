@@ -23,12 +23,13 @@ from rich.console import Console
 from rich.table import Table
 
 from ace_bench.cli.arguments import Parser
+from ace_bench.cli.data import difference
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.task import Lifecycle, Task
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.catalog import make_task, task_names
-from ace_bench.tasks.data import SOURCES, RemoteFile, difference
+from ace_bench.tasks.data import SOURCES, RemoteFile
 
 
 def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Grade]]:

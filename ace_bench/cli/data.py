@@ -13,6 +13,7 @@ resumes an interrupted download. A file gets its final name after its checksum m
 from __future__ import annotations
 
 import argparse
+import hashlib
 import http.client
 import json
 import os
@@ -33,7 +34,7 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.program import command_line
 from ace_bench.store.files import write_files, writing
 from ace_bench.tasks.catalog import task_class, task_names
-from ace_bench.tasks.data import HubDataset, RemoteFile, difference, download_folder, hub_rows
+from ace_bench.tasks.data import HubDataset, RemoteFile, download_folder, load_from_hub, sha256_of
 
 CHUNK = 1 << 16
 TIMEOUT = 60.0
@@ -66,6 +67,21 @@ def files_of(task: str) -> Sequence[RemoteFile]:
         elsewhere = f"; use `{command_line('appworld')} --data`" if task == "appworld" else ""
         raise ConfigError(f"task {task} has no files to download here{elsewhere}")
     return files
+
+
+def git_blob_of(path: Path) -> str:
+    """Return the object id (SHA-1, hex) that git gives a file's content."""
+    content = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
+
+
+def difference(path: Path, file: RemoteFile) -> str:
+    """Return "" if a local file has the published content, else a text that says what differs."""
+    for kind, wanted, digest in (("SHA-256", file.sha256, sha256_of), ("git blob id", file.git_blob, git_blob_of)):
+        if wanted is not None:
+            found = digest(path)
+            return "" if found == wanted else f"its {kind} is {found} and should be {wanted}"
+    return ""
 
 
 def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
@@ -117,6 +133,25 @@ def _transfer(url: str, part: Path, report: Report) -> None:
         raise DataError(f"{url} cannot be reached: {error.reason}; check the network or use --base-url") from error
     except (http.client.HTTPException, ConnectionError, TimeoutError, ssl.SSLError) as error:
         raise DataError(f"{url}: the connection was cut; the same command again continues from there") from error
+
+
+def hub_rows(dataset: HubDataset) -> Made:
+    """Yield the name of each file of the task with its rows, in the order of the hub's split.
+
+    Raises ``ConfigError`` without the library, ``DataError`` where the data cannot be loaded or has another form.
+    """
+    where = f"{dataset.path} ({dataset.config}) at {dataset.revision}"
+    fix = "check the network, or name another --revision"
+    loaded = load_from_hub(dataset.path, dataset.config, dataset.revision, called=where, fix=fix)
+    for source, split in dataset.splits.items():
+        if source not in loaded:
+            raise DataError(f"{where} has no split {source}, only {', '.join(map(str, loaded))}; check --revision")
+        absent = [name for name in dataset.fields if name not in loaded[source].column_names]
+        if absent:
+            raise DataError(f"{where}, split {source}: no field {', '.join(absent)}; check --revision")
+        rows = loaded[source].select_columns(list(dataset.fields))
+        texts = [{name: "" if row[name] is None else str(row[name]) for name in dataset.fields} for row in rows]
+        yield f"{split}.jsonl", texts
 
 
 def convert(options: argparse.Namespace) -> Made | None:

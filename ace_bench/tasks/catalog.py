@@ -45,10 +45,9 @@ def settings_from_file(name: str) -> Mapping[str, Any]:
     known = options("task", config_folders())
     if name not in known:
         raise ConfigError(f"there is no task {name}; choose one of {', '.join(known)}")
-    settings = OmegaConf.to_container(OmegaConf.load(known[name]))
-    if not isinstance(settings, dict) or "_target_" not in settings:
-        raise ConfigError(f"{known[name]} names no _target_ class")
+    settings: Any = OmegaConf.load(known[name])
     parents = [entry for entry in settings.get("defaults", ()) if isinstance(entry, str) and entry != "_self_"]
     merged = OmegaConf.to_container(OmegaConf.merge(*map(settings_from_file, parents), settings))
-    assert isinstance(merged, dict)
+    if not isinstance(merged, dict) or "_target_" not in merged:
+        raise ConfigError(f"{known[name]} names no _target_ class")
     return {str(key): value for key, value in merged.items()}

@@ -84,15 +84,17 @@ def find_folder(task: str, settings: DataSettings) -> tuple[Path, str]:
 
     Raises ``ConfigError`` for settings that contradict each other or name no folder, ``DataError`` for missing data.
     """
-    source, sample = settings.source, settings.sample_data
-    if source == "sample" and settings.data_dir is not None:
-        raise SettingError("source=sample reads the packaged sample set: set data_dir=null, or use source=real")
-    if source == "sample" and sample is None:
-        raise SettingError(f"source=sample needs a sample set, and task {task} has none (sample_data=null)")
-    folder = None if source == "sample" else _real_folder(task, settings.data_dir)
+    sample = settings.sample_data
+    if settings.source == "sample":
+        if settings.data_dir is not None:
+            raise SettingError("source=sample reads the packaged sample set: set data_dir=null, or use source=real")
+        if sample is None:
+            raise SettingError(f"source=sample needs a sample set, and task {task} has none (sample_data=null)")
+        return sample_folder(sample), "sample"
+    folder = _real_folder(task, settings.data_dir)
     if folder is not None:
         return folder, "real"
-    if sample is not None and (source == "sample" or (source == "auto" and settings.sample_allowed)):
+    if settings.source == "auto" and settings.sample_allowed and sample is not None:
         return sample_folder(sample), "sample"
     raise DataError(
         f"no data for task {task}: run `{command_line('data')} {task}`, "
@@ -151,21 +153,6 @@ def sha256_of(path: Path) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
-
-
-def git_blob_of(path: Path) -> str:
-    """Return the object id (SHA-1, hex) that git gives a file's content."""
-    content = path.read_bytes()
-    return hashlib.sha1(b"blob %d\0" % len(content) + content, usedforsecurity=False).hexdigest()
-
-
-def difference(path: Path, file: RemoteFile) -> str:
-    """Return "" if a local file has the published content, else a text that says what differs."""
-    for kind, wanted, digest in (("SHA-256", file.sha256, sha256_of), ("git blob id", file.git_blob, git_blob_of)):
-        if wanted is not None:
-            found = digest(path)
-            return "" if found == wanted else f"its {kind} is {found} and should be {wanted}"
-    return ""
 
 
 def read_rows(path: Path, fields: Sequence[str]) -> tuple[Row, ...]:
@@ -280,22 +267,3 @@ def load_from_hub(path: str, config: str | None, revision: str | None, *, called
     except Exception as error:  # the library and the hub's client raise errors of many kinds
         raise DataError(f"{called} cannot be loaded from the hub: {error}; {fix}") from error
     return loaded
-
-
-def hub_rows(dataset: HubDataset) -> Iterator[tuple[str, list[dict[str, str]]]]:
-    """Yield the name of each file of the task with its rows, in the order of the hub's split.
-
-    Raises ``ConfigError`` without the library, ``DataError`` where the data cannot be loaded or has another form.
-    """
-    where = f"{dataset.path} ({dataset.config}) at {dataset.revision}"
-    fix = "check the network, or name another --revision"
-    loaded = load_from_hub(dataset.path, dataset.config, dataset.revision, called=where, fix=fix)
-    for source, split in dataset.splits.items():
-        if source not in loaded:
-            raise DataError(f"{where} has no split {source}, only {', '.join(map(str, loaded))}; check --revision")
-        absent = [name for name in dataset.fields if name not in loaded[source].column_names]
-        if absent:
-            raise DataError(f"{where}, split {source}: no field {', '.join(absent)}; check --revision")
-        rows = loaded[source].select_columns(list(dataset.fields))
-        texts = [{name: "" if row[name] is None else str(row[name]) for name in dataset.fields} for row in rows]
-        yield f"{split}.jsonl", texts

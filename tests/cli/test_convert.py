@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from ace_bench.cli.data import hub_rows
 from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
-from ace_bench.tasks.data import hub_rows
 from ace_bench.tasks.ddxplus import Ddxplus
 from tests.tasks.tiny_release import write_tiny_release
 

@@ -12,7 +12,7 @@ import pytest
 from ace_bench.cli import data
 from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
-from ace_bench.tasks.data import RemoteFile, git_blob_of
+from ace_bench.tasks.data import RemoteFile
 from ace_bench.tasks.finer import Finer
 
 BODY = os.urandom(300_000)
@@ -89,7 +89,7 @@ def test_git_blob_checks_where_no_sha256_is_known(fetch, tmp_path):
     path = tmp_path / "body"
     path.write_bytes(BODY)
     by_git = subprocess.run(["git", "hash-object", path], capture_output=True, text=True, check=True).stdout.strip()
-    assert git_blob_of(path) == by_git
+    assert data.git_blob_of(path) == by_git
     assert fetch(RemoteFile(name="a", url="", git_blob=by_git)) is True
     with pytest.raises(DataError, match="git blob id"):
         fetch(RemoteFile(name="b", url="", git_blob="0" * 40))

@@ -1,65 +1,82 @@
-"""Where data is looked for, and the errors for bad files."""
+"""Where data is looked for, the errors for bad files, and what all tasks that answer questions share."""
 
 from __future__ import annotations
 
 import json
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ace_bench.core.errors import ConfigError, DataError, RolloutFault
-from ace_bench.tasks.catalog import make_task
+from ace_bench.core.errors import AceBenchError, ConfigError, DataError, RolloutFault
+from ace_bench.tasks.catalog import make_task, task_class, task_names
+from ace_bench.tasks.data import DataSettings, find_folder, read_rows
 from ace_bench.tasks.finer import Finer
+from tests.launching import ROOT
 
 CONTEXT = 'Tags: A,B.\n1. What is best tag for entity "5" in sentence: "It was 5 .?"\nOutput US GAAP tags:'
 ROW = {"context": CONTEXT, "target": "A"}
+SAMPLES = ROOT / "packages" / "ace_rehearsal" / "samples"
+USUAL = {"data_dir": None, "source": "auto", "sample_data": "pkg://ace_rehearsal/samples/finer"}
+NO_DATA = (
+    "no data for task finer: run `ace-bench data finer`, or set task.data_dir, "
+    "or use the small sample set with task.source=sample"
+)
 
 
-def finer(data_dir=None, source="auto", sample_allowed=False):
-    given = None if data_dir is None else str(data_dir)
-    return make_task("finer", data_dir=given, source=source, sample_allowed=sample_allowed)
-
-
-@pytest.mark.parametrize("allowed", [False, True])
-@pytest.mark.parametrize("source", ["auto", "real", "sample"])
-def test_without_data_the_sample_set_is_used_where_it_is_allowed(source, allowed):
-    if source == "sample" or (source == "auto" and allowed):
-        assert finer(source=source, sample_allowed=allowed).source == "sample"
-        return
-    with pytest.raises(DataError, match="ace-bench data finer"):
-        finer(source=source, sample_allowed=allowed)
-
-
-def test_location_order(data_folder, monkeypatch, tmp_path):
-    given, ambient, downloaded = (data_folder([{**ROW, "target": t}], f"{t}/finer") for t in ("Given", "Env", "Down"))
-    monkeypatch.setattr("ace_bench.tasks.data._DOWNLOADED", downloaded.parent)
-
-    def gold(**settings):
-        task = finer(sample_allowed=True, **settings)
-        assert task.source == "real"
-        with task.open(task.samples("test")[0]) as session:
-            return session.grade(None).gold
-
-    assert gold() == "Down"
-    monkeypatch.setenv("ACE_BENCH_DATA", str(ambient.parent))
-    assert gold() == "Env"
-    assert gold(data_dir=given) == "Given"
-    monkeypatch.setenv("ACE_BENCH_DATA", str(tmp_path))
-    assert gold() == "Down", "a data root without this task's folder is passed over"
+def find(**settings):
+    """Return the folder and its kind, or the error."""
+    try:
+        return find_folder("finer", DataSettings(**{**USUAL, "sample_allowed": False, **settings}))
+    except AceBenchError as error:
+        return str(error)
 
 
 @pytest.mark.parametrize(
-    ("sample_data", "message"),
+    ("settings", "found"),
     [
-        ("samples/finer", "must name a folder in a package: pkg://PACKAGE/FOLDER"),
-        ("pkg:///samples", "must name a folder in a package"),
-        ("pkg://no_such_package/samples", "package no_such_package cannot be imported"),
-        ("pkg://ace_rehearsal/samples/no_such_task", "package ace_rehearsal has no folder samples/no_such_task"),
+        ({"sample_allowed": True}, (SAMPLES / "finer", "sample")),
+        ({"source": "sample"}, (SAMPLES / "finer", "sample")),
+        ({}, NO_DATA),
+        ({"source": "real", "sample_allowed": True}, NO_DATA),
+        ({"sample_data": None, "sample_allowed": True}, NO_DATA),
+        (
+            {"source": "sample", "sample_data": None},
+            "task.source=sample needs a sample set, and task finer has none (sample_data=null)",
+        ),
+        (
+            {"source": "sample", "data_dir": "."},
+            "task.source=sample reads the packaged sample set: set data_dir=null, or use source=real",
+        ),
+        ({"data_dir": "nowhere"}, "task.data_dir=nowhere is not a folder; name the one that holds the files of finer"),
+        *(
+            ({"source": "sample", "sample_data": named}, f"task.sample_data={named}{said}")
+            for named, said in {
+                "samples/finer": " must name a folder in a package: pkg://PACKAGE/FOLDER",
+                "pkg:///samples": " must name a folder in a package: pkg://PACKAGE/FOLDER",
+                "pkg://nowhere/x": ": package nowhere cannot be imported: No module named 'nowhere'",
+                "pkg://ace_rehearsal/x": ": package ace_rehearsal has no folder x; install it unzipped",
+            }.items()
+        ),
     ],
 )
-def test_sample_data_that_is_not_there_is_an_error(sample_data, message):
-    with pytest.raises(ConfigError, match=rf"^task\.sample_data=.*{message}"):
-        make_task("finer", source="sample", sample_data=sample_data, sample_allowed=True)
+def test_which_data_is_used(settings, found):
+    assert str(find(**settings)).removeprefix("task.") == str(found).removeprefix("task.")
+
+
+def test_location_order(tmp_path, monkeypatch):
+    given, ambient, downloaded = (tmp_path / name / "finer" for name in ("given", "ambient", "downloaded"))
+    for folder in (given, ambient, downloaded):
+        folder.mkdir(parents=True)
+    monkeypatch.setattr("ace_bench.tasks.data._DOWNLOADED", downloaded.parent)
+    assert find(sample_allowed=True) == (downloaded, "real")
+    monkeypatch.setenv("ACE_BENCH_DATA", str(ambient.parent))
+    assert find() == (ambient, "real")
+    assert find(data_dir=str(given)) == (given, "real")
+    monkeypatch.setenv("ACE_BENCH_DATA", str(tmp_path))
+    assert find() == (downloaded, "real"), "a data root without this task's folder is passed over"
+    monkeypatch.setenv("ACE_BENCH_DATA", str(tmp_path / "nowhere"))
+    assert find() == f"ACE_BENCH_DATA={tmp_path}/nowhere is not a folder; correct the variable or unset it"
 
 
 def test_a_package_of_somebody_else_ships_its_own_sample_set(data_folder, monkeypatch, tmp_path):
@@ -70,60 +87,104 @@ def test_a_package_of_somebody_else_ships_its_own_sample_set(data_folder, monkey
     assert (task.source, len(task.samples("test"))) == ("sample", 1)
 
 
-@pytest.mark.parametrize(("source", "error"), [("sample", ConfigError), ("auto", DataError)])
-def test_a_task_without_a_sample_set_never_uses_one(source, error):
-    with pytest.raises(error, match=r"has none \(sample_data=null\)|ace-bench data"):
-        Finer(data_dir=None, source=source, sample_data=None, sample_allowed=True)
+def test_rows_are_read_with_marks_and_line_ends_of_other_systems(tmp_path):
+    path = tmp_path / "a.jsonl"
+    lines = [{"a": "x"}, None, {"a": " ä", "b": 1}, {"a": "x", "id": 7}, {"a": "x", "id": " b "}]
+    text = "\r\n".join("" if line is None else json.dumps(line, ensure_ascii=False) for line in lines)
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert [(row.key, row.where, dict(row.fields)) for row in read_rows(path, ("a",))] == [
+        (key, f"{path}, line {number}", {"a": text})
+        for key, number, text in [("0001", 1, "x"), ("0003", 3, " ä"), ("7", 4, "x"), ("b", 5, "x")]
+    ]
 
 
-def test_a_row_is_named_by_its_id_or_its_line_and_equal_rows_are_kept(data_folder):
-    task = finer(data_folder([ROW, "", ROW, {**ROW, "id": 7}, {**ROW, "id": "b"}]))
-    names = ["finer-test-0001", "finer-test-0003", "finer-test-7", "finer-test-b"]
-    assert [sample.id for sample in task.samples("test")] == names
-    with pytest.raises(DataError, match=r"test\.jsonl, line 3: field target is missing"):
-        finer(data_folder([ROW, "", {"context": CONTEXT}])).samples("test")
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b'{"a": "x"}\nab\xff', ", line 2: not UTF-8 (byte 3 of the line)"),
+        (b'{"a": ', ", line 1: broken JSON: Expecting value"),
+        (b"[" * 100_000, ", line 1: broken JSON: "),
+        (b"[1, 2]", ", line 1: a JSON object was expected, found list"),
+        (b" \n", " holds no rows"),
+        (b'\n{"b": "x"}', ", line 2: field a is missing"),
+        (b'{"a": 5}', ", line 1: field a must be a text, found int"),
+        (b'{"a": " "}', ", line 1: field a is empty"),
+        (b'{"a": "\\ud83d"}', ", line 1: field a holds half a surrogate pair, which is no text"),
+        (b'{"a": "x", "id": "k"}\n\n{"a": "x", "id": "k"}', ", line 3: id k was already used (line 1)"),
+        *(
+            (b'{"a": "x", "id": %b}' % key, ", line 1: field id must be a text or a whole number")
+            for key in (b"[1]", b"true", b'" "', b"1.5", b"null")
+        ),
+    ],
+)
+def test_a_bad_line_is_named(content, said, tmp_path):
+    (tmp_path / "a.jsonl").write_bytes(content)
+    with pytest.raises(DataError, match=f"^{re.escape(f'{tmp_path}/a.jsonl{said}')}"):
+        read_rows(tmp_path / "a.jsonl", ("a",))
 
 
-def test_splits_are_read_when_asked_for(data_folder):
-    folder = data_folder([ROW])
+@pytest.mark.parametrize(
+    ("task", "changes", "problem"),
+    [
+        ("finer", {"target": "A,B,C"}, "field target answers 3 of 4 questions"),
+        ("finer", {"target": "A,,C,D"}, "field target holds an empty label: 'A,,C,D'"),
+        ("finer", {"context": "What is it?"}, "field context has no numbered question"),
+        ("formula", {"target": " many "}, "field target is not a number: 'many'"),
+        ("ddxplus", {"PATHOLOGY": "Melancholy"}, "field PATHOLOGY is not one of the 49 conditions: 'melancholy'"),
+    ],
+)
+def test_what_a_task_cannot_grade_is_named(task, changes, problem, data_folder):
+    row = json.loads((SAMPLES / task / "test.jsonl").read_text().splitlines()[0])
+    folder = data_folder([row, {**row, **changes}])
+    with pytest.raises(DataError, match=f"^{re.escape(f'{folder}/test.jsonl, line 2: {problem}')}"):
+        make_task(task, data_dir=str(folder), sample_allowed=False).samples("test")
+
+
+def test_a_task_reads_splits_when_asked_for_and_knows_no_others(data_folder):
+    folder = data_folder([ROW] * 50)
     (folder / "train.jsonl").write_text("broken\n")
-    task = finer(folder)
-    assert len(task.samples("test")) == 1
+    task = make_task("finer", data_dir=str(folder), sample_allowed=False)
+    with ThreadPoolExecutor(8) as pool:
+        first, *others = pool.map(lambda _: task.samples("test")[0], range(8))
+    assert all(sample is first for sample in others), "threads share one reading"
     with pytest.raises(DataError, match=r"train\.jsonl, line 1"):
         task.samples("train")
-
-
-def test_unknown_split_and_foreign_sample(data_folder):
-    task = finer(data_folder([ROW]))
-    with pytest.raises(ConfigError, match="train, val, test"):
+    with pytest.raises(ConfigError, match="has no split 'dev'; it has train, val, test"):
         task.samples("dev")
     foreign = make_task("formula", source="sample", sample_allowed=True).samples("test")[0]
-    with pytest.raises(DataError, match="has no sample formula-test-0001"):
+    with pytest.raises(DataError, match="finer has no sample formula-test-0001 in its split 'test'"):
         task.open(foreign)
-
-
-def test_a_session_without_an_environment_takes_no_actions(data_folder):
-    task = finer(data_folder([ROW]))
-    with task.open(task.samples("val")[0]) as session, pytest.raises(RolloutFault) as caught:
+    with task.open(first) as session, pytest.raises(RolloutFault) as caught:
         session.step("look around")
+    assert not session.finished
     assert (caught.value.fault.owner, caught.value.fault.kind) == ("model", "no_actions")
-
-
-def test_threads_share_one_reading(data_folder):
-    task = finer(data_folder([ROW] * 50))
-    with ThreadPoolExecutor(8) as pool:
-        first = list(pool.map(lambda _: task.samples("test")[0], range(8)))
-    assert all(sample is first[0] for sample in first)
+    (folder / "val.jsonl").unlink()
+    with pytest.raises(DataError, match=r"lacks val\.jsonl; run `ace-bench data finer` or point task\.data_dir"):
+        make_task("finer", data_dir=str(folder), sample_allowed=False)
 
 
 def test_checksums_are_of_the_files(data_folder):
     folder = data_folder([ROW])
-    before = finer(folder).checksums
-    assert set(before) == {"train.jsonl", "val.jsonl", "test.jsonl"}
+    before, same = (make_task("finer", data_dir=str(folder), sample_allowed=False).checksums for _ in range(2))
     (folder / "val.jsonl").write_text(json.dumps({**ROW, "target": "B"}))
-    after = finer(folder).checksums
-    assert before["train.jsonl"] == after["train.jsonl"]
-    assert before["val.jsonl"] != after["val.jsonl"]
+    after = make_task("finer", data_dir=str(folder), sample_allowed=False).checksums
+    assert before == same
+    assert {name for name in before if before[name] != after[name]} == {"val.jsonl"}
+    assert list(before) == ["train.jsonl", "val.jsonl", "test.jsonl"]
+
+
+def test_tasks_are_made_from_their_files(tmp_path, monkeypatch):
+    assert {"finer", "formula", "ddxplus", "qa"} <= set(task_names())
+    assert task_class("finer") is Finer
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "mine.yaml").write_text("defaults: [finer, _self_, {/agent: react}]\nsource: sample\n")
+    (tmp_path / "task" / "none.yaml").write_text("source: real\n")
+    monkeypatch.setenv("ACE_BENCH_CONFIG_DIRS", str(tmp_path))
+    assert make_task("mine", source=None, sample_allowed=False).source == "sample"
+    with pytest.raises(ConfigError, match=r"there is no task nope; choose one of .*, finer, formula, .*, mine, "):
+        make_task("nope", sample_allowed=True)
+    with pytest.raises(ConfigError, match=r"none\.yaml names no _target_ class"):
+        task_class("none")
 
 
 @pytest.mark.parametrize("name", ["finer", "formula"])

@@ -1,6 +1,5 @@
 """Files and variables that cannot be used are named, before anything is made or sent."""
 
-import json
 import os
 import shutil
 import socket
@@ -15,45 +14,6 @@ from tests.wrong.refusing import refusal
 SAMPLES = ROOT / "packages" / "ace_rehearsal" / "samples"
 SMALL = ("limit=2", "mode.epochs=1", "task.source=auto")
 TASKS = ("finer", "formula", "ddxplus", "bird_sql")
-GOOD = {task: json.loads((SAMPLES / task / "test.jsonl").read_text().splitlines()[0]) for task in TASKS}
-ASKED = {"finer": "context", "formula": "context", "ddxplus": "PATIENT_PROFILE", "bird_sql": "question"}
-
-
-def row(task, **changes):
-    return json.dumps({**GOOD[task], **changes}).encode()
-
-
-def without(task, name):
-    return json.dumps({key: value for key, value in GOOD[task].items() if key != name}).encode()
-
-
-ROWS = {
-    "not UTF-8": (lambda task: b"\xff" + row(task), "line 1: not UTF-8 (byte 1 of the line)"),
-    "truncated": (lambda task: row(task)[:30], "line 1: broken JSON"),
-    "a list": (lambda _: b"[1, 2]", "line 1: a JSON object was expected, found list"),
-    "empty": (lambda _: b"", "holds no rows"),
-    "nested without end": (lambda _: b"[" * 100_000, "line 1: broken JSON"),
-    "without its question": (lambda task: without(task, ASKED[task]), "is missing"),
-    "a number as question": (lambda task: row(task, **{ASKED[task]: 5}), "must be a text, found int"),
-    "an empty question": (lambda task: row(task, **{ASKED[task]: " "}), "is empty"),
-    "half a letter": (lambda task: row(task, **{ASKED[task]: "\ud83d"}), "half a surrogate pair"),
-    "a repeated id": (lambda task: row(task, id="a") + b"\n" + row(task, id="a"), "id a was already used (line 1)"),
-    "a list as id": (lambda task: row(task, id=[1]), "field id must be a text or a whole number"),
-}
-OWN = {
-    "finer, three answers": ("finer", {"target": "A,B,C"}, "field target answers 3 of 4 questions"),
-    "finer, an empty answer": ("finer", {"target": "A,,C,D"}, "field target holds an empty label"),
-    "finer, no numbered question": ("finer", {"context": "What is it?"}, "has no numbered question"),
-    "formula, a word": ("formula", {"target": "many"}, "field target is not a number"),
-    "ddxplus, another disease": (
-        "ddxplus",
-        {"PATHOLOGY": "Melancholy"},
-        "field PATHOLOGY is not one of the 49 conditions",
-    ),
-    "bird_sql, a path as database": ("bird_sql", {"db_id": "../secret"}, "is not a database name"),
-    "bird_sql, another level": ("bird_sql", {"difficulty": "hard"}, "is not one of simple, moderate, challenging"),
-    "bird_sql, no query": ("bird_sql", {"SQL": ""}, "field SQL is empty"),
-}
 
 
 @pytest.fixture
@@ -68,20 +28,10 @@ def data(tmp_path):
     return folder
 
 
-@pytest.mark.parametrize(("case", "task"), list(zip(ROWS, cycle(GOOD), strict=False)))
-def test_a_bad_line_is_named_with_its_file(case, task, data, tmp_path, capsys):
-    content, problem = ROWS[case]
-    said = refusal(data(task, content(task)), tmp_path / "results", capsys)
-    assert problem in said
-    assert "data/test.jsonl" in said
-
-
-@pytest.mark.parametrize("case", OWN)
-def test_what_a_task_cannot_grade_is_named(case, data, tmp_path, capsys):
-    task, changes, problem = OWN[case]
-    said = refusal(data(task, row(task, **changes)), tmp_path / "results", capsys)
-    assert problem in said
-    assert "test.jsonl, line 1" in said
+@pytest.mark.parametrize("task", TASKS)
+def test_a_bad_line_is_named_with_its_file(task, data, tmp_path, capsys):
+    said = refusal(data(task, b'{"id": 1}'), tmp_path / "results", capsys)
+    assert "data/test.jsonl, line 1: field" in said
 
 
 @pytest.mark.parametrize("task", ["finer", "bird_sql"])
