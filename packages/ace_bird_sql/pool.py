@@ -43,10 +43,11 @@ NO_QUERY = "There is no query in the answer."
 
 
 class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a query ended. ``kind`` is rows, none (no query), error, timeout or crash; the digests represent the rows.
+    """How a query ended: ``kind`` is rows, none (no query), error, timeout or crash.
 
-    ``exact`` is the set of rows, ``close`` the set with reals at 12 digits, ``ordered`` that set in order of
-    appearance. ``utf8`` is whether all its text is UTF-8.
+    Digests of the rows: ``exact`` of their set, ``close`` of the set with reals at 12 digits, ``ordered`` of that set
+    in order of appearance. They are "" without rows to compare; ``exact`` of a text without a query is that of no rows.
+    ``utf8`` is whether all its text is UTF-8.
     """
 
     kind: str
@@ -66,30 +67,29 @@ class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     def same(self, gold: ExecutionResult) -> bool:
         """Equal as sets of rows, and never right where a result is empty."""
-        return self.ran and gold.ran and self.rows > 0 and self.exact == gold.exact
+        return self.rows > 0 and self.exact == gold.exact
 
     def same_python(self, gold: ExecutionResult) -> bool:
         """BIRD's rule: the sets of rows that Python reads are equal.
 
         Text that is not UTF-8 cannot be read, and a text without a query, such as a comment, reads no rows.
         """
-        read = (self.ran or self.kind == "none") and self.utf8
-        return read and gold.ran and gold.utf8 and self.exact == gold.exact
+        return gold.ran and gold.utf8 and self.utf8 and self.exact == gold.exact
 
     def same_corrected(self, gold: ExecutionResult, *, ordered: bool) -> bool:
         """Corrected rule: empty equals empty, reals at 12 digits, row order where the gold query has an ORDER BY."""
-        return self.ran and gold.ran and (self.ordered == gold.ordered if ordered else self.close == gold.close)
+        return gold.ran and (self.ordered == gold.ordered if ordered else self.close == gold.close)
 
     def observed(self, limits: Limits) -> str:
         """Return what the environment shows of the query."""
-        if self.kind == "timeout":
-            return f"The query was stopped: it ran longer than {limits.timeout:g} seconds."
-        if self.kind == "crash":
-            return "The query was stopped: it brought down the process that ran it."
-        if self.kind == "none":
-            return NO_QUERY
-        if self.kind == "error":
-            return f"The query failed: {self.message}"
+        without_result = {
+            "timeout": f"The query was stopped: it ran longer than {limits.timeout:g} seconds.",
+            "crash": "The query was stopped: it brought down the process that ran it.",
+            "none": NO_QUERY,
+            "error": f"The query failed: {self.message}",
+        }
+        if not self.ran:
+            return without_result[self.kind]
         if not self.rows:
             return "The query ran and returned no rows."
         size = f"{_plural(self.rows, 'row')} of {_plural(self.columns, 'column')}"

@@ -62,9 +62,8 @@ _TUNING = frozenset(
 
 def authorize_query(action: int, _: str | None, name: str | None, *__: str | None) -> int:
     """Allow a query to read and to call harmless functions."""
-    if action == sqlite3.SQLITE_FUNCTION:
-        return sqlite3.SQLITE_OK if name is not None and name.lower() in _FUNCTIONS else sqlite3.SQLITE_DENY
-    return sqlite3.SQLITE_OK if action in _READING else sqlite3.SQLITE_DENY
+    harmless = action == sqlite3.SQLITE_FUNCTION and (name or "").lower() in _FUNCTIONS
+    return sqlite3.SQLITE_OK if harmless or action in _READING else sqlite3.SQLITE_DENY
 
 
 class ScriptRules:
