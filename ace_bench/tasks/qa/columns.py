@@ -128,7 +128,7 @@ def _check_columns(record: Mapping[str, object], columns: Columns, where: str) -
         for name in names:
             if name not in record:
                 close = get_close_matches(name, map(str, record), n=1)
-                hint = f"; did you mean {close[0]}?" if close else ""
+                hint = "".join(f"; did you mean {one}?" for one in close)
                 raise DataError(
                     f"{where}: there is no column {name} (task.{setting}); "
                     f"the columns are {', '.join(map(str, record))}{hint}"
@@ -165,8 +165,8 @@ def text_of(value: object, where: str, column: str) -> str:
         raise DataError(f"{where}: column {column} holds bytes, which are no text; choose another column")
     if isinstance(value, bool | list | dict):
         text = json.dumps(value, ensure_ascii=False, default=str)
-    elif isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        text = str(int(value))
+    elif isinstance(value, float):
+        text = str(value).removesuffix(".0")
     else:
         text = str(value)
     try:

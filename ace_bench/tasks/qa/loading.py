@@ -147,7 +147,7 @@ def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowe
     named = any(columns.named.values())
     if named:
         columns.check_named()
-    if (named and source != "sample") or source == "real" or not (allowed or source == "sample"):
+    if source != "sample" and (named or source == "real" or not allowed):
         raise SettingError("data=null leaves nothing to read: name your file, such as task.data=questions.csv")
     settings = DataSettings(data_dir=None, source="sample", sample_data=sample_data, sample_allowed=allowed)
     folder, _ = find_folder("qa", settings)

@@ -40,12 +40,13 @@ GRADED = [  # grader, settings, reference, right answers, wrong answers
     ("exact", {}, ["NYC", "New York"], ["nyc", "New York"], ["York"]),
     ("exact", {}, 2.0, ["2"], ["2.0"]),
     ("numeric", {}, "1,234.5", NUMBERS, NO_NUMBERS),
-    ("numeric", {}, -7, ["−7", "(7)", "-$7", "$-7"], ["7"]),
+    ("numeric", {}, -7, ["−7", "(7)", "-$7", "$-7", "(-7)"], ["7", "(7", "7)", "(+7)"]),
     ("numeric", {}, "12%", ["12%", "12", "0.12", "12 %"], ["0.12%", "1200"]),
     ("numeric", {}, "0.5", ["50%", "0.5", ".5"], ["50"]),
     ("numeric", {"tolerance": {"relative": 0.01}}, 200, ["202", "198"], ["202.1"]),
     ("numeric", {"tolerance": {"absolute": 0.5}}, 0, ["0.5"], ["-0.6"]),
-    *[("choice", OPTIONS, reference, CHOSEN, NOT_CHOSEN) for reference in ("B", "Paris", "paris ", 1)],
+    *[("choice", OPTIONS, reference, CHOSEN, NOT_CHOSEN) for reference in ("B", "b", "Paris", "paris ", 1)],
+    ("choice", OPTIONS, [0, "C"], ["A", "c", "lyon", "C) Nice"], ["B", "D. Nice", "E"]),
     ("contains", {}, "no", ["The answer is No."], ["I know", "nope"]),
     ("contains", {}, ["no", "never again"], ["Never  again, I say"], ["never, again"]),
     ("contains", {}, "C++", ["I use C++."], ["C+"]),
@@ -93,7 +94,15 @@ def test_a_search_that_takes_long_is_a_fault_of_the_task(tmp_path):
     [
         ("exact", [None, ""], {}, "line 1: the list of accepted answers is empty"),
         ("numeric", "many", {}, "line 1: the answer 'many' is not one number"),
-        ("choice", "Rome", OPTIONS, "neither one of the 3 choices nor the letter of one"),
+        *(
+            (
+                "choice",
+                wrong,
+                OPTIONS,
+                f"line 1: the answer '{said}' is neither one of the 3 choices nor the letter of one",
+            )
+            for wrong, said in (("Rome", "Rome"), ("D", "D"), ("@", "@"), (3, "3"), (-1, "-1"), (True, "true"))
+        ),
         ("choice", "B", {}, r"name their column by task\.choices"),
         ("regex", "(", {}, r"line 1: the answer '\(' is not a regular expression"),
         ("json", "x", {}, "line 1: the answer 'x' is not JSON"),

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.tasks.data import SPLITS
-from ace_bench.tasks.qa.columns import Question
-from ace_bench.tasks.qa.loading import Shares, by_shares
+from ace_bench.tasks.qa.columns import Columns, Question
+from ace_bench.tasks.qa.loading import Shares, by_shares, sample_set
 from tests.tasks.qa.making import ids, made, write
 
 
@@ -93,3 +93,38 @@ def test_settings_of_splits_and_columns_that_cannot_work(settings, said, tmp_pat
     given = dict.fromkeys(data, path) if isinstance(data, dict) else data
     with pytest.raises(ConfigError, match=said):
         made(given, **{name: value for name, value in settings.items() if name != "data"})
+
+
+TICKETS = "pkg://ace_rehearsal/samples/qa"
+NOTHING = "data=null leaves nothing to read: name your file, such as task.data=questions.csv"
+
+
+TEAM = {"question": "message", "answer": "team", "split": "split"}
+
+
+@pytest.mark.parametrize(
+    ("source", "allowed", "columns", "found"),
+    [
+        ("auto", True, {}, ("delivery", "Which team answers")),
+        ("sample", False, {}, ("delivery", "Which team answers")),
+        ("sample", False, {**TEAM, "answer": "customer"}, ("c001", "None")),
+        ("auto", False, {}, NOTHING),
+        ("real", True, {}, NOTHING),
+        ("auto", True, TEAM, NOTHING),
+        (
+            "sample",
+            True,
+            {**TEAM, "answer": None},
+            "answer=null must name a column of task.data; write task.answer=COLUMN",
+        ),
+    ],
+)
+def test_without_data_the_sample_set_is_read_where_that_is_meant(source, allowed, columns, found):
+    named = Columns(**{"question": None, "answer": None, **columns})
+    if isinstance(found, str):
+        with pytest.raises(ConfigError, match=f"^{found}$"):
+            sample_set(named, source=source, sample_data=TICKETS, allowed=allowed)
+    else:
+        loaded = sample_set(named, source=source, sample_data=TICKETS, allowed=allowed)
+        assert found[0] in {one.answer for one in loaded.questions["train"]}
+        assert str(loaded.instruction).startswith(found[1])
