@@ -104,7 +104,8 @@ def test_results_that_nearly_equal(workers, database):
         assert [outcome.same(expected), outcome.same_python(expected), corrected] == equal, (gold, answer)
 
 
-LONG = "SELECT hex(zeroblob(90000)), '" + "y" * 59 + "', x'ff00', p.* FROM people p, people, people q"
+Y = "y" * 58
+LONG = f"SELECT hex(zeroblob(90000)), '{Y}y', '{Y}', p.* FROM people p, people, people q"
 OBSERVED = {
     "SELECT id, name FROM people WHERE id = 1": "The query returned 1 row of 2 columns. First rows:\n1, 'Ann'",
     "SELECT id FROM people": "The query returned 3 rows of 1 column. First rows:\n1\n2\n3",
@@ -113,7 +114,7 @@ OBSERVED = {
     "-- nothing": "There is no query in the answer.",
     None: "There is no query in the answer.",
     LONG: "The query returned 27 rows of 7 columns. First rows:\n"
-    + "\n".join([f"'{'0' * 59}..., '{'y' * 59}..., b'\\xff\\x00', 1, 'Ann', 30, b'\\xff\\x00'"] * 3),
+    + "\n".join([f"'{'0' * 59}..., '{Y}y..., '{Y}', 1, 'Ann', 30, b'\\xff\\x00'"] * 3),
 }
 
 

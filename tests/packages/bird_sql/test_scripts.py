@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -84,29 +85,30 @@ def test_bad_scripts_are_refused_and_reach_no_file(workers, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "secret.sqlite"]
 
 
-@pytest.mark.parametrize(
-    ("script", "cause"),
-    [
-        (f"{TABLE} ATTACH 'e.sqlite' AS e;", "it uses ATTACH or VACUUM, which a script may not"),
-        (f"{TABLE} INSERT INTO a {ENDLESS} SELECT x FROM n WHERE x < 0;", "it runs longer than 0.5 s"),
-        (f"{TABLE} INSERT INTO b VALUES (1);", "no such table: b"),
-    ],
-)
-def test_the_error_names_script_and_cause(tmp_path, script, cause):
-    with pytest.raises(DataError) as caught:
-        built(tmp_path / "data", script)
-    assert f"{tmp_path / 'data' / 'shop.sql'} cannot be made into a database: {cause}" in str(caught.value)
-    assert "databases/shop/shop.sqlite" in str(caught.value)
+REFUSALS = {
+    f"{TABLE} ATTACH 'e.sqlite' AS e;": "it uses ATTACH or VACUUM, which a script may not",
+    f"{TABLE} SELECT RANDOM();": "it uses the function random, which a script may not",
+    f"{TABLE} PRAGMA Hard_Heap_Limit = 0;": "it uses PRAGMA hard_heap_limit, which a script may not",
+    f"{TABLE} INSERT INTO a {ENDLESS} SELECT x FROM n WHERE x < 0;": "it runs longer than 0.5 s (task.limits.timeout)",
+    f"{TABLE} INSERT INTO b VALUES (1);": "no such table: b",
+    f"BEGIN; {TABLE}": "its last transaction has no COMMIT",
+    "CREATE VIEW v AS SELECT 1;": "it makes no tables",
+}
+
+
+def test_the_error_names_script_and_cause(tmp_path):
+    file = tmp_path / "data" / "shop.sql"
+    fix = "correct it, or put the database itself at databases/shop/shop.sqlite"
+    refusals = {script: f"cannot be made into a database: {cause}; {fix}" for script, cause in REFUSALS.items()}
+    no_text = {b"-- \xff\nCREATE TABLE a (b);": "is not UTF-8 (byte 4); save it as UTF-8"}
+    for script, said in {**refusals, **no_text}.items():
+        with pytest.raises(DataError) as caught:
+            built(tmp_path / "data", script)
+        assert str(caught.value) == f"{file} {said}"
+    os.truncate(file, (32 << 20) + 1)
+    with pytest.raises(DataError, match=r"shop\.sql is larger than 32 MB; put its database into a \.sqlite file"):
+        finder(file.parent).find("shop")
     assert not list((tmp_path / "cache").rglob("*.sqlite"))
-
-
-def test_files_that_are_no_script_are_refused(tmp_path):
-    with pytest.raises(DataError, match=r"shop\.sql is not UTF-8 \(byte 4\)"):
-        built(tmp_path / "data", b"-- \xff\nCREATE TABLE a (b);")
-    with (tmp_path / "data" / "shop.sql").open("wb") as file:
-        file.truncate(33 << 20)
-    with pytest.raises(DataError, match=r"shop\.sql is larger than 32 MB"):
-        finder(tmp_path / "data").find("shop")
 
 
 def test_what_dumps_hold_is_understood(tmp_path):
@@ -134,11 +136,3 @@ def test_what_dumps_hold_is_understood(tmp_path):
         ]
         assert connection.execute("SELECT name FROM cheap").fetchall() == [("Käse",)]
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-
-
-def test_a_task_is_not_made_with_a_script_that_is_refused(make, data_folder, tmp_path):
-    folder = data_folder([{"question": "How many?", "SQL": "SELECT 1", "db_id": "shop"}])
-    (folder / "shop.sql").write_text(f"{TABLE} ATTACH '{tmp_path}/evil.sqlite' AS e;")
-    with pytest.raises(DataError, match=r"shop\.sql cannot be made into a database: it uses ATTACH"):
-        make(data_dir=str(folder))
-    assert not (tmp_path / "evil.sqlite").exists()
