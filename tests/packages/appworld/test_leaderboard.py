@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from ace_appworld.leaderboard import _figures, _replay
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.task import Agent
-from ace_bench.core.types import Attempt, Turn
+from ace_bench.core.types import Attempt, Grade, Turn
 from ace_bench.tasks.catalog import make_task
 from tests.launching import launch
 from tests.packages.appworld.sharing import sharing
@@ -40,7 +41,7 @@ class MostlyReference(Agent):
 
 
 @pytest.mark.thorough
-def test_official_figures_are_those_of_the_run(tmp_path, capsys, pytestconfig):
+def test_official_figures_are_those_of_the_run(tmp_path, pytestconfig):
     try:
         make_task("appworld", source="sample", sample_allowed=True)
     except ConfigError as error:
@@ -63,6 +64,47 @@ def test_official_figures_are_those_of_the_run(tmp_path, capsys, pytestconfig):
     assert row["test_normal"]["all"]["task_goal_completion"] == pytest.approx(after["tgc"], abs=0.01)
     assert row["test_normal"]["all"]["interactions"] == 2.0
 
-    assert start("leaderboard", [str(ran.folder), "--name", "Bad Name", *LABELS[2:]]) == 2
-    assert start("leaderboard", [str(tmp_path), *LABELS]) == 2
-    assert "is not the folder of a finished run" in " ".join(capsys.readouterr().err.split())
+
+def test_a_rollout_is_replayed_and_outputs_that_differ_are_counted(task, tmp_path):
+    sample = task.samples("train")[0]
+    turns = [
+        Turn(action=code, observation=shown, thought="")
+        for code, shown in (("print(1)", "1\n"), ("", "nothing was run"), ("print(2)", "3\n"))
+    ]
+    solved = Turn(action=task.failing_grade(sample).gold + RUN, observation="Execution successful.")
+    grade, differences = _replay(task, sample, [*turns, solved], tmp_path / "kept")
+    assert (grade.correct, grade.detail["interactions"], differences) == (True, 3, 1)
+    assert {path.name for path in (tmp_path / "kept").iterdir()} == {"dbs", "logs", "version"}
+
+
+def test_figures_are_those_of_all_tasks_and_of_each_level():
+    scores = {"tgc": 50.0, "sgc": 0.0, "tgc_level1": 100.0, "sgc_level1": 100.0, "tgc_level3": 0.0, "sgc_level3": 0.0}
+    grades = [
+        Grade(score=0.0, correct=False, observed="", gold="", detail={"difficulty": level, "interactions": count})
+        for level, count in ((1, 2), (3, 4), (3, 9))
+    ]
+    names = ("task_goal_completion", "scenario_goal_completion", "interactions")
+    assert _figures(scores, grades) == {
+        level: dict(zip(names, values, strict=True))
+        for level, values in {
+            "all": (50.0, 0.0, 5.0),
+            "level 1": (100.0, 100.0, 2.0),
+            "level 2": (None, None, None),
+            "level 3": (0.0, 0.0, 6.5),
+        }.items()
+    }
+
+
+def test_what_cannot_be_prepared_is_named(tmp_path, capsys, engine, pytestconfig):
+    def refused(folder, *labels):
+        assert start("leaderboard", [str(folder), *(labels or LABELS)]) == 2
+        return " ".join(capsys.readouterr().err.split())
+
+    other = launch(tmp_path / "other", "task.source=sample", "method=base", "limit=1").folder
+    with sharing(pytestconfig):
+        ran = launch(tmp_path, "task=appworld", "task.source=sample", "method=base", "limit={test: 1}").folder
+        assert "the run tested 1 of 18 tasks; the leaderboard requires all" in refused(ran)
+    assert f"{tmp_path} is not the folder of a finished run; give one that a run printed last" in refused(tmp_path)
+    assert f"{other} is a run on finer; only AppWorld has this leaderboard" in refused(other)
+    named = refused(ran, "--name", "Bad Name", *LABELS[2:])
+    assert "--name Bad Name may contain only lower-case letters, digits, - and _" in named
