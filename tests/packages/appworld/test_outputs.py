@@ -57,6 +57,10 @@ def test_nothing_is_taken_through_links_or_from_what_is_no_file(logs, tmp_path, 
 
 def test_a_flood_is_cut_off(logs, tmp_path, monkeypatch):
     monkeypatch.setattr(pool, "MAX_BYTES", 1 << 20)
-    (logs / "environment_io.md").write_text("x" * (1 << 20))
-    with pytest.raises(Unusable, match="more than 1 MiB"):
+    saved = sum(path.stat().st_size for path in (tmp_path / "episode").rglob("*") if path.is_file())
+    (logs / "environment_io.md").write_text("x" * ((1 << 20) - saved))
+    assert len(collected(tmp_path)) == 4
+    shutil.rmtree(tmp_path / "kept")
+    (logs / "environment_io.md").write_text("x" * ((1 << 20) - saved + 1))
+    with pytest.raises(Unusable, match=r"^the saved files hold more than 1 MiB$"):
         collected(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -93,20 +94,23 @@ def test_samples_hold_what_an_agent_may_know_and_nothing_of_the_truth(fake_root)
 def test_tasks_are_chosen_by_a_list_or_a_file(fake_root, tmp_path):
     listed = tmp_path / "mine.txt"
     listed.write_text("\nabc2_1\n")
-    whole = make(data_dir=str(fake_root), source="real")
+
+    def choose(given):
+        return make(data_dir=str(fake_root), source="real", ids={"train": None, "val": given, "test": None})
+
+    assert "ids" not in choose(None).checksums
     for given in (["abc2_1"], str(listed)):
-        task = make(data_dir=str(fake_root), source="real", ids={"train": None, "val": given, "test": None})
+        task = choose(given)
         assert [sample.id for sample in task.samples("val")] == ["appworld-val-abc2_1"]
         assert task.checksums["ids"]
-        assert "ids" not in whole.checksums
     for given, problem in (
-        (["zzz9_1"], "task.ids.val holds zzz9_1, which is not a task of this split"),
-        (["abc2_1", "abc2_1"], "task.ids.val holds abc2_1, twice"),
-        (str(tmp_path / "no.txt"), "task.ids.val=.*cannot be read"),
-        ([], "task.ids.val holds no ids"),
+        (["abc2_1", "zzz9_1"], " holds zzz9_1, which is not a task of this split; the split has abc2_1 and so on$"),
+        (["abc2_1", "abc2_1"], " holds abc2_1, twice; the split has abc2_1 and so on$"),
+        (str(tmp_path / "no.txt"), r"=.*cannot be read \(.*\): give a list of ids or a file of them$"),
+        ([], " holds no ids: give some, or null for the whole split$"),
     ):
-        with pytest.raises(ConfigError, match=problem):
-            make(data_dir=str(fake_root), source="real", ids={"train": None, "val": given, "test": None})
+        with pytest.raises(ConfigError, match=f"^task.ids.val{problem}"):
+            choose(given)
 
 
 def test_the_test_split_is_a_setting_and_part_of_the_identity(fake_root):
@@ -133,41 +137,51 @@ def test_checksums_tell_data_apart_that_give_other_results(fake_root):
 
 
 def test_absent_data_and_an_absent_engine_name_the_fix(installed):
-    with pytest.raises(DataError, match="ace-bench appworld --data"):
+    with pytest.raises(DataError, match=r"^no AppWorld data: run `ace-bench appworld --data`, set task\.data_dir"):
         make(source="real")
     (installed / FACTS).write_text('{"version": "0.2.0", "apps": {}}')
-    with pytest.raises(ConfigError, match=r"0\.2\.0.*ace-bench appworld"):
+    needed = rf"{installed} is release 0\.2\.0, {engine_module.VERSION} is needed: run `ace-bench appworld`$"
+    with pytest.raises(ConfigError, match=needed):
         make(source="real")
     (installed / FACTS).unlink()
-    with pytest.raises(ConfigError, match="ace-bench appworld"):
+    with pytest.raises(ConfigError, match=f"is not set up in {installed}: run `ace-bench appworld`$"):
         make(source="real")
 
 
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("datasets/train.txt", "../../etc_1\n", "not a task id"),
-        ("datasets/train.txt", "", "no task ids"),
-        ("datasets/train.txt", "abc1_1\nabc1_1\n", "twice"),
-        ("tasks/abc1_1/specs.json", "{}", "specs.json"),
-        ("tasks/abc1_1/specs.json", "\xff", "specs.json"),
-        ("tasks/abc1_1/ground_truth/metadata.json", '{"difficulty": "hard"}', "metadata.json"),
+        ("datasets/train.txt", "../../etc_1\n", ": '../../etc_1' is not a task id such as 82e2fac_1"),
+        ("datasets/train.txt", "", ": no task ids"),
+        ("datasets/train.txt", "abc1_1\nabc1_1:tag\n", ": a task id occurs twice"),
+        ("datasets/train.txt", None, " cannot be read: No such file or directory; download the AppWorld data again"),
+        ("tasks/abc1_1/specs.json", "{}", ": Object missing required field `instruction`"),
+        ("tasks/abc1_1/specs.json", "\xff", " is not UTF-8"),
+        (
+            "tasks/abc1_1/ground_truth/metadata.json",
+            '{"difficulty": "hard"}',
+            ": Expected `int`, got `str` - at `$.diff",
+        ),
     ],
 )
 def test_broken_files_are_named(fake_root, name, text, message):
-    (fake_root / "data" / name).write_bytes(text.encode("latin-1"))
+    path = fake_root / "data" / name
+    path.unlink()
+    if text is not None:
+        path.write_bytes(text.encode("latin-1"))
     catalogue = Catalogue(fake_root)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=f"^{re.escape(f'{path}{message}')}"):
         _ = [(catalogue.specs(key), catalogue.truth(key)) for key in catalogue.ids("train")]
 
 
 def test_what_agents_see_holds_no_truth_and_no_list_of_tasks(fake_root, tmp_path):
     copy_visible(fake_root, tmp_path / "shown")
-    seen = {str(path.relative_to(tmp_path / "shown" / "data")) for path in (tmp_path / "shown").rglob("*")}
-    assert "tasks/abc1_1/specs.json" in seen
-    assert "base_dbs/spotify.db" in seen
-    assert not any("ground_truth" in path or "datasets" in path for path in seen)
-    assert (tmp_path / "shown" / "data" / "tasks").stat().st_mode & 0o777 == 0o711
+    data = tmp_path / "shown" / "data"
+    tasks = {f"tasks/abc{n}_1": ("dbs", "dbs/spotify.jsonl", "specs.json") for n in (1, 2, 3, 4)}
+    folders = {"api_docs", "base_dbs", *tasks, *(f"{task}/dbs" for task in tasks)}
+    files = {"api_docs/standard.json", "base_dbs/spotify.db"} | {f"{task}/{n}" for task in tasks for n in tasks[task]}
+    modes = {str(path.relative_to(data)): path.stat().st_mode & 0o777 for path in data.rglob("*")}
+    assert modes == {"tasks": 0o711, **dict.fromkeys(files, 0o644), **dict.fromkeys(folders, 0o755)}
 
 
 def test_an_open_root_is_closed_unless_a_folder_above_it_is(fake_root):
@@ -219,6 +233,7 @@ def test_a_new_mini_world_takes_the_place_of_those_that_nobody_asked_for_in_a_wh
     builder = sample_folder("pkg://ace_rehearsal/miniworld")
     root = sample_root(find_engine(), builder)
     assert {path for path in worlds.iterdir() if path.is_dir()} == {root, late, other}
+    assert root.stat().st_mode & 0o777 == 0o700
     os.utime(root, (0, 0))
     assert sample_root(find_engine(), builder) == root
     assert time.time() - root.stat().st_mtime < 60, "who asks for a version keeps it"
