@@ -1,7 +1,5 @@
 """Small Inspect AI tasks on capitals, one for each thing that a user's task may do; loaded as FILE.py@task."""
 
-import time
-
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessageUser, get_model
@@ -41,8 +39,6 @@ def atlas(kind: str = "atlas"):
         """
         if kind == "broken":
             raise RuntimeError("the atlas burnt down")
-        if kind == "hanging":
-            time.sleep(3)
         if land not in CITIES:
             raise ToolError(f"no country {land}")
         return CITIES[land]

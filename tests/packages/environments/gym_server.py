@@ -1,7 +1,6 @@
 """A small resources server that speaks NeMo Gym's interface: capitals, with a tool and a verifier."""
 
 import json
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from uuid import uuid4
 
@@ -17,7 +16,7 @@ ATLAS = {
 
 
 class GymServer(ThreadingHTTPServer):
-    """``does`` says what goes wrong: verify raises or masks, or hangs, the server steps."""
+    """``does`` says what goes wrong: verify raises or masks, the server steps."""
 
     def __init__(self, does="works"):
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -51,8 +50,6 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _verify(self, body, session):
         self.server.verified.append(body)
-        if self.server.does == "hangs":
-            time.sleep(2)
         if self.server.does == "verify_raises":
             return self._send({"detail": "no such column"}, status=500)
         texts = [item["content"][0]["text"] for item in body["response"]["output"] if item["type"] == "message"]

@@ -1,4 +1,4 @@
-"""What only tasks of Inspect AI do: dry runs, limits, dialogues; and what a user of another agent is told."""
+"""What only tasks of Inspect AI do: dry runs, limits, dialogues."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.launching import launch
 from tests.packages.environments.running import ATLAS, rollouts
 
 pytest.importorskip("inspect_ai", reason="needs the extra inspect: make test-environments")
-CHOICES, LOOKUP = ("task=inspect", f"{ATLAS}@choices"), ("task=inspect", f"{ATLAS}@lookup")
+LOOKUP = ("task=inspect", f"{ATLAS}@lookup")
 
 
 def test_the_cost_is_estimated_and_the_first_prompts_are_shown_with_tools(tmp_path, capsys):
@@ -28,8 +28,3 @@ def test_an_environment_may_speak_as_the_user_and_its_words_are_recorded(tmp_pat
     assert record["calls"] == 2
     assert record["attempt"]["trajectory"][0]["observation"] == "Are you sure? Options: yes, no."
     assert record["attempt"]["answer"] == record["attempt"]["trajectory"][1]["thought"]
-
-
-def test_another_agent_is_refused(tmp_path, capsys):
-    assert launch(tmp_path, *CHOICES, "agent=single_turn", "method=base", "mode.before=false").status == 2
-    assert "choose agent=environment" in capsys.readouterr().err
