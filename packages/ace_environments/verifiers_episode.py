@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from types import SimpleNamespace
@@ -155,7 +154,7 @@ class Toolbox:
             for tool in await server.list_tools():
                 name = f"{toolset.server_name}_{tool.name}" if toolset.server_name else tool.name
                 self._servers[name] = (server, tool.name)
-                described = {"name": name, "description": tool.description or "", "parameters": _schema(tool)}
+                described = {"name": name, "description": tool.description or "", "parameters": tool.input_schema}
                 self.offered.append(vf.Tool(**described))
 
     async def call(self, call: ToolCall) -> str:
@@ -164,13 +163,9 @@ class Toolbox:
             return f"Error: there is no tool {call.name}; there are {', '.join(self._servers)}"
         server, name = self._servers[call.name]
         try:
-            arguments = json.loads(call.arguments or "{}")
-            result = await server.call_tool(name, arguments)
-        except asyncio.CancelledError:
-            raise
+            return _text(await server.call_tool(name, json.loads(call.arguments or "{}")))
         except Exception as error:
             return f"Error: {error}"
-        return _text(result)
 
     async def close(self) -> None:
         """Release what the tools hold."""
@@ -188,17 +183,9 @@ class Toolbox:
         toolset._pull_state, toolset._push_state = pull, push
 
 
-def _schema(tool: Any) -> Mapping[str, Any]:
-    return dict(getattr(tool, "input_schema", None) or getattr(tool, "inputSchema", None) or {})
-
-
 def _text(result: Any) -> str:
-    parts = getattr(result, "content", result)
-    if isinstance(parts, tuple):
-        parts = parts[0]
-    said = "\n".join(str(getattr(part, "text", part)) for part in parts) if isinstance(parts, list) else str(parts)
-    failed = getattr(result, "is_error", False) or getattr(result, "isError", False)
-    return f"Error: {said}" if failed else said
+    said = "\n".join(str(getattr(part, "text", part)) for part in result.content)
+    return f"Error: {said}" if result.is_error else said
 
 
 _ASK: ContextVar[Ask] = ContextVar("ask")
