@@ -19,12 +19,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-_OPEN, _OPENAT = (2, None), (257, 56)
-_CLONE = (56, 220)
-_FCNTL, _IOCTL, _PRCTL = (72, 25), (16, 29), (157, 167)
-_KILL, _TGKILL = (62, 129), (234, 131)
-_PRLIMIT, _SOCKETPAIR = (302, 261), (53, 199)
-
 _CLONE_THREAD = 0x00010000
 _CLONE_NAMESPACES = 0x7E020000
 _OPEN_MODES = (os.O_RDONLY, os.O_WRONLY, os.O_RDWR, os.O_TRUNC | os.O_WRONLY, os.O_TRUNC | os.O_RDWR)
@@ -38,8 +32,8 @@ _PRCTLS = (15, 16)
 _SIGNALS = tuple(number for number in range(65) if number != 9)
 """All but SIGKILL: a process that dies of SIGKILL was then killed by another process."""
 
-_MACHINES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
-"""Column in the tables, and the kernel's name for the machine (AUDIT_ARCH)."""
+_MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+"""The kernel's name for each machine (AUDIT_ARCH), in the order of the numbers in the file."""
 _FIRST_NEW = 424
 """From this number on, calls have equal numbers on all machines; libraries fall back to older calls on ENOSYS."""
 
@@ -48,13 +42,12 @@ _ALLOW, _REFUSE, _KILL_PROCESS = 0x7FFF0000, 0x00050000, 0x80000000
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _PR_SET_SECCOMP, _FILTER = 22, 2
 
-_ANSWERS = {"allowed": _ALLOW, "pretended": _REFUSE | 0, "unsupported": _REFUSE | errno.ENOTSUP}
+_ANSWERS = {"checked": _ALLOW, "allowed": _ALLOW, "pretended": _REFUSE, "unsupported": _REFUSE | errno.ENOTSUP}
 _LINES = Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").splitlines()
 _LISTED = [line.split() for line in _LINES if line and not line.startswith("#")]
 """An answer, followed by calls; read here, since a confined process cannot read the file."""
 
 _Instruction = tuple[int, int, int, int]
-_Number = tuple[int | None, int | None]
 
 
 @dataclass(frozen=True)
@@ -75,59 +68,66 @@ def restrict_calls() -> bool:
     machine = os.uname().machine
     if machine not in _MACHINES:
         return False
-    program = b"".join(struct.pack("=HBBI", *instruction) for instruction in _program(machine, os.getpid()))
-    code = ctypes.create_string_buffer(program, len(program))
-    about = ctypes.create_string_buffer(struct.pack("@HP", len(program) // 8, ctypes.addressof(code)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    return bool(libc.prctl(_PR_SET_SECCOMP, _FILTER, about, 0, 0) == 0)
+    instructions = [struct.pack("=HBBI", *instruction) for instruction in _program(machine, os.getpid())]
+    code = ctypes.create_string_buffer(b"".join(instructions))
+    about = ctypes.create_string_buffer(struct.pack("@HP", len(instructions), ctypes.addressof(code)))
+    return set_process(_PR_SET_SECCOMP, _FILTER, about)
 
 
-def _conditional(pid: int) -> dict[_Number, tuple[_Only, ...]]:
+def set_process(option: int, value: int, about: object = 0) -> bool:
+    """Call ``prctl`` and return whether it succeeded."""
+    return bool(ctypes.CDLL(None).prctl(option, value, about, 0, 0) == 0)
+
+
+def _conditions(pid: int) -> dict[str, tuple[_Only, ...]]:
+    """Return what must hold of the arguments of the calls that are ``checked``."""
     modes = os.O_ACCMODE | os.O_TRUNC
     return {
-        _OPENAT: (_Only(2, _OPEN_MODES, modes),),
-        _OPEN: (_Only(1, _OPEN_MODES, modes),),
-        _CLONE: (_Only(0, (_CLONE_THREAD,), _CLONE_THREAD | _CLONE_NAMESPACES),),
-        _FCNTL: (_Only(1, _FCNTLS),),
-        _IOCTL: (_Only(1, _IOCTLS),),
-        _PRCTL: (_Only(0, _PRCTLS),),
-        _KILL: (_Only(0, (pid,)), _Only(1, _SIGNALS)),
-        _TGKILL: (_Only(0, (pid,)), _Only(2, _SIGNALS)),
-        _PRLIMIT: (_Only(0, (0, pid)), _Only(2, (0,)), _Only(2, (0,), high=True)),  # read only
-        _SOCKETPAIR: (_Only(0, (1,)), _Only(1, (1,), 0xF)),  # two connected ends: datagrams could go elsewhere
+        "openat": (_Only(2, _OPEN_MODES, modes),),
+        "open": (_Only(1, _OPEN_MODES, modes),),
+        "clone": (_Only(0, (_CLONE_THREAD,), _CLONE_THREAD | _CLONE_NAMESPACES),),
+        "fcntl": (_Only(1, _FCNTLS),),
+        "ioctl": (_Only(1, _IOCTLS),),
+        "prctl": (_Only(0, _PRCTLS),),
+        "kill": (_Only(0, (pid,)), _Only(1, _SIGNALS)),
+        "tgkill": (_Only(0, (pid,)), _Only(2, _SIGNALS)),
+        "prlimit64": (_Only(0, (0, pid)), _Only(2, (0,)), _Only(2, (0,), high=True)),  # read only
+        "socketpair": (_Only(0, (1,)), _Only(1, (1,), 0xF)),  # two connected ends: datagrams could go elsewhere
     }
 
 
 def _program(machine: str, pid: int) -> list[_Instruction]:
-    column, name = _MACHINES[machine]
-    program: list[_Instruction] = [
-        (_LOAD, 0, 0, _MACHINE_AT),
-        (_EQUAL, 1, 0, name),
-        (_RETURN, 0, 0, _KILL_PROCESS),
-        (_LOAD, 0, 0, _NUMBER_AT),
+    conditions = _conditions(pid)
+    program = [
+        _step(_LOAD, _MACHINE_AT),
+        _step(_EQUAL, _MACHINES[machine], true=1),
+        _step(_RETURN, _KILL_PROCESS),
+        _step(_LOAD, _NUMBER_AT),
     ]
-    for numbers, conditions in _conditional(pid).items():
-        if (number := numbers[column]) is not None:
-            checks = [instruction for condition in conditions for instruction in _check(condition)]
-            program += [(_EQUAL, 0, len(checks) + 1, number), *checks, (_RETURN, 0, 0, _ALLOW)]
     for answer, *calls in _LISTED:
-        for listed in (call.split(":")[1 + column] for call in calls):
-            if listed != "-":
-                program += [(_EQUAL, 0, 1, int(listed)), (_RETURN, 0, 0, _ANSWERS[answer])]
+        for name, *numbers in (call.split(":") for call in calls):
+            number = dict(zip(_MACHINES, numbers, strict=True))[machine]
+            if number != "-":
+                checks = [step for one in (conditions[name] if answer == "checked" else ()) for step in _check(one)]
+                program += [_step(_EQUAL, int(number), false=len(checks) + 1), *checks]
+                program.append(_step(_RETURN, _ANSWERS[answer]))
     return [
         *program,
-        (_AT_LEAST, 0, 1, _FIRST_NEW),
-        (_RETURN, 0, 0, _REFUSE | errno.ENOSYS),
-        (_RETURN, 0, 0, _REFUSE | errno.EPERM),
+        _step(_AT_LEAST, _FIRST_NEW, false=1),
+        _step(_RETURN, _REFUSE | errno.ENOSYS),
+        _step(_RETURN, _REFUSE | errno.EPERM),
     ]
+
+
+def _step(code: int, value: int, *, true: int = 0, false: int = 0) -> _Instruction:
+    """Return an instruction; a comparison skips ``true`` or ``false`` of the instructions after it."""
+    return code, true, false, value
 
 
 def _check(condition: _Only) -> Iterator[_Instruction]:
     """Yield instructions that continue after themselves if the condition holds and refuse the call otherwise."""
-    yield _LOAD, 0, 0, _ARGUMENTS_AT + 8 * condition.argument + 4 * condition.high
-    yield _AND, 0, 0, condition.mask
-    left = len(condition.values)
-    for value in condition.values:
-        yield _EQUAL, left, 0, value
-        left -= 1
-    yield _RETURN, 0, 0, _REFUSE | errno.EPERM
+    yield _step(_LOAD, _ARGUMENTS_AT + 8 * condition.argument + 4 * condition.high)
+    yield _step(_AND, condition.mask)
+    for left, value in zip(range(len(condition.values), 0, -1), condition.values, strict=True):
+        yield _step(_EQUAL, value, true=left)
+    yield _step(_RETURN, _REFUSE | errno.EPERM)
