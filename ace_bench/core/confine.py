@@ -29,7 +29,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ace_bench.core.system_calls import restrict_calls
+from ace_bench.core.system_calls import restrict_calls, set_process
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 1, 36, 38
 _CLONE_NEWIPC, _CLONE_NEWUSER, _CLONE_NEWNET = 0x08000000, 0x10000000, 0x40000000
@@ -39,10 +39,9 @@ _SYSTEM_FILES = (
     *("/usr/share/zoneinfo", "/etc/localtime", "/etc/ld.so.cache", "/etc/mime.types"),
     *("/dev/urandom", "/dev/null"),
 )
-_READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
-_RIGHTS_BY_VERSION = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
-"""Number of kinds of file access that each version of Landlock's interface can forbid."""
-_NETWORK_VERSION, _SCOPE_VERSION = 4, 6
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 0b0001, 0b0010, 0b0100, 0b1000
+_RIGHTS_BY_VERSION = {1: (13,), 2: (14,), 3: (15,), 4: (15, 2), 5: (16, 2), 6: (16, 2, 2)}
+"""Numbers of rights that each version of Landlock's interface knows: to files, to TCP, and to reach other processes."""
 NEEDED = frozenset({"calls", "files"})
 """The layers that are required to run a model's code, unless the user allows otherwise."""
 
@@ -114,7 +113,7 @@ def confine(bounds: Bounds, parent: int | None = None) -> list[str]:
     """
     layers = []
     _limit(bounds)
-    _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    set_process(_PR_SET_NO_NEW_PRIVS, 1)
     # Without root, a new network namespace needs a new user namespace, which some kernels forbid.
     if _libc.unshare(_CLONE_NEWNET | _CLONE_NEWIPC | (_CLONE_NEWUSER if os.getuid() else 0)) == 0:
         layers.append("namespaces")
@@ -152,12 +151,12 @@ def libraries() -> list[str]:
 
 def adopt_orphans() -> None:
     """Become the parent of descendants whose own parent ends, so that they can still be killed."""
-    _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    set_process(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def die_with_parent(parent: int) -> None:
     """Make the kernel end this process with its parent. Call it after a change of user, which would reset it."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    set_process(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -170,7 +169,7 @@ def _limit(bounds: Bounds) -> None:
         resource.RLIMIT_NOFILE: 256,
     }
     # The limit counts all threads of the user; it does not apply to root.
-    others = 0 if bounds.uid is not None or os.getuid() == 0 else _SPARE_THREADS + _threads_of(os.getuid())
+    others = _SPARE_THREADS + _threads_of(os.getuid()) if os.getuid() else 0
     limits[resource.RLIMIT_NPROC] = _THREADS + others
     for kind, value in limits.items():
         _, hard = resource.getrlimit(kind)
@@ -192,20 +191,16 @@ def _landlock(readable: Sequence[str], writable: str) -> bool:
     version = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:
         return False
-    everything = (1 << _RIGHTS_BY_VERSION[min(version, max(_RIGHTS_BY_VERSION))]) - 1
-    tcp = 0b11 if version >= _NETWORK_VERSION else 0
-    scope = 0b11 if version >= _SCOPE_VERSION else 0  # no signals to, and no abstract sockets of, other processes
-    attributes = struct.pack("=QQQ", everything, tcp, scope)
-    # Older kernels expect the size of the fields that they know.
-    size = 24 if scope else 16 if tcp else 8
-    ruleset = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(size), 0)
+    rights = [(1 << count) - 1 for count in _RIGHTS_BY_VERSION[min(version, max(_RIGHTS_BY_VERSION))]]
+    attributes = struct.pack(f"={len(rights)}Q", *rights)
+    ruleset = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     if ruleset < 0:
         return False
     for path in readable:
         _allow(ruleset, path, _READ_FILE | _READ_DIR)
     _allow(ruleset, "/dev/null", _READ_FILE | _WRITE_FILE)
     if writable:
-        _allow(ruleset, writable, everything & ~1)  # bit 0: start a program
+        _allow(ruleset, writable, rights[0] & ~_EXECUTE)
     restricted = _libc.syscall(_RESTRICT_SELF, ruleset, 0) == 0
     os.close(ruleset)
     return bool(restricted)
