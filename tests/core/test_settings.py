@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import pytest
 from msgspec import Meta
@@ -11,13 +11,20 @@ from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.identity import changed_settings, fill_settings
 from ace_bench.core.settings import (
     Count,
+    NotNegative,
+    Parallel,
     Port,
+    Positive,
+    Seconds,
+    Seed,
     Share,
     Similarity,
     Text,
     Whole,
     build,
+    check,
     check_role_sampling,
+    make_part,
     with_role_sampling,
 )
 
@@ -30,11 +37,10 @@ class Inner:
 @dataclass(frozen=True, kw_only=True)
 class Part:
     count: Count
-    whole: Whole = 0
-    port: Port = 1
-    share: Share = 0.5
     below: Annotated[float, Meta(ge=0, lt=1)] = 0
     like: Similarity = 1
+    share: Share = 0.5
+    port: Port = 1
     name: Text = "a"
     word: Annotated[str, Meta(pattern="[a-z]+", description="a lower-case word")] = "a"
     mode: Literal["on", "off"] = "on"
@@ -48,6 +54,20 @@ class Part:
     def __post_init__(self):
         if self.name == "refused":
             raise SettingError("name=refused is not free")
+        if self.name == "odd":
+            raise ValueError("an odd name")
+
+
+class Wrapper:
+    """Takes the settings of another class besides its own, one of which it decides itself."""
+
+    def __init__(self, *, size: Count = 1, **inner: Annotated[Any, Part]) -> None:
+        self.size, self.inner = size, inner
+
+
+class Outer:
+    def __init__(self, **inner: Annotated[Any, Wrapper]) -> None:
+        self.inner = inner
 
 
 def make(**settings):
@@ -67,15 +87,15 @@ def test_settings_that_fit_arrive_as_they_are():
         ({"count": 0}, "a.part.count=0 must be a whole number, 1 or more"),
         ({"count": True}, "a.part.count=true must be a whole number, 1 or more"),
         ({"count": 10**12 + 1}, "a.part.count=1000000000001 is larger than any number that can be used"),
-        ({"whole": -1}, "a.part.whole=-1 must be a whole number, 0 or more"),
         ({"port": 65536}, "a.part.port=65536 must be a whole number from 1 to 65535"),
-        ({"share": 0}, "a.part.share=0 must be a number above 0 and at most 1"),
         ({"share": float("nan")}, "a.part.share=nan must be a number above 0 and at most 1"),
         ({"below": 1}, "a.part.below=1 must be a number from 0 to below 1"),
         ({"like": 1.1}, "a.part.like=1.1 must be a similarity above 0 and at most 1"),
         ({"name": ""}, "a.part.name= must be a text that is not empty"),
         ({"name": "refused"}, "a.part.name=refused is not free"),
+        ({"name": "odd"}, "a.part cannot be used: an odd name"),
         ({"word": "aB"}, "a.part.word=aB must be a lower-case word"),
+        ({"mode": "x" * 80}, f"a.part.mode={'x' * 80} must be one of on, off"),
         ({"mode": "x" * 81}, f"a.part.mode={'x' * 80}... must be one of on, off"),
         ({"flag": 1}, "a.part.flag=1 must be true or false"),
         ({"many": [1, None]}, "a.part.many=[1, null] must be a list, each item a whole number"),
@@ -83,7 +103,7 @@ def test_settings_that_fit_arrive_as_they_are():
         ({"inner": {"size": 0}}, "a.part.inner.size=0 must be a whole number, 1 or more"),
         ({"inner": 3}, "a.part.inner=3 must be a group of settings (size), or null"),
         ({"parts": {"x": {"sise": 1}}}, "there is no setting a.part.parts.x.sise; did you mean a.part.parts.x.size?"),
-        ({"zzz": 1}, "there is no setting a.part.zzz; there are count, whole, port, share"),
+        ({"zzz": 1}, "there is no setting a.part.zzz; there are count, below, like, share"),
         ({"_target_": "nowhere.Part"}, "a.part._target_=nowhere.Part cannot be imported"),
         ({"_target_": None}, "a.part={_target_: null, count: 3} must be a group of settings with a _target_"),
         ({"_target_": f"{__name__}.Part", "count": {"_target_": 3}}, "a.part.count={_target_: 3} must be a group"),
@@ -96,9 +116,42 @@ def test_a_mistake_names_the_setting_and_what_it_may_be(settings, message):
     assert str(caught.value).startswith(message)
 
 
-def test_a_setting_that_is_needed_is_named():
-    with pytest.raises(ConfigError, match=r"^a\.part\.count is missing"):
-        build({"_target_": f"{__name__}.Part"}, "a.part")
+@pytest.mark.parametrize(
+    ("kind", "allowed", "refused"),
+    [
+        (Count, [1, 10**12], [0, 1.5, 10**12 + 1]),
+        (Whole, [0], [-1]),
+        (Seed, [0, 4294967295], [-1, 4294967296]),
+        (Port, [1, 65535], [0, 65536]),
+        (Parallel, [1, 4096], [0, 4097]),
+        (Positive, [1e-9, 1], [0]),
+        (NotNegative, [0, 0.5], [-1e-9]),
+        (Seconds, [1e-9, 10_000_000], [0, 10_000_001]),
+        (Share, [1e-9, 1], [0, 1.1]),
+        (Similarity, [1e-9, 1], [0, 1.1]),
+        (Text, ["a"], ["", 1]),
+        (Mapping[str, int], [{}, {"a": 1}], [{1: 1}, {"a": "b"}, []]),
+        (Any, [None, "a", []], []),
+        (Inner.__name__, [None, "a", []], []),  # a name that only type checkers know
+        (Inner, [], [None, 1]),
+    ],
+)
+def test_each_kind_has_its_bounds(kind, allowed, refused):
+    for value in allowed:
+        check(value, kind, "x")
+    for value in refused:
+        with pytest.raises(ConfigError, match=r"^x="):
+            check(value, kind, "x")
+
+
+def test_a_constructor_may_take_the_settings_of_another():
+    assert make_part(Wrapper, {"count": 1, "name": "b"}, "").inner == {"count": 1, "name": "b"}
+    assert make_part(Outer, {"size": 2}, "").inner == {"size": 2}, "it may give what the inner one needs itself"
+    for wrong, said in (({}, "count is missing"), ({"count": 0}, "count=0 must"), ({"size": 0}, "size=0 must")):
+        with pytest.raises(ConfigError, match=f"^{said}"):
+            make_part(Wrapper, {"count": 1, **wrong} if wrong else {}, "")
+    with pytest.raises(ConfigError, match="the configuration cannot be used: an odd name"):
+        make_part(Part, {"count": 1, "name": "odd"}, "")
 
 
 def test_settings_of_a_role_go_into_the_backbone_that_answers_it():
@@ -110,6 +163,7 @@ def test_settings_of_a_role_go_into_the_backbone_that_answers_it():
     assert found["backbone"]["sampling"] == {"seed": 0, "roles": {"curator": {"max_tokens": 5}}}
     fixed = {**config, "backbone": {"name": "does not sample"}, "roles": {"judge": "one without settings"}}
     assert with_role_sampling(fixed) == fixed
+    assert with_role_sampling({**config, "roles": None})["roles"] == {}
     check_role_sampling(config)
     for wrong, message in (({"judge": {"temperature": -1}}, r"sampling\.judge\.temperature=-1"), (3, "sampling=3")):
         with pytest.raises(ConfigError, match=f"^{message} must be"):
