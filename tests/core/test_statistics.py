@@ -1,6 +1,10 @@
-"""Intervals whose items depend on each other: groups are drawn whole."""
+"""Intervals and tests, beside those of scipy and statsmodels, and as they were when simulations found them right.
+
+``python -m tests.core.test_statistics`` writes ``estimates.txt`` anew. ``make statistics`` simulates their error rates.
+"""
 
 import math
+from pathlib import Path
 from statistics import fmean
 
 import numpy as np
@@ -14,7 +18,9 @@ from ace_bench.core.statistics import (
     blocks,
     bootstrap_interval,
     exact_bounds,
+    holm,
     paired_difference,
+    score_bounds,
     t_quantile,
     wilson_bounds,
 )
@@ -92,3 +98,82 @@ def test_chance_within_seeds_counts_once_and_even_groups_are_not_surer_than_thei
         paired_difference(even, np.zeros((1, 200)), groups, paired=False) for groups in (alone, blocks(alone))
     )
     assert other.variance >= 0.99 * one.variance
+
+
+ESTIMATES = Path(__file__).with_name("estimates.txt")
+SINGLE = [[place] for place in range(40)]
+GROUPS = {
+    "single": SINGLE,
+    "fours": [[*range(first, first + 4)] for first in range(0, 40, 4)],
+    "halves": [[*range(20)], [*range(20, 40)]],
+}
+GROUPS |= {"one": [[*range(40)]]}
+SIDES = {
+    "same seeds": (3, 3, True),
+    "other seeds": (3, 2, False),
+    "as many seeds": (2, 2, False),
+    "one seed of one side": (3, 1, False),
+    "one seed": (1, 1, False),
+}
+
+
+def describe_estimates() -> list[str]:
+    """Every figure of comparisons and of single means, by the seeds of the sides and the groups of the samples."""
+    rng = np.random.default_rng(0)
+    chances = rng.random(40)
+    draws = {share: (rng.random((3, 40)) < chances**share).astype(float) for share in (0.5, 1)}
+    parts = {"right or wrong": draws, "in thirds": {share: np.round(3 * rng.random((3, 40))) / 3 for share in draws}}
+    lines = []
+    for kind, scores in parts.items():
+        for by, groups in GROUPS.items():
+            for sides, (seeds, others, paired) in SIDES.items():
+                found = paired_difference(scores[0.5][:seeds], scores[1][:others], groups, paired=paired)
+                figures = [] if found is None else _figures(found)
+                lines.append(_line(f"{kind}, {by}, {sides}", figures))
+            for seeds in (1, 3):
+                bounds = score_bounds(scores[1][:seeds], groups)
+                lines.append(_line(f"{kind}, {by}, mean of {seeds}", bounds or []))
+    alike = paired_difference(draws[1], draws[1], SINGLE, paired=True)
+    moved = paired_difference(draws[1][:1] * 0 + 1, draws[1][:1] * 0, SINGLE, paired=False)
+    fixed = Estimate(value=0.0, samples=Source(variance=0.0, df=1), units=9)
+    by_seeds = Estimate(value=0.2, samples=Source(variance=0.0, df=9), units=9, seeds=Source(variance=0.01, df=2))
+    for name, found in (("alike", alike), ("all won", moved), ("nothing varies", fixed), ("seeds alone", by_seeds)):
+        lines.append(_line(name, _figures(found)))
+    low_high = bootstrap_interval([*range(30)], fmean, group=lambda one: "ab"[one % 2] if one < 8 else "")
+    lines.append(_line("bootstrap", low_high))
+    return lines
+
+
+def _figures(found: Estimate) -> list[float | None]:
+    low, high = found.bounds()
+    parts = [found.value, found.samples.variance, found.samples.df, found.units, found.seeds.variance, found.seeds.df]
+    wilson = found.wilson if 0 <= found.value <= 1 else ()  # for means of scores
+    return [*parts, low, high, *wilson, found.p, found.seeds_p, found.detectable]
+
+
+def _line(name, figures):
+    return f"{name}: {' '.join('none' if one is None else f'{one:.10g}' for one in figures)}".strip()
+
+
+def test_estimates_stay_as_they_were():
+    lines, kept = describe_estimates(), ESTIMATES.read_text().splitlines()
+    for line, known in zip(lines, kept, strict=True):
+        (name, figures), (kept_name, others) = (one.split(":") for one in (line, known))
+        assert name == kept_name
+        numbers = ([math.nan if one == "none" else float(one) for one in some.split()] for some in (figures, others))
+        assert next(numbers) == pytest.approx(next(numbers), rel=1e-6, abs=1e-9, nan_ok=True), name
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(2, [1, 1]), (3, [2, 1]), (9, [3, 3, 3]), (17, [5, 4, 4, 4]), (1, [1])])
+def test_blocks_are_about_as_many_as_long(count, sizes):
+    assert [len(block) for block in blocks(SINGLE[:count])] == sizes
+    assert [place for block in blocks(SINGLE[:count]) for place in block] == [*range(count)]
+
+
+def test_holm_multiplies_by_the_tests_that_are_left():
+    assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
+    assert holm([0.6, 0.7]) == [1.0, 1.0]
+
+
+if __name__ == "__main__":
+    ESTIMATES.write_text("".join(f"{line}\n" for line in describe_estimates()))
