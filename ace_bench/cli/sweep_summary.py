@@ -95,7 +95,8 @@ def sweep_table(runs: Sequence[RunSummary], failed: Sequence[str]) -> Table:
     found, samples = differences(runs), sample_keys(runs)
     marks = {marks_of(simulated=run.simulated, source=run.source) for run in runs}
     mixed = len(marks) > 1
-    title = " ".join(filter(None, (f"{len(runs)} runs: {found.common}", "" if mixed else marks.pop())))
+    head = f"{len(runs)} run{'s' * (len(runs) > 1)}: {found.common}"
+    title = " ".join(filter(None, (head, "" if mixed else marks.pop())))
     table = Table(title=Text(title), title_justify="left", title_style="bold")
     paths = list(found.names) if len(found.names) <= _WIDEST else []
     for name in [found.names[path] for path in paths] or ["run"]:

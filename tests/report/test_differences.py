@@ -5,15 +5,12 @@ from functools import cache
 
 import pytest
 
-from ace_bench.cli.sweep_summary import note_run, runs_listed
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.identity import identity_settings
 from ace_bench.core.resources import config_folders
 from ace_bench.report.differences import all_settings, differences, value_text
-from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.runners.planning import Composer
-from tests.packages.report.planned import Planner
 
 composer = cache(lambda: Composer(config_folders()))
 
@@ -132,19 +129,3 @@ def test_settings_are_found_by_path_and_a_part_by_the_name_of_its_class(made):
 )
 def test_a_value_is_written_as_in_an_override_and_long_ones_and_digests_are_cut(value, text):
     assert value_text(value) == text
-
-
-def test_a_sweep_ends_with_a_row_for_each_run(tmp_path, capsys):
-    planner = Planner(tmp_path, composer(), simulated=True, source="sample")
-    for task in ("finer", "formula"):
-        planner.make(PlannedRun(overrides=(f"task={task}", "method=ace", "mode=offline")), [1.0, 0.0])
-    with runs_listed():
-        for folder in tmp_path.glob("**/seed*"):
-            note_run(folder)
-            note_run(folder)
-    text = capsys.readouterr().out
-    assert [len([line for line in text.splitlines() if f" {task} " in line]) for task in ("finer", "formula")] == [1, 1]
-    assert "2 runs: ace · embedded" in text
-    assert "simulated" in text
-    assert "cannot be compared" in " ".join(text.split())
-    assert max(map(len, text.splitlines())) <= 80
