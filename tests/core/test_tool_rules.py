@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.known_calls import redundant_calls
+from ace_bench.core.known_calls import KnownCalls, redundant_calls
 from ace_bench.core.resources import config_folders, options
 from ace_bench.core.settings import make_part
 from ace_bench.core.tool_calls import read_action
@@ -52,6 +52,8 @@ def test_files_and_queries(action, seen):
         ("mine(1)", False, True, False),
         ("import re\nre.sub('a', mine, 'b')", False, True, False),
         ("text.strip()", False, False, False),
+        ("text.__class__()", False, True, False),
+        ("mine.strip.run()", False, True, False),
         ("text.run()", False, True, False),
         ("print = mine", False, True, True),
         ("import json", False, False, False),
@@ -87,6 +89,50 @@ def turns(*actions):
 )
 def test_a_call_is_redundant_if_it_repeats_a_lookup_that_still_holds(actions, redundant):
     assert redundant_calls(turns(*actions), tools("files_sql")) == redundant
+
+
+@pytest.mark.parametrize(
+    ("steps", "whole", "known"),
+    [
+        (["print(open('a').read())"], True, (1, True)),
+        (["print(open('a').read())"], False, (1, False)),
+        (["text = open('a').read()"], True, (1, False)),
+        (["pass", "text = open('a').read()", "print(open('a').read())"], True, (3, True)),
+        (["print(open('a').read())", "text = open('a').read()"], True, (1, True)),
+        (["print(open('b').read(), open('a').read())"], True, (1, False)),
+        (["print(open('a').read())\nmine(1)"], True, None),  # it may have changed what was printed before
+        (["text = mine(open('a').read())"], True, None),
+        (["class A: pass", "print(open('a').read())"], True, None),
+        (["print(open('a').read())", "open = 3"], True, None),
+    ],
+)
+def test_a_lookup_is_known_with_its_last_step_that_printed_it_whole(steps, whole, known):
+    calls = KnownCalls(tools("files_sql"))
+    for number, action in enumerate(steps, start=1):
+        for statement in read_action(action, calls.rules):
+            calls.note(number, statement, shown=True, whole=whole)
+    found = calls.find(read_action("open('a').read()", calls.rules)[0].calls[0])
+    assert (found and (found.step, found.printed)) == known
+
+
+def test_documentation_stays_known_whatever_is_changed():
+    rules = tools("appworld")
+    documentation = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
+    assert redundant_calls(turns(documentation, f"apis.music.like(song_id=3)\n{documentation}"), rules) == 1
+    assert redundant_calls(turns(f"x = mine(1)\n{documentation}", documentation), rules) == 1
+    songs = "apis.music.show_songs(access_token=token, page_index=0)"
+    assert calls(songs, rules) == [("music.show_songs", "page_index=0", "read")]
+    assert redundant_calls(turns(songs, songs), rules) == 1
+    assert redundant_calls(turns(songs, "token = 'another'", songs), rules) == 0
+    assert redundant_calls(turns(songs.replace("0", "page"), songs.replace("0", "page")), rules) == 0
+    assert calls(f"like = apis.music.like\n{songs}", rules)[0][0] == "music.show_songs"
+
+
+def test_calls_are_read_in_their_order_and_long_queries_are_cut():
+    text = "x" * 130
+    (first, second) = calls(f"print(open('b').read(),\n open('{text}').read())", tools("files_sql"))
+    assert first[1] == "'b'"
+    assert second[1] == f"'{text}'"[:120]
 
 
 def test_a_lookup_that_failed_is_not_redundant():
