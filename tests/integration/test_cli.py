@@ -6,7 +6,6 @@ import sys
 
 import pytest
 
-from ace_bench.runners.summary import title
 from ace_bench.store.folder import RunFolder
 from tests.launching import ROOT, launch
 
@@ -36,17 +35,6 @@ def test_help_names_the_groups_and_the_settings_of_every_run():
         assert group in done.stdout
     for override in ("seed=", "labels=", "limit=", "budget.calls=", "resume=", "--help method=ace", "mode.context="):
         assert override in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("option", "model", "shown"),
-    [("openai_compatible", "Qwen/Qwen3-0.6B", "Qwen3-0.6B"), ("vllm", "/models/mine/", "mine"), ("vllm", None, "vllm"),
-     ("gpt_5_1", "gpt-5.1", "gpt_5_1")],
-)  # fmt: skip
-def test_a_title_names_the_model(option, model, shown):
-    names = {"task": "finer", "method": "ace", "backbone": option, "mode": "offline", "labels": "gold", "seed": 0}
-    about = {**names, "roles": {"generator": model}, "source": "real", "simulated": False}
-    assert title(about) == f"finer · ace · {shown} · offline · labels=gold · seed 0"
 
 
 def test_a_run_from_start_to_summary(tmp_path):

@@ -81,7 +81,10 @@ Script = Callable[[Call], Any]
 
 
 class Scripted:
-    """A backbone of scripts by role: each makes of a call a text, or a value to be sent as JSON, or a ``Fault``."""
+    """A backbone of scripts by role: each makes of a call a text, a value to be sent as JSON, or a ``Fault``.
+
+    A script may also return the whole ``Completion``.
+    """
 
     name = "scripted"
     simulated = True
@@ -110,6 +113,8 @@ class Scripted:
         said = self._scripts[role](call)
         if isinstance(said, Fault):
             raise RolloutFault(said)
+        if isinstance(said, Completion):
+            return said
         text = said if isinstance(said, str) else json.dumps(said)
         return Completion(text=text, usage=self._usage, seconds=0.0)
 

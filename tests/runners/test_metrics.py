@@ -1,0 +1,194 @@
+"""The whole ``metrics.json`` and ``summary.txt`` of runs in which everything happens that they report."""
+
+import json
+import re
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ace_bench.backbones.openai_compatible.settings import PriceCard
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.types import CacheCounters, Completion, Fault, Message, Usage
+from ace_bench.runners.summary import summary_text, title
+from ace_bench.store.processes import Commit, Process
+from tests.runners.scripted import Scripted, Toy, ToySession, bullets_in, gold, lesson, play, reflection, right, wrong
+
+EXPECTED = Path(__file__).parent / "expected"
+LOST = Fault(owner="backbone", kind="no_reply", message="timed out")
+
+
+class Metered(Scripted):
+    """Has prices, and a server that was asked before and finds a quarter of each prompt in its cache."""
+
+    looked_up = 40
+
+    def dollars(self, usage):
+        return PriceCard(input=1.0, cached_input=0.5, output=2.0).dollars(usage)
+
+    def cache_counters(self):
+        return CacheCounters(queries=self.looked_up, hits=self.looked_up // 4)
+
+    def complete(self, messages, **about):
+        self.looked_up += 100
+        return super().complete(messages, **about)
+
+
+class Breaking(ToySession):
+    """A session that fails to grade."""
+
+    def __init__(self, sample, owner):
+        super().__init__(sample)
+        self._owner = owner
+
+    def grade(self, answer):
+        raise RolloutFault(Fault(owner=self._owner, kind="server_died", message="the environment is gone"))
+
+
+class Eventful(Toy):
+    """A judged task whose environment breaks at first for one sample, and for good for another one."""
+
+    judge_template = "judge"
+    breaks = {"toy-test-0": ("task", 1), "toy-test-1": ("task", 9), "toy-test-6": ("model", 1)}  # noqa: RUF012
+
+    def __init__(self, **sizes):
+        super().__init__(**sizes)
+        self._tries = Counter()
+
+    @contextmanager
+    def open(self, sample):
+        owner, times = self.breaks.get(sample.id, ("", 0))
+        self._tries[sample.id] += 1
+        yield Breaking(sample, owner) if self._tries[sample.id] <= times else ToySession(sample)
+
+    def prompt_fields(self, inputs, shown):
+        return {}
+
+    def judge(self, sample, answer, grade, prompts, lm):
+        return replace(grade, report=lm([Message(role="user", content=f"Is {answer} right for {sample.id}?")]).text)
+
+
+def generator(call):
+    if call.sample == "toy-test-2":
+        return LOST
+    if call.sample == "toy-test-3" or (call.sample == "toy-train-0" and call.trial == 0):
+        return "I would rather not say."  # though it is asked again
+    if call.sample.startswith("toy-train") and call.trial == 0:
+        return wrong(call)
+    if call.sample == "toy-val-1" and bullets_in(call.prompt) < 2:
+        return wrong(call)
+    if call.sample == "toy-test-5" and call.nth == 0:
+        return "Not yet."
+    text = json.dumps(right(call))
+    usage = Usage(prompt=1_500, completion=20, cached=500, usd=0.002)
+    return Completion(text=text, usage=usage, seconds=2.0, waited=65.0, retries=2, cut=call.sample == "toy-test-4")
+
+
+def reflector(call):
+    return "no JSON" if call.sample == "toy-train-1" else reflection("insight", others_00001="helpful")
+
+
+def judge(call):
+    return Fault(owner="model", kind="content_filter", message="no") if call.sample == "toy-test-4" else "yes"
+
+
+class Judging(Metered):
+    """The sessions of a judge have no number of a trial."""
+
+    def complete(self, messages, *, role, session, schema=None):
+        session = f"{session}/0" if role == "judge" else session
+        return super().complete(messages, role=role, session=session, schema=schema)
+
+
+def lasting(metrics):
+    """Return metrics without what depends on the clock, on the words of prompts or on the authors' code."""
+    for stage in metrics["timing"].values():
+        for name in ("wall_s", "wall_without_waiting_s"):
+            assert stage.pop(name) >= 0
+    for place, name in ((metrics, "digest"), (metrics["context"], "digest"), (metrics["prompts"], "digest")):
+        assert len(place.pop(name)) == 64
+    for validation in metrics["validation"]:
+        assert len(validation.pop("context")) == 64
+    return {name: value for name, value in metrics.items() if name not in ("as_authors", "data")}
+
+
+def without_clock(summary):
+    """Return a summary without times, and without the row that compares with the authors' code."""
+    kept, shown = [], True
+    for line in summary.splitlines():
+        if line.startswith("│ ") and line[2] != " ":
+            shown = not line.startswith(("│ as the authors'", "│ code ", "│ time "))
+        kept += [re.sub(r"\b\d+s( \(model time)", r"0s\1", line)] * (shown or not line.startswith("│"))
+    return "".join(f"{line.rstrip()}\n" for line in kept)
+
+
+USUAL = Usage(prompt=10, completion=2, cached=4, usd=0.001)
+EVENTS = ("mode.before=true", "mode.select=best", "mode.eval_every=2", "accept_faults=true", "concurrency=1")
+
+
+def eventful(usage):
+    return Judging(usage, generator=generator, reflector=reflector, curator=lesson, judge=judge)
+
+
+def plain(usage):
+    answers = {"toy-test-0": "no idea", "toy-test-1": ""}
+    return Scripted(usage, generator=lambda call: answers.get(call.sample, gold(call.sample)))
+
+
+@pytest.mark.parametrize(
+    ("name", "script", "task", "settings"),
+    [
+        ("events", eventful(USUAL), Eventful, EVENTS),
+        ("counters", eventful(replace(USUAL, cached=None, usd=None)), Eventful, (*EVENTS, "mode.epochs=2")),
+        ("plain", plain(Usage(completion=3)), Toy, ("method=base", "labels=none", "seed=3")),
+    ],
+)
+def test_all_that_a_run_reports(name, script, task, settings, tmp_path):
+    ran = play(tmp_path, *settings, script=script, task=task, train=3, test=7)
+    metrics, summary = lasting(ran.metrics), without_clock((ran.folder / "summary.txt").read_text())
+    assert metrics == json.loads((EXPECTED / f"{name}.json").read_text())
+    assert summary == (EXPECTED / f"{name}.txt").read_text()
+
+
+def test_rows_of_a_summary_that_few_runs_have():
+    metrics = json.loads((EXPECTED / "events.json").read_text())
+    for name, timing in metrics["timing"].items():
+        timing["wall_s"] = {"adapt": 59.6, "evaluate": 7_530.0}[name]
+    metrics |= {"protocol": "official", "simulated": False, "roles": {"generator": "models/Qwen3-8B"}}
+    metrics |= {
+        "backbone": "vllm",
+        "trials": {"n": 7, "mean": 1.5},
+        "embedder": "hashing",
+        "confinement": ["namespaces"],
+    }
+    metrics |= {"dropped_items": {"adapt": 1_000, "evaluate": 234}, "replayed": {"adapt": 7, "evaluate": 0}}
+    metrics["tokens"] |= {"adapt": {"in": 4_500_000, "out": 1e9}, "evaluate": {"in": None, "out": 999}}
+    metrics["cache"]["servers"]["other"] = {"start": "cold", "adapt": {"queries": 0, "hits": 0}}
+    metrics["headline"] |= {"ci95": None, "before": None}
+    at = datetime(2026, 11, 25, 12, tzinfo=UTC)
+    common = {"packages": {"numpy": "2.1"}, "git": {"code": Commit(commit="0123456789abcdef", dirty=True)}}
+    processes = [
+        Process(at=at, how="stopped", seconds=61, **common),
+        Process(at=at, **common),
+        Process(at=at, how="replayed", reason="mine changed, and a replay gave the same result"),
+        Process(at=at, how="finished", seconds=3_600, ended=at.replace(day=26), **common | {"packages": {}}),
+    ]
+    assert summary_text(metrics, processes) == (EXPECTED / "rare_rows.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("option", "model", "shown"),
+    [
+        ("openai_compatible", "Qwen/Qwen3-0.6B", "Qwen3-0.6B"),
+        ("vllm", "/models/mine/", "mine"),
+        ("vllm", None, "vllm"),
+        ("gpt_5_1", "gpt-5.1", "gpt_5_1"),
+    ],
+)
+def test_a_title_names_the_model(option, model, shown):
+    names = {"task": "finer", "method": "ace", "backbone": option, "mode": "offline", "labels": "gold", "seed": 0}
+    about = {**names, "roles": {"generator": model}, "source": "real", "simulated": False}
+    assert title(about) == f"finer · ace · {shown} · offline · labels=gold · seed 0"
