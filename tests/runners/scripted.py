@@ -14,6 +14,7 @@ from typing import Any
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Completion, Fault, Grade, Message, Sample, Usage
+from ace_bench.runners.build import RunSpec
 from tests.launching import Ran, launch
 
 USAGE = Usage(prompt=10, completion=2, cached=None, usd=None)
@@ -74,7 +75,8 @@ class Call:
         self.session = session
         self.nth = nth
         self.sample = next((part for part in session.split("/") if part.startswith("toy-")), "")
-        self.trial = int(session.rpartition("/")[2])
+        last = session.rpartition("/")[2]
+        self.trial = int(last) if last.isdecimal() else 0  # a judge's session ends with a digest
 
 
 Script = Callable[[Call], Any]
@@ -159,6 +161,7 @@ def play(
     script: Scripted,
     method: str = "ace",
     task: Callable[..., Toy] = Toy,
+    spec: Callable[[RunSpec], RunSpec] = lambda spec: spec,
     **sizes: int,
 ) -> Ran:
     """Run a toy task; by default one epoch of ACE without the evaluation before it."""
@@ -171,6 +174,7 @@ def play(
         *settings,
         backbone=lambda _: script,
         task=lambda _: task(**sizes),
+        spec=spec,
     )
 
 

@@ -119,13 +119,6 @@ class JudgedToy(Toy):
         return replace(grade, correct=verdict == "yes")
 
 
-class JudgeScript(Scripted):
-    """Judge sessions are named by sample and answer, so they carry no number of a trial."""
-
-    def complete(self, messages, *, role, session, schema=None):
-        return super().complete(messages, role=role, session=f"{session}/0", schema=schema)
-
-
 def test_a_task_with_half_a_judge_is_refused():
     method = SimpleNamespace(generator=SimpleNamespace(template="generator"), roles={}, answering_roles=("generator",))
     with pytest.raises(TypeError, match=r"names a judge's template and needs the methods `judge` and `prompt_fields`"):
@@ -133,7 +126,7 @@ def test_a_task_with_half_a_judge_is_refused():
 
 
 def test_the_same_answer_to_the_same_sample_is_judged_once(tmp_path):
-    script = JudgeScript(generator=right, judge=lambda _: "yes")
+    script = Scripted(generator=right, judge=lambda _: "yes")
     ran = play(tmp_path, "mode.before=true", script=script, task=JudgedToy, train=1, test=3)
     evaluated = [json.loads(line) for line in (ran.folder / "calls.jsonl").read_text().splitlines()]
     assert [call["role"] for call in evaluated].count("judge") == 1 + 3, "one in training, three tests seen twice"

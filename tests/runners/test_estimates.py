@@ -167,17 +167,3 @@ def test_a_run_in_an_environment_lies_within_its_estimate(run, measure):
     for figure, (low, spent, high) in found.items():
         assert low <= spent <= high, figure
     assert found["calls"][2] >= 4 * 40, "an attempt may take as many calls as the agent's setting allows"
-
-
-@pytest.mark.thorough
-def test_attempts_at_an_environment_are_limited_by_their_own_setting(server, tmp_path, monkeypatch, one_warm_engine):
-    monkeypatch.setenv("OPENAI_API_KEY", "none")
-    specs = []
-    run = ("task=appworld", "method=ace", "mode.epochs=1", "mode.before=false", "agent.max_steps=3")
-    ends = {}
-    for labels in ("none", "gold"):
-        small = ("task.source=sample", "limit={train: 1, val: 1, test: 1}", f"labels={labels}")
-        launch(tmp_path, *run, *small, "dry_run=true", spec=lambda spec: specs.append(spec) or spec)
-        ends[labels] = rehearse(specs[-1])
-    assert ends["none"].low.calls * 3 < ends["gold"].typical.calls
-    assert ends["none"].typical.calls < ends["gold"].typical.calls / 2

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -95,14 +96,6 @@ def judge(call):
     return Fault(owner="model", kind="content_filter", message="no") if call.sample == "toy-test-4" else "yes"
 
 
-class Judging(Metered):
-    """The sessions of a judge have no number of a trial."""
-
-    def complete(self, messages, *, role, session, schema=None):
-        session = f"{session}/0" if role == "judge" else session
-        return super().complete(messages, role=role, session=session, schema=schema)
-
-
 def lasting(metrics):
     """Return metrics without what depends on the clock, on the words of prompts or on the authors' code."""
     for stage in metrics["timing"].values():
@@ -130,7 +123,7 @@ EVENTS = ("mode.before=true", "mode.select=best", "mode.eval_every=2", "accept_f
 
 
 def eventful(usage):
-    return Judging(usage, generator=generator, reflector=reflector, curator=lesson, judge=judge)
+    return Metered(usage, generator=generator, reflector=reflector, curator=lesson, judge=judge)
 
 
 def plain(usage):
@@ -141,13 +134,13 @@ def plain(usage):
 @pytest.mark.parametrize(
     ("name", "script", "task", "settings"),
     [
-        ("events", eventful(USUAL), Eventful, EVENTS),
-        ("counters", eventful(replace(USUAL, cached=None, usd=None)), Eventful, (*EVENTS, "mode.epochs=2")),
-        ("plain", plain(Usage(completion=3)), Toy, ("method=base", "labels=none", "seed=3")),
+        ("events", partial(eventful, USUAL), Eventful, EVENTS),
+        ("counters", partial(eventful, replace(USUAL, cached=None, usd=None)), Eventful, (*EVENTS, "mode.epochs=2")),
+        ("plain", partial(plain, Usage(completion=3)), Toy, ("method=base", "labels=none", "seed=3")),
     ],
 )
 def test_all_that_a_run_reports(name, script, task, settings, tmp_path):
-    ran = play(tmp_path, *settings, script=script, task=task, train=3, test=7)
+    ran = play(tmp_path, *settings, script=script(), task=task, train=3, test=7)
     metrics, summary = lasting(ran.metrics), without_clock((ran.folder / "summary.txt").read_text())
     assert metrics == json.loads((EXPECTED / f"{name}.json").read_text())
     assert summary == (EXPECTED / f"{name}.txt").read_text()

@@ -1,0 +1,85 @@
+"""The progress of a run on a terminal and in a log, with a clock that the test sets."""
+
+import re
+from io import StringIO
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from ace_bench.core.types import Attempt, Completion, Fault, Grade, Stage, Usage
+from ace_bench.runners import progress
+from ace_bench.runners.progress import ProgressCounter, make_display
+from ace_bench.store.call_log import Ledger
+from ace_bench.store.journal import RolloutRecord
+from tests.contexts.making import playbook
+
+
+class Run:
+    """A run that the test takes through its phases."""
+
+    def __init__(self, monkeypatch, **console):
+        self.now, self.output, self.ledger = 100.0, StringIO(), Ledger()
+        monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: self.now))
+        self.display = make_display(Console(file=self.output, **console))
+        self.counter = ProgressCounter(ledger=self.ledger, observers=(self.display,))
+
+    def finish(self, seconds, *scores, context=None, fault=None, replayed=False):
+        """Finish a unit with rollouts of these scores after some seconds."""
+        self.now += seconds
+        for trial, score in enumerate(scores):
+            usage = Usage(prompt=1_000, completion=200, cached=0, usd=0.25)
+            self.ledger.add(Stage.ADAPT, "generator", Completion(text="", usage=usage, seconds=1.0, retries=trial))
+            grade = Grade(score=score, correct=score == 1, observed="", gold="")
+            about = {"split": "test", "sample": "s", "context": "c", "calls": 1, "seconds": 1.0}
+            record = RolloutRecord(
+                key="k", stage=Stage.ADAPT, trial=trial, attempt=Attempt(answer=""), grade=grade, fault=fault, **about
+            )
+            self.counter.count_rollout(record)
+        self.counter.advance(context, replayed=replayed)
+
+
+LOG = """\
+adapt: 1/4, score n/a · 0 calls · 0 tokens · $0.00
+adapt: 3/4, 20s left · score 75.0 · 3 calls · 3.6k tokens · $0.75 · 1 retries · context 2 items, 14 tokens
+adapt: 4/4, score 83.3 · 4 calls · 4.8k tokens · $1.00 · 1 retries · 1 faults · context 2 items, 14 tokens
+evaluate test: 1/2, 2m05s left · score n/a · 4 calls · 4.8k tokens · $1.00 · 1 retries · context 2 items, 14 tokens
+"""
+"""The second unit comes within ten seconds of the first one; a replayed unit is not counted in what is left."""
+
+
+def take_through(run):
+    run.counter.enter("adapt", 4)
+    run.finish(0, replayed=True)
+    run.finish(9.9, 0.5)
+    assert run.counter.seconds_left() == pytest.approx(2 * 9.9)
+    run.finish(30.1, 1.0, 0.0, context=playbook("one", "two"))
+    run.counter.enter("adapt", 9)  # it is under way
+    run.finish(1, 1.0, fault=Fault(owner="model", kind="content_filter", message="no"))
+    assert run.counter.seconds_left() == 0
+    run.counter.enter("evaluate test", 2)
+    assert run.counter.seconds_left() == float("inf")
+    run.finish(125)
+
+
+def test_a_log_has_a_line_for_each_beginning_and_end_and_one_every_ten_seconds(monkeypatch):
+    run = Run(monkeypatch, width=20)
+    take_through(run)
+    run.display.close()
+    assert run.output.getvalue() == LOG
+
+
+@pytest.mark.parametrize(
+    ("width", "line"),
+    [
+        (79, "evaluate test ━━━━━      1/2 2m05s left score n/a · 4 calls · 4.8k tokens · $1…"),
+        (80, "evaluate test ━━━━━━━━━━━━             1/2 2m05s left score n/a · 4 calls · 4.8…"),
+    ],
+)
+def test_a_terminal_has_a_line_for_each_phase(width, line, monkeypatch):
+    run = Run(monkeypatch, width=width, force_terminal=True, no_color=True, legacy_windows=False)
+    take_through(run)
+    run.display.close()
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", run.output.getvalue()).splitlines()
+    assert [one.split()[0] for one in shown[-2:]] == ["adapt", "evaluate"]
+    assert shown[-1] == line

@@ -1,0 +1,163 @@
+"""Estimates of whole runs from a few rehearsed samples, compared as a whole with a file.
+
+The prompts are this test's own, and a token is a word: no figure depends on the words of the prompt sets.
+"""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ace_bench.backbones.openai_compatible.settings import PriceCard
+from ace_bench.core.types import Attempt, Message, Sample
+from ace_bench.methods.ace_learner import PlaybookLearner
+from ace_bench.runners.preflight import describe
+from ace_bench.runners.rehearsal import rehearse
+from tests.runners.scripted import Scripted, Toy, delta, gold, play, reflection, right, wrong
+
+EXPECTED = Path(__file__).parent / "expected" / "estimates.txt"
+PROMPTS = {
+    "base": "Answer. {{ question }}",
+    "generator": "Answer with these notes. {{ playbook }} {{ question }} {{ reflection }}",
+    "reflector": "Was this right? {{ question }} {{ answer }} {{ correct }} {{ playbook }}",
+    "curator": "What is new? {{ playbook }} {{ reflection }}",
+    "rewriter": "Write all notes anew. {{ playbook }} {{ reflection }}",
+}
+
+
+class Uneven(Toy):
+    """A later sample has a longer question."""
+
+    def samples(self, split):
+        return [
+            Sample(
+                id=one.id, split=split, inputs={**one.inputs, "question": f"{one.inputs['question']}{' more' * place}"}
+            )
+            for place, one in enumerate(super().samples(split))
+        ]
+
+
+class Judged(Uneven):
+    judge_template = "judge"
+
+    def prompt_fields(self, inputs, shown):
+        return {}
+
+    def judge(self, sample, answer, grade, prompts, lm):
+        lm([Message(role="user", content=f"Is {answer} right?")])
+        return grade
+
+
+class Model(Scripted):
+    """A priced model, with a limit of replies and a context length if these are given."""
+
+    simulated = False
+
+    def __init__(self, limit=None, length=None):
+        super().__init__()
+        self.context_length = length
+        if limit is not None:
+            self.reply_limit = {"generator": limit}.get
+
+    def count(self, text):
+        return len(text.split())
+
+    def dollars(self, usage):
+        return PriceCard(input=1000.0, cached_input=100.0, output=10_000.0).dollars(usage)
+
+
+class Acting:
+    """Takes a step for each word behind the first four of a question, and at most five."""
+
+    max_steps = 5
+
+    def prompt_fields(self, inputs, shown):
+        return {}
+
+    def conversation(self, sample, context, attempt, reflection):
+        return ()
+
+    def solve(self, sample, session, context, lm, reflection):
+        said = [Message(role="user", content=f"Do this. {sample.inputs['question']}")]
+        for _ in range(min(self.max_steps, 1 + len(sample.inputs["question"].split()) - 4)):
+            said += [Message(role="assistant", content=lm(said).text), Message(role="user", content="it is done")]
+        return Attempt(answer=gold(sample.id), ended="finished")
+
+
+def stand_in(first=wrong):
+    """Replies in place of the model: a first attempt is ``wrong``, and each curator's call brings a note."""
+    notes = {"curator": lambda call: delta(f"note on {call.session}"), "rewriter": lambda _: "Notes.\nMore notes."}
+    answering = lambda call: first(call) if call.trial == 0 else right(call)  # noqa: E731
+    return Scripted(generator=answering, reflector=lambda _: reflection("a rule"), judge=lambda _: "yes", **notes)
+
+
+ACE, ONLINE = ("method=ace", "mode.epochs=2", "mode.before=true"), ("method=ace", "mode=online", "mode.window=2")
+CASES = {
+    "base": ("method=base",),
+    "ace": ACE,
+    "ace, right at once": ACE,
+    "ace, best": (*ACE, "mode.select=best", "mode.eval_every=7"),
+    "ace, online": ONLINE,
+    "ace, online, before": (*ONLINE, "mode.batch_size=2", "mode.before=true"),
+    "ace, rewrite": (*ACE, "method.update=rewrite"),
+    "ace, in proportion": ACE,
+    "ace, judged": ACE,
+    "ace, replies of up to 50 tokens": ACE,
+    "ace, up to 50 of 400 tokens": ACE,
+    "ace, with code": ACE,
+    "ace, acting": ACE,
+    "few samples": (*ACE, "limit=3"),
+}
+
+
+@pytest.fixture
+def estimate(tmp_path, monkeypatch):
+    """Rehearse a case; nothing is run."""
+    for name, text in PROMPTS.items():
+        (tmp_path / "qa").mkdir(exist_ok=True)
+        (tmp_path / "qa" / f"{name}.j2").write_text(f"{{% block user %}}{text}{{% endblock %}}")
+
+    def estimated(name):
+        specs = []
+        model = Model(50 if "50" in name else None, 400 if "400" in name else None)
+        if "code" in name:
+            model = Model(80)
+
+        def kept(spec):
+            rehearsal = stand_in(right if "right" in name else wrong)
+            spec = replace(
+                spec, simulated=False, rehearsal=rehearsal, agent=Acting() if "acting" in name else spec.agent
+            )
+            if "code" in name:
+                spec.agent.code_runs = 3
+            specs.append(spec)
+            return spec
+
+        words = (f"prompts={tmp_path}", "print_config=true", *CASES[name])
+        task = Judged if "judged" in name else Uneven
+        ran = play(tmp_path, *words, method="base", script=model, task=task, spec=kept, train=20, val=6, test=12)
+        assert ran.status == 0
+        with monkeypatch.context() as patched:
+            if "proportion" in name:
+                patched.setattr(PlaybookLearner, "workload", lambda *_: None)
+            return rehearse(specs[0])
+
+    return estimated
+
+
+def row(account):
+    usage = account.usage
+    return f"{account.calls} calls, {usage.prompt} + {usage.completion} tokens, {usage.cached} cached, ${usage.usd:.3f}"
+
+
+def written(name, found):
+    rows = [f"{end}: {row(getattr(found, end))}" for end in ("low", "typical", "high")]
+    return "\n".join(
+        [f"# {name}: {' '.join(CASES[name])}", *rows, f"roles: {', '.join(found.prompts)}", describe(found)]
+    )
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_estimate(name, estimate):
+    expected = EXPECTED.read_text().strip().split("\n\n")
+    assert written(name, estimate(name)) == expected[[*CASES].index(name)]
