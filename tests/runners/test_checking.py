@@ -24,6 +24,11 @@ def reader():
         yield server
 
 
+def served(address, **settings):
+    """A backbone that is asked once: nobody waits here for a server to come back."""
+    return (*over_http(settings.pop("base_url", address), **settings), "backbone.retry.times=0")
+
+
 def refused(*runs, **options):
     with pytest.raises(ConfigError) as caught:
         RunChecks(compose).check((Candidate(overrides=run) for run in runs), **options)
@@ -53,27 +58,66 @@ def test_runs_that_can_start_pass_and_each_endpoint_is_called_once(reader, tmp_p
 )
 def test_a_wrong_backbone_is_one_sentence_for_all_runs(settings, said, reader, tmp_path):
     runs = [
-        ("task=formula", f"method={method}", *SAMPLE, *over_http(reader.address, **settings), f"results={tmp_path}")
+        ("task=formula", f"method={method}", *SAMPLE, *served(reader.address, **settings), f"results={tmp_path}")
         for method in ("base", "icl")
     ]
     (line,) = refused(*runs)
     assert line.endswith(" (2 of 2 runs; none was started)")
     assert said in line
+    (line,) = refused(runs[0])
+    assert "runs" not in line
 
 
 def test_every_problem_is_said_once_with_its_number_of_runs(tmp_path):
     file = tmp_path / "file"
     file.write_text("")
     good = ("task=formula", "method=base", *SAMPLE)
+    wrong = ("task=formula", "method=ace", "mode=online", "mode.epochs=2", *SAMPLE)
+    epochs = "mode.epochs=2 must be 1 with mode=online; use mode=offline for more epochs"
     said = refused(
         *((*good, f"results={file}", f"seed={seed}") for seed in (0, 1)),
-        ("task=formula", "method=ace", "mode=online", "mode.epochs=2", *SAMPLE),
+        wrong,
         ("task=ddxplus", "method=base", "task.source=real", f"task.data_dir={tmp_path}"),
     )
-    assert [line.split(":")[0] for line in said[1:]] == ["  2 of 4 runs", "  1 of 4 runs", "  1 of 4 runs"]
-    assert said[1].endswith("(Not a directory); choose another folder with results=")
-    assert "mode.epochs=2 must be 1 with mode=online" in said[2]
+    assert said[0] == "no run was started, because some would fail:"
+    assert said[1].startswith(f"  2 of 4 runs: {file}/main/formula-base-embedded-offline/")
+    assert said[1].endswith(" cannot be read (Not a directory); choose another folder with results=")
+    assert said[2] == f"  1 of 4 runs: {epochs}"
+    assert said[3].startswith("  1 of 4 runs: ")
     assert "ddxplus" in said[3]
+    unwritable = f"  2 of 2 runs: {file} cannot be written (Not a directory); choose another folder with results="
+    assert refused(good, wrong, results=file) == [said[0], f"  1 of 2 runs: {epochs}", unwritable]
+
+
+def test_notes_are_returned_once_and_a_context_that_does_not_exist_yet_is_waited_for(tmp_path):
+    alike = ("method=mam_stream_icl", "mode=online", *SAMPLE, f"results={tmp_path}")
+    (note,) = RunChecks(compose).check(Candidate(overrides=("task=finer", *alike, f"seed={seed}")) for seed in (0, 1))
+    assert note.startswith("generator_2, generator_3 have the generator's model and sampling")
+    (other := tmp_path / "other.json").write_text('{"kind": "none"}')
+    later = ("task=formula", "method=ace", f"method.initial={other}", *SAMPLE)
+    assert RunChecks(compose).check([Candidate(overrides=later, waits=True)], results=tmp_path) == []
+    assert "ACE starts from one" in refused(later)[0]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("method=base",), ""),
+        (("method=base", "mode.epochs=2"), "it does not learn step by step: epochs change nothing"),
+        (("method=base", "mode=online"), "it does not adapt: passes and feedback change nothing"),
+        (("method=base", "labels=none"), "it does not adapt: passes and feedback change nothing"),
+        (("method=base", "labels=gold"), ""),
+        (("method=icl", "mode.epochs=2"), "it does not learn step by step: epochs change nothing"),
+        (("method=icl", "labels=gold"), ""),
+        (("method=icl", "labels=none"), "method=icl shows reference answers; labels=none forbids that: use gold"),
+        (("method=ace", "mode.epochs=2", "labels=none"), ""),
+        (("method=ace", "mode=online"), ""),
+        (("method=ace", "task.source=real"), ""),
+    ],
+)
+def test_a_run_that_is_refused_or_repeats_another_one_is_left_out(words, why):
+    sample = () if "task.source=real" in words else SAMPLE
+    assert RunChecks(compose).refusal(("task=formula", *sample, *words)) == why
 
 
 def test_the_api_checks_the_runs_of_a_loop(tmp_path):
@@ -89,12 +133,13 @@ def test_of_runs_on_other_machines_neither_keys_nor_endpoints_are_checked():
 
 
 def test_a_finished_run_needs_no_server(reader, tmp_path):
-    run = ("task=formula", "method=base", "limit=2", *SAMPLE, *over_http(reader.address))
-    assert launch(tmp_path, *run).status == 0
-    again = tuple(word.replace(reader.address, DEAD) for word in run)
-    RunChecks(compose).check([Candidate(overrides=(*again, f"results={tmp_path}"))])
-    (said,) = refused(*((*again, f"results={tmp_path}", f"seed={seed}") for seed in (0, 1)))
+    run = ("task=formula", "method=base", "limit=2", *SAMPLE, f"results={tmp_path}")
+    assert launch(tmp_path, *run[:-1], *over_http(reader.address)).status == 0
+    again = (*run, *served(DEAD))
+    RunChecks(compose).check([Candidate(overrides=again)])
+    (said,) = refused(*((*again, f"seed={seed}") for seed in (0, 1, 2)))
     assert "cannot be reached" in said
+    assert said.endswith(" (2 of 2 runs; none was started)")
 
 
 def test_a_dry_run_refuses_what_the_run_would_refuse(reader, tmp_path, capsys, monkeypatch):

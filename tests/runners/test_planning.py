@@ -72,3 +72,14 @@ def test_a_command_that_reads_the_environment_is_composed_each_time(tmp_path, mo
         monkeypatch.setenv("NAME_OF_THE_RUNS", name)
         found.append(compose_run([*OVERRIDES, "name=${oc.env:NAME_OF_THE_RUNS}"]).settings["name"])
     assert found == ["one", "two"]
+
+
+def test_the_runs_of_a_sweep_and_one_of_a_search(configs):
+    compose = Composer([configs])
+    words = ["task=finer,formula", "seed=0,1", "name=x", "hydra.verbose=true", "~hydra/output"]
+    runs = [(f"task={task}", f"seed={seed}", "name=x") for task in ("finer", "formula") for seed in (0, 1)]
+    assert compose.sweep(words, searches=False) == runs
+    assert compose.sweep(words, searches=True) == runs[:1]
+    assert compose.sweep(["task=finer,formula", "method.x=interval(0,1)"], searches=True) == [("task=finer",)]
+    with pytest.raises(ConfigError, match=r"^task=finer seed=\(1 cannot be parsed: "):
+        compose.sweep(["task=finer", "seed=(1"], searches=False)

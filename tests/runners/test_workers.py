@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from ace_bench.runners import run as experiment
+from ace_bench.runners import workers
 from ace_bench.runners.build import assemble
+from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.schedule import Schedule
-from ace_bench.runners.workers import Workers
+from ace_bench.runners.workers import Workers, make_share
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import Ran, launch
@@ -40,9 +42,9 @@ def served():
 def made(runs, **how):
     """Make runs side by side; return their outcomes in the order of the runs."""
     outcomes = {}
-    workers = Workers(len(runs), captures=True, **how)
+    makers = Workers(len(runs), captures=True, **how)
     schedule = Schedule(jobs=range(len(runs)), words=lambda jobs: {job: runs[job] for job in jobs})
-    workers.make(schedule, lambda batch, outcome: outcomes.update({batch.jobs[0]: outcome}))
+    makers.make(schedule, lambda batch, outcome: outcomes.update({batch.jobs[0]: outcome}))
     return [outcomes[job] for job in range(len(runs))]
 
 
@@ -95,6 +97,15 @@ def test_a_run_that_crashes_is_one_failed_row(served, tmp_path, monkeypatch):
     assert (crashed.end.status, other.end.status) == (1, 0)
     assert crashed.output.splitlines()[-1].endswith("ZeroDivisionError: of the program")
     assert "Error" not in other.output
+
+
+def test_a_share_of_a_sweep_is_made_from_what_was_composed_elsewhere(served, tmp_path, monkeypatch):
+    runs = [("task=formula", "method=base", f"seed={seed}", *served, f"results={tmp_path}") for seed in (0, 1)]
+    configs = [compose_run(words) for words in runs]
+    assert [end.status for end in make_share(runs[:1])] == [0]
+    monkeypatch.setattr(workers, "compose_run", None)
+    ends = make_share(runs, configs)
+    assert [(end.status, end.metrics["seed"]) for end in ends] == [(0, 0), (0, 1)]
 
 
 class Ending(ReaderServer):
