@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import Any
 
 import msgspec
@@ -35,8 +36,8 @@ REHEARSED_EPISODES = 3
 """The same where attempts are conversations with an environment, which take seconds."""
 _FRAME = 5
 """The most tokens that a chat template adds to a message."""
-_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"(?!\s*:)')
-"""A text in JSON that is no key."""
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
+"""A text in JSON, with the colon behind a key."""
 _MAX_LENGTH = re.compile(r'"maxLength":(\d+)')
 
 
@@ -103,8 +104,8 @@ class Rehearsal:
             samples=self.work.learnt, steps=self.work.steps, split=self.spec.mode.learnt_split, acts=acts
         )
         found, fits = self.spec.method.workload(self.whole.arena, learning), Span(1, self.work.fits)
-        if found is None or fits.high == 1:
-            return found
+        if found is None:
+            return None
         roles = {role: calls.times(fits) for role, calls in found.roles.items()}
         return replace(found, rollouts=found.rollouts.times(fits), roles=roles)
 
@@ -127,14 +128,15 @@ class Rehearsal:
 
     def longer(self) -> float:
         """Return by how many tokens samples are longer on average than the shortest one that was rehearsed."""
-        found = 0.0
+        found = [0.0]
         for split in self.spec.mode.reads(self.spec.method):
-            rehearsed, all_ = (
+            rehearsed, whole = (
                 [sum(map(estimate_tokens, sample.inputs.values())) for sample in one.arena.samples(split)]
                 for one in (self.experiment, self.whole)
             )
-            found = max(found, sum(all_) / max(1, len(all_)) - min(rehearsed, default=0))
-        return found
+            if whole:
+                found.append(fmean(whole) - min(rehearsed))
+        return max(found)
 
 
 class _OppositeArena(RunArena):
@@ -226,9 +228,10 @@ def _lengthen(text: str, filler: str, schema: Record | None) -> str:
     if not text.startswith("{"):
         head, end, tail = text.rpartition("</")
         return head + filler + end + tail if end else f"{text} {filler}"
-    longest = max(_JSON_TEXT.finditer(text), key=lambda found: len(found.group()), default=None)
+    values = (found for found in _JSON_TEXT.finditer(text) if found[1] is None)
+    longest = max(values, key=lambda found: len(found[0]), default=None)
     if longest is None:
         return text
     allowed = map(int, _MAX_LENGTH.findall(msgspec.json.encode(schema).decode()))
-    room = max(allowed, default=len(text) + len(filler)) - len(longest.group())
+    room = max(allowed, default=len(text) + len(filler)) - len(longest[0])
     return f"{text[: longest.end() - 1]} {filler[: max(0, room)]}{text[longest.end() - 1 :]}"

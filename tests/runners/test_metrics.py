@@ -14,6 +14,7 @@ import pytest
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import CacheCounters, Completion, Fault, Message, Usage
+from ace_bench.runners.metrics import objective
 from ace_bench.runners.summary import summary_text, title
 from ace_bench.store.processes import Commit, Process
 from tests.runners.scripted import Scripted, Toy, ToySession, bullets_in, gold, lesson, play, reflection, right, wrong
@@ -164,7 +165,6 @@ def test_rows_of_a_summary_that_few_runs_have():
     at = datetime(2026, 11, 25, 12, tzinfo=UTC)
     common = {"packages": {"numpy": "2.1"}, "git": {"code": Commit(commit="0123456789abcdef", dirty=True)}}
     processes = [
-        Process(at=at, how="stopped", seconds=61, **common),
         Process(at=at, **common),
         Process(at=at, how="replayed", reason="mine changed, and a replay gave the same result"),
         Process(at=at, how="finished", seconds=3_600, ended=at.replace(day=26), **common | {"packages": {}}),
@@ -185,3 +185,9 @@ def test_a_title_names_the_model(option, model, shown):
     names = {"task": "finer", "method": "ace", "backbone": option, "mode": "offline", "labels": "gold", "seed": 0}
     about = {**names, "roles": {"generator": model}, "source": "real", "simulated": False}
     assert title(about) == f"finer · ace · {shown} · offline · labels=gold · seed 0"
+
+
+def test_a_search_compares_the_best_validation_or_else_the_test():
+    metrics = {"headline": {"after": 50}, "validation": [{"score": 3.0}, {"score": 7.0}, {"score": 5.0}]}
+    assert objective(metrics) == 7.0
+    assert objective({**metrics, "validation": []}) == 50.0

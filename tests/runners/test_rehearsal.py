@@ -13,6 +13,7 @@ from ace_bench.core.types import Attempt, Message, Sample
 from ace_bench.methods.ace_learner import PlaybookLearner
 from ace_bench.runners.preflight import describe
 from ace_bench.runners.rehearsal import rehearse
+from ace_bench.runners.small_run import StandIn
 from tests.runners.scripted import Scripted, Toy, delta, gold, play, reflection, right, wrong
 
 EXPECTED = Path(__file__).parent / "expected" / "estimates.txt"
@@ -84,11 +85,16 @@ class Acting:
         return Attempt(answer=gold(sample.id), ended="finished")
 
 
-def stand_in(first=wrong):
-    """Replies in place of the model: a first attempt is ``wrong``, and each curator's call brings a note."""
+def stand_in(name):
+    """Replies in place of the model: a first attempt is wrong, and each curator's call brings a note."""
+
+    def generator(call):
+        if "read" in name and call.sample == "toy-test-2" and "NOT JSON" not in call.prompt:
+            return "NOT JSON"
+        return right(call) if call.trial or "right" in name else wrong(call)
+
     notes = {"curator": lambda call: delta(f"note on {call.session}"), "rewriter": lambda _: "Notes.\nMore notes."}
-    answering = lambda call: first(call) if call.trial == 0 else right(call)  # noqa: E731
-    return Scripted(generator=answering, reflector=lambda _: reflection("a rule"), judge=lambda _: "yes", **notes)
+    return Scripted(generator=generator, reflector=lambda _: reflection("a rule"), judge=lambda _: "yes", **notes)
 
 
 ACE, ONLINE = ("method=ace", "mode.epochs=2", "mode.before=true"), ("method=ace", "mode=online", "mode.window=2")
@@ -107,6 +113,10 @@ CASES = {
     "ace, with code": ACE,
     "ace, acting": ACE,
     "few samples": (*ACE, "limit=3"),
+    "nothing to learn": ACE,
+    "ace, a reply that cannot be read": ACE,
+    "base, replies of up to 50 tokens": ("method=base",),
+    "ace, acting, replies of up to 50 tokens": ACE,
 }
 
 
@@ -124,10 +134,8 @@ def estimate(tmp_path, monkeypatch):
             model = Model(80)
 
         def kept(spec):
-            rehearsal = stand_in(right if "right" in name else wrong)
-            spec = replace(
-                spec, simulated=False, rehearsal=rehearsal, agent=Acting() if "acting" in name else spec.agent
-            )
+            agent = Acting() if "acting" in name else spec.agent
+            spec = replace(spec, simulated=False, rehearsal=stand_in(name), agent=agent)
             if "code" in name:
                 spec.agent.code_runs = 3
             specs.append(spec)
@@ -135,7 +143,8 @@ def estimate(tmp_path, monkeypatch):
 
         words = (f"prompts={tmp_path}", "print_config=true", *CASES[name])
         task = Judged if "judged" in name else Uneven
-        ran = play(tmp_path, *words, method="base", script=model, task=task, spec=kept, train=20, val=6, test=12)
+        sizes = {"train": 0 if "nothing" in name else 20, "val": 6, "test": 12}
+        ran = play(tmp_path, *words, method="base", script=model, task=task, spec=kept, **sizes)
         assert ran.status == 0
         with monkeypatch.context() as patched:
             if "proportion" in name:
@@ -161,3 +170,41 @@ def written(name, found):
 def test_an_estimate(name, estimate):
     expected = EXPECTED.read_text().strip().split("\n\n")
     assert written(name, estimate(name)) == expected[[*CASES].index(name)]
+
+
+REPLY = '{"done": true, "reasons": {"ok": true}, "why": "short", "count": 3}'
+LONGER, OPPOSITE = {"lengthened": True}, {"opposite": True}
+SHORT = {"why": {"maxLength": 9}}
+
+
+@pytest.mark.parametrize(
+    ("reply", "schema", "options", "said"),
+    [
+        (REPLY, None, {}, REPLY),
+        (REPLY, None, OPPOSITE, '{"done":false,"reasons":{"ok":true},"why":"short","count":3}'),
+        ('{"why": "short"}', None, OPPOSITE, '{"why": "short"}'),
+        ("[true]", None, OPPOSITE, "[true]"),
+        ("true or not", None, OPPOSITE, "true or not"),
+        ("a text", None, LONGER, "a text 0d8cca6 f586fc2 21cec7e aac6a32 80f6"),
+        ("<a>a</a><b>t</b>", None, LONGER, "<a>a</a><b>t897262e 7c43051 5c847e8 f2e2bad b6f533f 2</b>"),
+        (REPLY, {}, LONGER, REPLY.replace("short", "short ad05")),
+        (REPLY, SHORT, LONGER, REPLY.replace("short", "short ad")),
+        ('{"done": true}', {}, LONGER, '{"done": true}'),
+        (
+            "more words than the limit has, which is ten",
+            None,
+            LONGER,
+            "more words than the limit has, which is ten 2410",
+        ),
+    ],
+)
+def test_a_stand_in_for_a_model(reply, schema, options, said):
+    settings = {"opposite": False, "lengthened": False, **options}
+    one = StandIn("generator", Model(10), Scripted(generator=lambda _: reply), **settings)
+    assert one.complete([], role="generator", session="s/0", schema=schema).text == said
+
+
+def test_no_two_texts_are_lengthened_by_the_same_words():
+    one = StandIn("generator", Model(10), Scripted(generator=lambda _: "a"), opposite=False, lengthened=True)
+    texts = [one.complete([], role="generator", session=f"s/{number}").text for number in range(2)]
+    assert len({word for text in texts for word in text.split()}) == 1 + 2 * 6
