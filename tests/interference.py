@@ -19,6 +19,7 @@ from ace_bench.core.types import Grade, Sample
 from tests.launching import Ran, launch, learns, needs_verdicts, optimises, options, quick, retries
 
 LABELS, MODES = ("gold", "correctness", "none"), ("offline", "online", "evaluate")
+SLOW_TASKS = ("bird_sql",)
 NEED_GOLD = ("awm_offline", "icl")
 """Methods that refuse all labels but gold."""
 SMALL = ("limit={train: 3, val: 2, test: 3}", "concurrency=1", "mode.before=false", "estimate=false")
@@ -85,8 +86,15 @@ def _covering(every: Sequence[Case], cover: Pairs) -> list[Case]:
     left = {pair for case in every for pair in case.pairs(cover)}
     used, chosen = Counter[str](), list[Case]()
     while left:
-        # The most pairs that are left, and of equal ones the values that were used least.
-        best = max(every, key=lambda one: (len(left & one.pairs(cover)), -sum(used[v] for v in vars(one).values())))
+        # The most pairs that are left, and of equal ones a quick task and the values that were used least.
+        best = max(
+            every,
+            key=lambda one: (
+                len(left & one.pairs(cover)),
+                one.task not in SLOW_TASKS,
+                -sum(used[value] for value in vars(one).values()),
+            ),
+        )
         chosen.append(best)
         used.update(vars(best).values())
         left -= best.pairs(cover)

@@ -1,7 +1,5 @@
 """Disks that fill up, refuse or are read-only: the run stops with one sentence, and goes on where it was."""
 
-import contextlib
-import ctypes
 import errno
 import json
 import os
@@ -186,62 +184,3 @@ def test_a_read_only_disk_shows_a_finished_run_and_refuses_to_continue_another(d
     assert (begun.folder / "metrics.json").exists()
     assert len(find_runs(disk.path).runs) == 2
     assert finished.metrics
-
-
-class _Header(ctypes.Structure):
-    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
-
-
-class _Sets(ctypes.Structure):
-    _fields_ = (("effective", ctypes.c_uint32), ("permitted", ctypes.c_uint32), ("inheritable", ctypes.c_uint32))
-
-
-@contextlib.contextmanager
-def permissions_count():
-    """Let permissions hold for root, too, until the block ends (capabilities 1 and 2 of Linux)."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    header, sets = _Header(version=0x20080522, pid=0), (_Sets * 2)()
-    assert libc.capget(ctypes.byref(header), sets) == 0
-    before = sets[0].effective
-    sets[0].effective = before & ~0b110
-    assert libc.capset(ctypes.byref(header), sets) == 0
-    try:
-        yield
-    finally:
-        sets[0].effective = before
-        assert libc.capset(ctypes.byref(header), sets) == 0
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "mode"),
-    [
-        ("", 0o500),
-        ("", 0o000),
-        ("calls.jsonl", 0o400),
-        ("journal.jsonl", 0o000),
-        ("checksums.jsonl", 0o400),
-        (".lock", 0o000),
-        ("samples.json", 0o000),
-        ("../..", 0o000),
-    ],
-)
-def test_wrong_permissions_are_one_sentence_and_put_right_the_run_goes_on(name, mode, tmp_path, sentence, capsys):
-    ran = launch(tmp_path, *SMALL, "budget.calls=9")
-    path = (ran.folder / name).resolve()
-    usual = path.stat().st_mode & 0o777
-    capsys.readouterr()
-    path.chmod(mode)
-    try:
-        with permissions_count():
-            again = launch(tmp_path, *SMALL)
-    finally:
-        path.chmod(usual)
-    if again.status:  # a file that is replaced as a whole need not be readable
-        assert again.status in (2, 3)
-        assert "Permission denied" in sentence()
-    else:
-        assert name == "samples.json"
-    done = launch(tmp_path, *SMALL)
-    assert done.status == 0
-    assert len(set(ids(done))) == len(ids(done))

@@ -7,7 +7,6 @@ import ctypes
 import json
 import multiprocessing
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -105,32 +104,16 @@ def _read_only(at: Path) -> Iterator[Place]:
     yield Place(to=folder / "to", limits=let_permissions_count, watched=folder)
 
 
-def _somebody_elses(at: Path) -> Iterator[Place]:
-    folder = at / "theirs"
-    folder.mkdir(mode=0o755)
-    try:
-        os.chown(folder, 12345, 12345)
-    except OSError:
-        pytest.skip("only root can give a folder away")
-    yield Place(to=folder, limits=let_permissions_count, watched=folder)
-
-
 def _file(at: Path) -> Iterator[Place]:
     (at / "file").write_text("kept")
     yield Place(to=at / "file")
     assert (at / "file").read_text() == "kept"
 
 
-def _small_files(at: Path) -> Iterator[Place]:
-    yield Place(to=at / "to", limits=_limit_file_sizes, watched=at / "to")
-
-
 PLACES = {
     "a full disk": _full,
     "a read-only folder": _read_only,
-    "somebody else's folder": _somebody_elses,
     "a file in the place of a folder": _file,
-    "a limit on the size of files": _small_files,
 }
 
 
@@ -143,10 +126,6 @@ def let_permissions_count() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_SECUREBITS, _NO_ROOT, 0, 0, 0)
     libc.capset(ctypes.byref(_Header(version=0x20080522, pid=0)), ctypes.byref((ctypes.c_uint32 * 6)()))
-
-
-def _limit_file_sizes() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
 
 
 def _child(arguments: Sequence[str], folder: Path, place: Place, output: Connection) -> None:

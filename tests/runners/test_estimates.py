@@ -12,7 +12,7 @@ from tests.backbones.serving import over_http, running
 from tests.launching import PLAYBOOK, launch, options
 
 OFFLINE, ONLINE = ("mode=offline", "mode.epochs=2"), ("mode=online",)
-EXACT = (
+EXACT = [
     "dc",
     "dc_rs",
     "mem_prompt",
@@ -23,35 +23,23 @@ EXACT = (
     "awm_offline",
     "icl",
     "base",
-)
+]
 """Methods without retries, whose calls are known beforehand."""
 RUNS = {
-    "ace": (
-        OFFLINE,
-        (*OFFLINE, "mode.select=best", "mode.eval_every=5"),
-        (*OFFLINE, "mode.before=false", "method.reflector=off"),
-        (*OFFLINE, "method.update=rewrite"),
-        (*OFFLINE, "method.merge_wording=curator"),
-        (*OFFLINE, "method.retrieval.mode=bm25", "method.retrieval.top_k=3"),
-        ONLINE,
-        (*ONLINE, "mode.window=4", "mode.before=false"),
-        (*ONLINE, "method.generator_reflections=2"),
-    ),
-    "ace_rich": (OFFLINE, ONLINE),
-    "awm": ((*ONLINE, "labels=none"), OFFLINE),
-    "awm_offline": ((*OFFLINE[:1], "method.examples=5", "mode.before=false"),),
-    "base": (OFFLINE[:1],),
-    "combee": ((*OFFLINE, "mode.batch_size=8"),),
-    "dc": ((*ONLINE, "labels=none"), OFFLINE),
-    "frozen": ((*OFFLINE[:1], f"method.context={PLAYBOOK}"),),
-    "gepa": ((*OFFLINE[:1], "method.max_metric_calls=60"),),
-    "icl": ((*OFFLINE[:1], "mode.before=false"), (*OFFLINE[:1], "agent.scaffold=json", "mode.before=false")),
-    "matts": ((*ONLINE, "labels=none"), (*OFFLINE, "method.top_k=3")),
-    "mipro": ((*OFFLINE[:1], "method.auto=light"),),
-    "reasoning_bank": (ONLINE, OFFLINE),
-    "reflexion": (ONLINE, (*ONLINE, "method.trials=5")),
+    "ace": (*OFFLINE, "mode.select=best", "mode.eval_every=5"),
+    "awm": (*ONLINE, "labels=none"),
+    "awm_offline": (*OFFLINE[:1], "method.examples=5", "mode.before=false"),
+    "base": OFFLINE[:1],
+    "combee": (*OFFLINE, "mode.batch_size=8"),
+    "dc": (*ONLINE, "labels=none"),
+    "frozen": (*OFFLINE[:1], f"method.context={PLAYBOOK}"),
+    "gepa": (*OFFLINE[:1], "method.max_metric_calls=60"),
+    "icl": (*OFFLINE[:1], "mode.before=false"),
+    "matts": (*ONLINE, "labels=none"),
+    "mipro": (*OFFLINE[:1], "method.auto=light"),
+    "reflexion": (*ONLINE, "method.trials=5"),
 }
-"""Runs by method; any other method has one, online."""
+"""Any other method runs online. What a setting adds to an estimate is in test_rehearsal.py."""
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +49,12 @@ def server():
 
 
 def runs():
-    """Yield each run with a task, in turn. The first of a method is slow, others are thorough."""
-    turn = cycle(("formula", "finer", "ddxplus", "bird_sql"))
-    for method in options("method"):
-        for number, words in enumerate(RUNS.get(method, (ONLINE,))):
-            # importing what the heuristic method needs takes ten seconds
-            mark = pytest.mark.thorough if number or method == "heuristic" else pytest.mark.slow
-            run = (f"task={next(turn)}", f"method={method}", *words)
-            yield pytest.param(
-                run, method in EXACT or "method.reflector=off" in words, id=" ".join(run[1:]), marks=mark
-            )
+    """Yield a run of each method with a task, in turn."""
+    for method, task in zip(options("method"), cycle(("formula", "finer", "ddxplus", "bird_sql")), strict=False):
+        # importing what the heuristic method needs takes ten seconds
+        mark = pytest.mark.thorough if method == "heuristic" else pytest.mark.slow
+        run = (f"task={task}", f"method={method}", *RUNS.get(method, ONLINE))
+        yield pytest.param(run, method in EXACT, id=" ".join(run[1:]), marks=mark)
 
 
 @pytest.fixture
