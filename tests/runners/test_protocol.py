@@ -5,7 +5,6 @@ import pytest
 from ace_bench.core.resources import config_folders
 from ace_bench.runners.planning import Composer
 from tests.launching import launch, options
-from tests.runners.scripted import Scripted, answer, kept, lesson, play, right
 
 OFFICIAL = "protocol=official"
 TASKS, METHODS, MODES = map(options, ("task", "method", "mode"))
@@ -58,7 +57,7 @@ def test_other_packages_say_what_it_means_for_their_options(tmp_path):
     assert compose(["method=icl"])["method"]["shots"] != 4
 
 
-@pytest.mark.parametrize("method", ["base", "icl", "dc", "ace_rich"])
+@pytest.mark.parametrize("method", ["base", "icl", "dc"])
 def test_other_methods_run_under_it(method, tmp_path):
     ran = launch(tmp_path, OFFICIAL, "task=formula", "task.source=sample", f"method={method}", "limit=2")
     assert ran.status == 0
@@ -86,31 +85,6 @@ def test_the_state_of_the_authors_code_is_recorded_and_an_unknown_one_refused(co
     ):
         assert launch(tmp_path, *words, *run).status == 2, "though such a run is finished"
         assert said in capsys.readouterr().err
-
-
-VALIDATED = ("mode.select=best", "mode.validate=multiples", "mode.shuffle=false")
-
-
-def test_validation_at_multiples_within_an_epoch_only(tmp_path):
-    settings = ("mode.eval_every=2", "mode.epochs=2", *VALIDATED)
-    ran = play(tmp_path, *settings, script=Scripted(curator=lesson), train=5)
-    assert [seen["step"] for seen in ran.metrics["validation"]] == [2, 4, 7, 9]
-
-
-def test_with_fewer_samples_than_the_interval_the_initial_playbook_is_tested(tmp_path):
-    ran = play(tmp_path, *VALIDATED, script=Scripted(curator=lesson))
-    assert ran.metrics["validation"] == []
-    assert (len(kept(ran, "tested")), len(kept(ran, "best")), len(kept(ran))) == (0, 0, 4)
-
-
-@pytest.mark.parametrize(("validated_right", "size"), [(False, 0), (True, 1)])
-def test_a_context_is_kept_only_if_it_beats_zero(validated_right, size, tmp_path):
-    def generator(call):
-        return right(call) if validated_right or "val" not in call.sample else answer("wrong")
-
-    script = Scripted(generator=generator, curator=lesson)
-    ran = play(tmp_path, *VALIDATED, "mode.eval_every=1", script=script)
-    assert len(kept(ran, "tested")) == size
 
 
 def test_too_few_samples_to_be_validated_are_said_before_the_run(tmp_path, capsys):
