@@ -6,7 +6,7 @@ gives the dollars and seconds of online adaptation on FiNER (table 4b). Everythi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,6 +21,7 @@ from ace_bench.core.errors import AceBenchError
 from ace_bench.core.method import Learning, Method, Span, exactly
 from ace_bench.core.statistics import Array
 from ace_bench.core.types import Labels, Usage
+from ace_bench.report.planned import PlannedRun
 from ace_bench.runners.build import assemble
 from ace_bench.runners.identifying import build_part, identify
 from ace_bench.runners.planning import Composer
@@ -38,24 +39,16 @@ _SIZES: Mapping[str, Mapping[str, int]] = {
 """Samples by task and split, of the official data as the paper uses it."""
 
 APPWORLD = "appworld"
-_LIKE = {"base": "react", "gepa": "gepa"}
+_ACE, _BASE = ("ace", "ace_rich", "combee"), ("base", "ace_empty")
+_LIKE = {**dict.fromkeys(_BASE, "react"), "gepa": "gepa"}
 """Rows of table 14 by method; methods whose context is long are counted as ACE."""
-_LEARNING_NOTHING = ("base", "icl")
+_OTHER_SIZES = {"train": 1000, "val": 500, "test": 1000}
 _RUN_MIB, _SHARING_MIB, _ENGINE_MIB, _EPISODE_MIB = 110, 20, 350, 100
 """Measured: 85 to 106 MiB for a run on questions in a process of its own, 5 in one that it shares. AppWorld takes 390
 MiB with one episode at a time and 720 MiB with eight, on the mini-world; twice that is reserved for an episode, because
 real worlds are larger."""
 _STEPS = 10
 """Turns of an AppWorld episode, about (paper, table 14)."""
-_IN_ONE_PIECE = ("gepa", "mipro")
-_PAPER_PARTS = {
-    "ace_bench": "",
-    "ace_field": "",
-    "ace_optimisers": "",
-    "ace_appworld": APPWORLD,
-    "ace_bird_sql": "bird_sql",
-}
-"""Packages of the paper's tasks and methods, with the name of a package's only one."""
 _SHARE = 0.9
 """Share of the free memory that runs may take."""
 _MEMORY, _LIMIT, _USED = (
@@ -92,27 +85,28 @@ class Estimator:
     def __init__(self, paper: Experiments) -> None:
         self._paper = paper
 
-    def cost(self, settings: Mapping[str, Any]) -> Array:
-        """Estimate a run by its composed configuration; what the paper does not count is unknown."""
-        task, method, mode = map(_option_of, _targets(settings))
+    def cost(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
+        """Estimate a planned run by its composed configuration; what the paper does not count is unknown."""
+        task, method, mode = planned.kind
+        if task not in _SIZES:
+            return UNKNOWN
         sizes = _limited(_SIZES[task], settings["limit"])
-        tested = sizes[settings["task"].get("test_split", "test") if task == APPWORLD else "test"]
-        looks, fit = 1 + bool(settings["mode"].get("before")), np.zeros_like(UNKNOWN)
+        tested = sizes[settings["task"].get("test_split", "test")]
         if mode == "online":
-            return _priced(tested * self._step(task, method, settings), settings)
-        if mode == "offline":
-            fit = self._fit(task, method, settings, sizes["train"])
-        once = self._evaluation(task, method, settings)
-        return _priced(fit, settings) + _priced(tested * looks * between(once, once), settings)
+            return _priced(tested * self._step(planned, settings), settings)
+        learnt = self._fit(planned, settings, sizes["train"]) if mode == "offline" else np.zeros_like(UNKNOWN)
+        looks, once = 1 + bool(settings["mode"].get("before")), self._evaluation(task, method, settings)
+        return _priced(learnt, settings) + _priced(tested * looks * between(once, once), settings)
 
-    def _fit(self, task: str, method: str, settings: Mapping[str, Any], train: int) -> Array:
-        if method in _LEARNING_NOTHING:
+    def _fit(self, planned: PlannedRun, settings: Mapping[str, Any], train: int) -> Array:
+        task, method, _ = planned.kind
+        if method in (*_BASE, "icl"):
             return np.zeros_like(UNKNOWN)
         if method == "gepa" and task == APPWORLD:
             return self._gepa(settings["method"])
-        if method in ("ace", "dc"):
+        if method in (*_ACE, "dc"):
             steps: int = train * settings["mode"]["epochs"]
-            return steps * self._step(task, method, settings)
+            return steps * self._step(planned, settings)
         return UNKNOWN
 
     def _gepa(self, method: Mapping[str, Any]) -> Array:
@@ -129,13 +123,14 @@ class Estimator:
         row[0] = self._number("12/gepa/calls") * self._number("14/gepa/calls") / self._number("14/gepa/queries")
         return share * between(row, row)
 
-    def _step(self, task: str, method: str, settings: Mapping[str, Any]) -> Array:
+    def _step(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
         """The cost of one adaptation step."""
+        task, method, _ = planned.kind
         if task != APPWORLD:
-            return self._single_turn_step(task, method, settings)
-        if method != "ace":
+            return self._single_turn_step(planned, settings)
+        if method not in _ACE:
             return UNKNOWN
-        counts = _sample_counts(settings)
+        counts = _sample_counts(planned, settings)
         # Without retries a rollout makes as many calls as one of table 14, each of table 12's size.
         evaluated = self._number("14/ace/calls") / self._number("14/ace/queries")
         calls = {GENERATOR: counts[GENERATOR].low * evaluated}
@@ -146,9 +141,10 @@ class Estimator:
         rollouts = counts[GENERATOR]
         return between(low + cost(seconds=attempt * rollouts.low), high + cost(seconds=attempt * rollouts.high))
 
-    def _single_turn_step(self, task: str, method: str, settings: Mapping[str, Any]) -> Array:
+    def _single_turn_step(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
         """The calls of a step; on FiNER the dollars and seconds that the paper measured online, retries included."""
-        counts = _sample_counts(settings).values()
+        task, method, _ = planned.kind
+        counts = _sample_counts(planned, settings).values()
         usd = seconds = np.nan
         if task == "finer":
             row = "dc" if method == "dc" else "ace"
@@ -196,35 +192,19 @@ def _priced(costs: Array, settings: Mapping[str, Any]) -> Array:
 
 def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
     """Return the sizes of the splits under the setting ``limit``."""
-
-    def most(split: str) -> int:
-        wanted = limit.get(split.partition("_")[0]) if isinstance(limit, Mapping) else limit
-        return sizes[split] if wanted is None else min(wanted, sizes[split])
-
-    return {split: most(split) for split in sizes}
+    limits = limit if isinstance(limit, Mapping) else dict.fromkeys(("train", "val", "test"), limit)
+    wanted = {split: limits.get(split.partition("_")[0]) for split in sizes}
+    return {split: size if wanted[split] is None else min(wanted[split], size) for split, size in sizes.items()}
 
 
-def _targets(settings: Mapping[str, Any]) -> Iterator[str]:
-    return (settings[group]["_target_"] for group in ("task", "method", "mode"))
-
-
-def _option_of(target: str) -> str:
-    """Return the paper's name of a task, method or mode, "" of others: ``ace_bench.tasks.finer.Finer`` is ``finer``."""
-    package, module, *rest = target.split(".")
-    if package not in _PAPER_PARTS:
-        return ""
-    name = _PAPER_PARTS[package] or (rest[0] if package == "ace_bench" else module)
-    return {"base_llm": "base", "ace_variants": "ace", "combee": "ace", "official": "ace"}.get(name, name)
-
-
-def _sample_counts(settings: Mapping[str, Any]) -> Mapping[str, Span]:
+def _sample_counts(planned: PlannedRun, settings: Mapping[str, Any]) -> Mapping[str, Span]:
     """Return the generator's rollouts and the other roles' calls for one sample, as the method says; else one of each.
 
     The low end is a sample whose first rollout is right; the high end is wrong after all rounds of reflection.
     """
     method: Method[Any] = build_part(with_embedder(settings, HASHING), "method")
-    split = "train" if _option_of(settings["mode"]["_target_"]) == "offline" else "test"
-    acts = _option_of(settings["task"]["_target_"]) == APPWORLD
+    split = "train" if planned.option("mode") == "offline" else "test"
+    acts = planned.option("task") == APPWORLD
     labelled: Any = SimpleNamespace(labels=Labels(settings["labels"]))  # what step learners read of an arena
     needed = method.workload(labelled, Learning(samples=1, steps=2, split=split, acts=acts))
     return {GENERATOR: needed.rollouts, **needed.roles} if needed else {GENERATOR: exactly(1), "learner": exactly(1)}
@@ -255,30 +235,29 @@ class Rehearsals:
         return self._costs[key]
 
 
-def chain_of(settings: Mapping[str, Any]) -> float:
+def chain_of(planned: PlannedRun, settings: Mapping[str, Any]) -> float:
     """Return about how many calls of a run must follow one another, to compare runs with each other."""
-    task, method, mode = map(_option_of, _targets(settings))
-    sizes = _limited(_SIZES.get(task, {"train": 1000, "val": 500, "test": 1000}), settings["limit"])
+    task, method, mode = planned.kind
+    sizes = _limited(_SIZES.get(task, _OTHER_SIZES), settings["limit"])
     tested = max(size for split, size in sizes.items() if split.startswith("test"))
     turns = _STEPS if task == APPWORLD else 1
     waves = float(turns * tested / settings["concurrency"])
-    if mode == "evaluate" or method in _LEARNING_NOTHING:
+    if mode == "evaluate" or method in (*_BASE, "icl"):
         return waves
-    if method in _IN_ONE_PIECE:
+    if method in ("gepa", "mipro"):
         return waves + turns * sizes["train"]
     at_once: int = settings["mode"]["batch_size"]
     learnt: int = tested if mode == "online" else sizes["train"] * settings["mode"]["epochs"]
-    counts = _sample_counts(settings).items()
+    counts = _sample_counts(planned, settings).items()
     calls = sum((turns if role == GENERATOR else 1) * (span.low + span.high) / 2 for role, span in counts)
     return waves + learnt / at_once * calls
 
 
-def memory_of(settings: Mapping[str, Any]) -> int:
+def memory_of(planned: PlannedRun, settings: Mapping[str, Any]) -> int:
     """Return about how many MiB a run takes with its processes; AppWorld's engine counts with its episodes."""
     run = _SHARING_MIB if mostly_waits(settings) else _RUN_MIB
-    if _option_of(settings["task"]["_target_"]) != APPWORLD:
-        return run
-    return run + _ENGINE_MIB + _EPISODE_MIB * int(settings["concurrency"])
+    engine = _ENGINE_MIB + _EPISODE_MIB * int(settings["concurrency"])
+    return run + engine * (planned.option("task") == APPWORLD)
 
 
 def free_memory() -> int | None:

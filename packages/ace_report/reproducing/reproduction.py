@@ -204,8 +204,8 @@ class Reproduction:
             jobs=jobs,
             words=self._words,
             needs=lambda job: [replace(job, planned=need.run) for need in job.planned.needs],
-            chain=lambda job: chain_of(settings(job)),
-            memory=lambda job: memory_of(settings(job)),
+            chain=lambda job: chain_of(job.planned, settings(job)),
+            memory=lambda job: memory_of(job.planned, settings(job)),
             room=free_memory(),
         )
         self._workers.make(schedule, note)

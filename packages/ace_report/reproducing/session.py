@@ -128,7 +128,9 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
     small = {job for job in jobs if rehearsed and job.planned in listed}
     for job in track(jobs, "Estimating", console=Console(stderr=True), transient=True, disable=not small):
         overrides = run_overrides(job.planned, job.extra, index.compose)
-        costs[job] = rehearsals.cost(overrides) if job in small else estimator.cost(index.compose(overrides))
+        costs[job] = (
+            rehearsals.cost(overrides) if job in small else estimator.cost(job.planned, index.compose(overrides))
+        )
     table = Table(box=None)
     for heading in ("run", "calls", "tokens in", "tokens out", "dollars", "hours"):
         add_column(table, heading)

@@ -1,23 +1,56 @@
-"""What `reproduce` knows of a run before it starts: the length of its chain of calls, and its memory."""
+"""What runs take: the length of their chains of calls, and memory."""
 
-from ace_report.reproducing.estimating import chain_of, memory_of
+import re
+
+import pytest
+
+from ace_bench.report.planned import PlannedRun
+from ace_report.reproducing import estimating
+from ace_report.reproducing.estimating import chain_of, free_memory, memory_of
 from tests.packages.report.conftest import compose
 
 
-def test_chains_are_ordered_by_what_follows_one_after_another():
-    def chain(*overrides):
-        return chain_of(compose(overrides))
+@pytest.mark.parametrize(
+    ("overrides", "chain"),
+    [
+        ("task=finer method=base", 441 / 8),
+        ("task=finer method=icl limit=40 concurrency=4", 40 / 4),
+        ("task=finer method=ace_empty", 441 / 8),
+        ("task=finer method=gepa", 441 / 8 + 1000),
+        ("task=appworld method=mipro", 10 * 417 / 8 + 10 * 90),
+        ("task=finer method=dc mode=online", 441 / 8 + 441 * 2),
+        ("task=finer method=ace", 441 / 8 + 5 * 1000 * (3 + 12) / 2),
+        ("task=finer method=ace mode.epochs=1 mode.batch_size=8", 441 / 8 + 1000 / 8 * (3 + 12) / 2),
+        ("task=finer method=ace mode=evaluate", 441 / 8),
+        ("task=appworld method=ace limit={train: 10}", 10 * 417 / 8 + 5 * 10 * (10 * (1 + 5) + 1 + 5 + 2) / 2),
+        ("task=qa method=base", 1000 / 8),
+    ],
+)
+def test_a_chain_is_what_follows_one_after_another(overrides, chain):
+    words = re.split(r" (?=[\w.]+=)", overrides)
+    planned = PlannedRun(overrides=(*words, *["mode=offline"] * ("mode=" not in overrides)))
+    assert chain_of(planned, compose(planned.overrides)) == chain
 
-    base, icl = chain("task=finer", "method=base"), chain("task=finer", "method=icl")
-    ace, short = chain("task=finer", "method=ace"), chain("task=finer", "method=ace", "mode.epochs=1")
-    assert base == icl < chain("task=finer", "method=dc", "mode=online") < short < ace
-    assert chain("task=finer", "method=ace", "mode.batch_size=8") < ace
-    assert chain("task=finer", "method=ace", "limit=10") < ace
-    assert chain("task=appworld", "method=ace", "limit=10") > chain("task=finer", "method=ace", "limit=10")
+
+@pytest.mark.parametrize(
+    ("overrides", "mib"),
+    [
+        (("task=finer", "concurrency=8"), 110),
+        (("task=finer", "backbone=openai_compatible"), 20),
+        (("task=appworld", "concurrency=2"), 110 + 350 + 2 * 100),
+    ],
+)
+def test_memory_counts_the_process_and_the_engines_episodes(overrides, mib):
+    assert memory_of(PlannedRun(overrides=overrides), compose(overrides)) == mib
 
 
-def test_memory_counts_the_engines_episodes():
-    question = memory_of(compose(["task=finer", "method=ace"]))
-    two, eight = (memory_of(compose(["task=appworld", "method=ace", f"concurrency={n}"])) for n in (2, 8))
-    assert question < two < eight
-    assert memory_of(compose(["task=finer", "backbone=openai_compatible"])) < question, "it shares a process"
+def test_runs_share_what_the_machine_or_the_control_group_leaves(tmp_path, monkeypatch):
+    files = {"_MEMORY": "MemTotal: 9 kB\nMemAvailable:  2048000 kB\n", "_LIMIT": "max\n", "_USED": f"{2**30}\n"}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+        monkeypatch.setattr(estimating, name, tmp_path / name)
+    assert free_memory() == 1800
+    (tmp_path / "_LIMIT").write_text(f"{2 * 2**30}\n")
+    assert free_memory() == int(0.9 * 1024)
+    (tmp_path / "_MEMORY").unlink()
+    assert free_memory() is None, "this system does not tell"

@@ -47,16 +47,6 @@ def test_every_result_takes_the_settings_of_the_backbone_that_is_asked_for(asked
         assert backbone["timeout"] == 5
 
 
-def test_estimates_take_the_settings_of_the_backbone(reproduce):
-    cheap, dear = (
-        reproduce("table=12", "backbone=gpt_5_1", f"backbone.prices.input={price}", "seed=0,1", "--estimate")
-        for price in (1, 100)
-    )
-    assert (cheap[0], dear[0]) == (0, 0)
-    assert "seed=1" in cheap[1]
-    assert cheap[1] != dear[1]
-
-
 def models_of(said):
     """The models of the reflectors in a dry run; none where the role has no backbone of its own."""
     return [compose(words).get("roles", {}).get("reflector", {}).get("model") for words in commands(said)]
