@@ -226,7 +226,7 @@ def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[floa
         return replace(result, state="unknown: a backbone did not report it")
 
     def percent(log: float) -> float:
-        return sign * 100 * (math.exp(log) - 1)
+        return sign * 100 * (math.exp(log) - 1) + 0.0  # not -0.0
 
     mean, count = fmean(known), len(known)
     if count == 1:

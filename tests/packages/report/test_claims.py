@@ -5,7 +5,7 @@ import random
 import pandas as pd
 import pytest
 
-from ace_bench.report.statistics import Interval, Point, compare
+from ace_bench.report.statistics import Interval
 from ace_report.conditions import Variant
 from ace_report.paper.claims import paper_claims
 from ace_report.tables.claim_result import ClaimResult, claim_record
@@ -66,57 +66,6 @@ def test_a_claim_over_two_tasks_is_tested_as_one_and_its_verdict_needs_runs(tmp_
     assert "cells without a finished run in the rows 2/mipro |" in text
 
 
-def test_one_seed_speaks_of_its_playbooks_and_scenarios_stay_together(tmp_path):
-    planner = Planner(tmp_path, SHARED.compose)
-    made = {"ace_online": scores(0.9, 36, "a"), "dc_online": scores(0.4, 36, "b")}
-    for row, points in made.items():
-        if row == "ace_online":
-            planner.make(planned("1/ace_offline/normal_tgc"), points, extra=REAL, sizes=[1])
-        for column in ("normal_tgc", "challenge_tgc"):
-            planner.make(planned(f"1/{row}/{column}"), points, extra=REAL, sizes=[1] * 36)
-    table, text = claims(tmp_path)
-    claim = table[table.claim == "Agents"].loc["ACE online against DC"]
-
-    def sgc(points):
-        return [float(all(points[start : start + 3])) for start in range(0, 36, 3)]
-
-    tgc_gain = sum(made["ace_online"]) / 36 - sum(made["dc_online"]) / 36
-    sgc_gain = sum(sgc(made["ace_online"])) / 12 - sum(sgc(made["dc_online"])) / 12
-    assert claim.value == pytest.approx(100 * (tgc_gain + sgc_gain) / 2)
-    assert (claim.verdict, claim.n) == ("these playbooks only", 2 * (36 + 12))
-    assert "| 1 (seed 0) |" in text
-
-
-def test_a_claim_about_one_test_set_is_the_paired_test_of_its_table(tmp_path):
-    planner = Planner(tmp_path, SHARED.compose)
-    ours, base = scores(0.8, 60, "x"), scores(0.6, 60, "y")
-    for row, points in (("ace", ours), ("gepa", base)):
-        planner.make(planned(f"10/{row}/accuracy"), points, extra=REAL, sizes=[1])
-    claim = claims(tmp_path)[0].loc["ACE against GEPA on DDXPlus"]
-    tested = compare(*({0: {str(n): Point(score=x) for n, x in enumerate(some)}} for some in (ours, base)))
-    expected = (pytest.approx(tested.difference), pytest.approx(tested.p), "t over samples")
-    assert (claim.value, claim.p, claim.test) == expected
-
-
-@pytest.mark.slow
-def test_costs_are_savings_by_seed_and_rehearsals_say_nothing_about_the_paper(tmp_path):
-    planner = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
-    extra = ("backbone=embedded", "task.source=sample")
-    for seed in (0, 1, 2):
-        planner.make(planned("4a/gepa/rollouts"), [1.0] * 8, extra=extra, seed=seed, sizes=[1])
-        planner.make(planned("4a/ace/rollouts"), [1.0] * 2, extra=extra, seed=seed, sizes=[1])
-    table, text = claims(tmp_path)
-    claim = table.loc["rollouts saved offline against GEPA"]
-    assert (claim.value, claim.verdict) == (pytest.approx(75.0), "supported")
-    assert table.loc["latency saved offline against GEPA"].verdict == "contradicted"
-    assert pd.isna(claim.p)
-    assert "paper" not in table
-    assert "Rehearsed: a stand-in answered" in text
-    assert "all seeds equal" in text
-    assert "75.1%" not in text
-    assert "+75.1%" in claims(tmp_path, paper=True)[1]
-
-
 CLAIMS = {claim.than: claim for claim in paper_claims(SHARED.experiments)}
 GAIN, STABLE = CLAIMS["ACE offline against GEPA"], CLAIMS["10K tokens equal 100K"]
 
@@ -143,47 +92,3 @@ def test_a_verdict_follows_from_the_interval_alone(claim, low, high, verdict):
     assert ("there is an effect, but a smaller one" in notes) is (
         claim is GAIN and verdict == "contradicted" and low > 0
     )
-
-
-def test_a_seed_that_collapses_leaves_its_claims_without_an_interval(tmp_path):
-    planner = Planner(tmp_path, SHARED.compose)
-    for seed in (0, 1, 2):
-        grown = [100, 500, 900, 1300, 90 if seed == 1 else 1200]
-        planner.make(planned("10/gepa/accuracy"), scores(0.5, 60, seed), extra=REAL, seed=seed, sizes=grown)
-        planner.make(planned("10/ace/accuracy"), scores(0.9, 60, 9 + seed), extra=REAL, seed=seed, sizes=[100, 40, 900])
-    planner.make(planned("10/base/accuracy"), scores(0.5, 60, 5), extra=REAL)
-    table, text = claims(tmp_path)
-    gepa, base = (
-        table[table.claim == "Medicine"].loc[f"ACE against {other} on DDXPlus"] for other in ("GEPA", "the base")
-    )
-    assert (gepa.verdict, gepa.collapsed, gepa.adapted_runs) == ("refused", 1, 6)
-    assert pd.isna(gepa.low)
-    assert pd.isna(gepa.p), "neither interval nor test"
-    assert "rate of collapse 0 to 64%" in text
-    write_tables(results_index(tmp_path), tmp_path / "tables", Wanted(names=("10",)))
-    text = (tmp_path / "tables/tables.md").read_text()
-    assert "1 of 3 seeds collapsed: no interval or test over seeds holds" in text
-    shown = next(line for line in text.splitlines() if "GEPA" in line)
-    assert "¶" in shown
-    assert not set("[*‡") & set(shown.replace("**", "")), "neither interval nor test"
-    assert "¶: seeds collapsed" in text
-    assert "intervals of differences may be wider than 95% needs" in text, "three seeds against one"
-    assert (base.verdict, base.collapsed, base.family) == ("supported", 0, "primary")
-    assert base.seeds == "0 1 2", "those of the side that adapts"
-    assert base.level == pytest.approx(1 - 0.05 / 4), "one of four claims named beforehand"
-
-
-def test_claims_about_a_table_with_limits_of_its_own_and_about_other_models_stand_in_the_same_table(tmp_path):
-    planner = Planner(tmp_path, SHARED.compose)
-    extra = {"2": REAL, "11": REAL, "8": ("backbone=gpt_5_1",)}
-    for ref in ("2/ace_offline/finer", "2/base/finer", "11/ace/average", "11/base/average", "11/ace/simple",
-                "8/ace_offline/finer", "8/base/finer", "2/ace_offline/formula", "2/base/formula",
-                "8/ace_offline/formula", "8/base/formula"):  # fmt: skip
-        run = planned(ref)
-        if not planner.folder(run, extra[ref.split("/")[0]], 0).exists():
-            sizes = [1] if "ace" in ref else []
-            planner.make(run, scores(0.5, 30, f"{run}"), extra=extra[ref.split("/")[0]], sizes=sizes)
-    table, _ = claims(tmp_path)
-    ours = table[table.value.notna()]
-    assert {*ours.claim} == {"Finance", "Text-to-SQL", "GPT-5.1"}
-    assert "limit" not in ours.loc["ACE against the base on BIRD-SQL"].conditions
