@@ -6,13 +6,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain
 from typing import Any
 
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import fill_settings, identity_settings
+from ace_bench.core.identity import changed_settings, fill_settings, identity_settings
 from ace_bench.report.planned import (
     Compose,
     PlannedRun,
@@ -33,8 +34,8 @@ _LONGEST = 180
 """Maximum length of the conditions in a file name."""
 _EMBEDDED = "embedded"
 _SAMPLE = "task.source=sample"
-_NAMED = (("backbone",), ("backbone", "model"))
-"""Settings that the name of the conditions already contains."""
+_NAMED = (("backbone",), ("backbone", "model"), ("task", "source"))
+"""Settings that the name or the marks of the conditions already contain."""
 _MISSING = object()
 
 
@@ -118,16 +119,19 @@ class Selector:
 
     def planned(self, backbone: str) -> Variant:
         """Return the conditions of runs with a backbone, or with the one that ``extra`` names."""
-        chosen = self._backbone_settings()
-        option = next((text.partition("=")[2] for text in chosen if key_of(text) == "backbone"), backbone)
-        dotted = [text for text in chosen if key_of(text) != "backbone"]
-        settings = self.compose([f"backbone={option}", *dotted])["backbone"]
-        name = self._name(option, settings, self.compose([f"backbone={option}"])["backbone"])
+        chosen = self._backbone_settings(backbone)
+        option = chosen[0].partition("=")[2]
+        settings, usual = (self.compose(some)["backbone"] for some in (chosen, chosen[:1]))
         simulated = option == _EMBEDDED or bool(settings.get("simulated"))
         source = "sample" if _SAMPLE in self.extra or (simulated and "task.source=real" not in self.extra) else ""
-        return self._with_extra(
-            Variant(backbone=option, name=name, overrides=(f"backbone={option}",), simulated=simulated, source=source)
+        variant = Variant(
+            backbone=option,
+            name=self._name(option, settings, usual),
+            overrides=(chosen[0],),
+            simulated=simulated,
+            source=source,
         )
+        return self._with_extra(variant)
 
     def _chosen(self, run: RunSummary, settings: Settings) -> bool:
         """Whether a run was made with the ``extra`` settings; those that do not exist in it are ignored."""
@@ -139,7 +143,9 @@ class Selector:
         if setting.path == ("protocol",):
             return bool(run.protocol == str(setting.value).partition("@")[0])
         if setting.path == ("backbone",) and run.backbone != setting.value:
-            chosen = identity_settings(self.compose(self._backbone_settings()))  # without address and limits
+            chosen = identity_settings(
+                self.compose(self._backbone_settings(run.backbone))
+            )  # without address and limits
             return bool(chosen["backbone"] == settings["backbone"])
         own = _lookup(settings, setting.path)
         return own is _MISSING or _has_value(setting.value, own)
@@ -148,8 +154,11 @@ class Selector:
         """Return the ``extra`` settings for a run, the last one of each key."""
         return list({setting.path: setting for setting in settings_for((run.method, run.task), self.extra)}.values())
 
-    def _backbone_settings(self) -> list[str]:
-        return [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
+    def _backbone_settings(self, backbone: str) -> list[str]:
+        """Return the settings of ``extra`` for a backbone, first its option: ``backbone`` unless they name another."""
+        found = [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
+        options = [override for override in found if key_of(override) == "backbone"] or [f"backbone={backbone}"]
+        return [options[-1], *(override for override in found if key_of(override) != "backbone")]
 
     def _variant(self, run: RunSummary) -> Variant:
         settings = run.settings
@@ -158,7 +167,7 @@ class Selector:
         given = [setting.path[0] for setting in self._settings(run)]
         overrides = [
             f"backbone={run.backbone}",
-            *_changes("backbone", settings["backbone"], usual),
+            *_changed_backbone(settings["backbone"], usual),
             *(
                 f"{key}={override_value(run.identity[key])}"
                 for key, value in top.items()
@@ -203,22 +212,21 @@ class Selector:
 
     def _changes(self, variant: Variant) -> Iterator[str]:
         """Yield those overrides of a variant that can change an answer, for titles."""
-        settings = [setting for setting in map(read_setting, variant.overrides) if setting.path not in _NAMED]
-        found: set[Setting] = set()
-        usual = [f"backbone={variant.backbone}", f"embedder={default_embedder(simulated=variant.simulated)}"]
-        for plan in {plan.kind: plan for plan in self.plans}.values():
-            bare, full = (
-                identity_settings(self.compose(run_overrides(plan, overrides, self.compose)))
-                for overrides in (usual, variant.overrides)
-            )
-            found |= {
-                setting
-                for setting in settings
-                if setting.is_for(plan.names) and _lookup(full, setting.path) != _lookup(bare, setting.path)
-            }
-        yield from (
-            str(setting).removeprefix("+").removeprefix("backbone.") for setting in settings if setting in found
-        )
+        usual = (f"backbone={variant.backbone}", f"embedder={default_embedder(simulated=variant.simulated)}")
+        plans = list({plan.kind: plan for plan in self.plans}.values())
+
+        @cache  # composing takes 0.2 s, so only as many plans are composed as are needed
+        def identity(plan: PlannedRun, overrides: tuple[str, ...]) -> Settings:
+            return identity_settings(self.compose(run_overrides(plan, overrides, self.compose)))
+
+        for setting in map(read_setting, variant.overrides):
+            users = [plan for plan in plans if setting.is_for(plan.names)]
+            users = users[:1] if setting.path[0] == "backbone" else users  # all have the same backbone
+            if setting.path not in _NAMED and any(
+                _lookup(identity(plan, variant.overrides), setting.path) != _lookup(identity(plan, usual), setting.path)
+                for plan in users
+            ):
+                yield str(setting).removeprefix("+").removeprefix("backbone.")
 
 
 def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:
@@ -232,14 +240,12 @@ def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:
     return fill_settings(run.identity, {**usual, "backbone": backbone})
 
 
-def _changes(prefix: str, found: Settings, usual: Settings) -> Iterator[str]:
-    """Yield the overrides that change ``usual`` into ``found``."""
-    for key, value in found.items():
-        name, other = f"{prefix}.{key}", usual.get(key)
-        if isinstance(value, Mapping) and isinstance(other, Mapping):
-            yield from _changes(name, value, other)
-        elif key != "_target_" and value != other:
-            yield f"{name}={override_value(value)}" if key in usual else f"+{name}={override_value(value)}"
+def _changed_backbone(found: Settings, usual: Settings) -> Iterator[str]:
+    """Yield the overrides that change the ``usual`` settings of a backbone into those ``found``."""
+    for path, value in changed_settings(found, usual, "backbone"):
+        keys = path.split(".")[1:]
+        if _lookup(found, keys) is not _MISSING:
+            yield f"{'+' * (_lookup(usual, keys) is _MISSING)}{path}={override_value(value)}"
 
 
 def _lookup(config: Settings, path: Sequence[str]) -> Any:

@@ -193,8 +193,8 @@ def _priced(costs: Array, settings: Mapping[str, Any]) -> Array:
 def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
     """Return the sizes of the splits under the setting ``limit``."""
     limits = limit if isinstance(limit, Mapping) else dict.fromkeys(("train", "val", "test"), limit)
-    wanted = {split: limits.get(split.partition("_")[0]) for split in sizes}
-    return {split: size if wanted[split] is None else min(wanted[split], size) for split, size in sizes.items()}
+    wanted = ((split, size, limits.get(split.partition("_")[0])) for split, size in sizes.items())
+    return {split: size if most is None else min(most, size) for split, size, most in wanted}
 
 
 def _sample_counts(planned: PlannedRun, settings: Mapping[str, Any]) -> Mapping[str, Span]:
