@@ -1,12 +1,13 @@
 """Whole tables and figures of made-up runs, as they were last read and found right: nothing in them changes unseen.
 
-``python -m tests.packages.report.test_printed`` writes the files of ``printed/`` anew. Read what changed before you
-keep it.
+``python -m tests.packages.report.test_printed [NAME ...]`` writes the files of ``printed/`` anew. Read what changed
+before you keep it.
 """
 
 import io
 import random
 import re
+import sys
 import tempfile
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -84,80 +85,85 @@ COMMANDS = {
 }
 
 
-def make_runs(root):
-    """The paper's runs by a real model, a field that was rehearsed, and a user's own sweep."""
-    rng = random.Random(1)
-
-    def scores(share, n=30):
-        return [float(rng.random() < share) for _ in range(n)]
-
-    paper, rehearsed, own = (root / name for name in ("paper", "rehearsed", "own"))
-    planner = Planner(paper, SHARED.compose)
+def make_paper_runs(results):
+    """The paper's runs by a real model."""
+    planner, rng = Planner(results, SHARED.compose), random.Random(1)
     for ref, share in OF_PAPER.items():
         for seed in (0, 1) if "ace" in ref else (0,):
             sizes = [9_000, 18_282, 122, 122] if "tokens" in ref else [5, 9, 20]
             run = planned(ref)
             if not planner.folder(run, REAL, seed).exists():
-                planner.make(run, scores(share), extra=REAL, seed=seed, sizes=sizes, faults=2 * seed)
-    planner = Planner(rehearsed, SHARED.compose, simulated=True, source="sample")
+                planner.make(run, draw_scores(rng, share), extra=REAL, seed=seed, sizes=sizes, faults=2 * seed)
+
+
+def make_rehearsed_runs(results):
+    """A field that was rehearsed."""
+    planner, rng = Planner(results, SHARED.compose, simulated=True, source="sample"), random.Random(2)
     chosen = {"methods": ("icl", "dc"), "tasks": ("finer",), "feedback": ("none", "gold"), "passes": ("stream", "fit")}
-    drawn = random.Random(2)
     for place, run in enumerate(SHARED.experiments.narrowed(chosen).runs("field")):
-        many = [float(drawn.random() < (place % 7) / 8) for _ in range(10)]
-        planner.make(run, many, extra=EMBEDDED, sizes=[1])
-    for place in range(9):  # the runs below keep the scores that were read
-        scores(rng.random(), 10 + place)
-    planner = Planner(own, SHARED.compose, simulated=True, source="sample")
-    sweep = [
-        (),
-        ("method.refiner.threshold=0.5",),
-        ("method.refiner.threshold=0.7",),
-        ("method.token_budget=1000",),
-        ("labels=none",),
-    ]
-    for seed in (0, 1):
-        for task in ("finer", "formula")[: 2 - seed]:
-            for method, more in (("base", ()), *(("ace", more) for more in sweep)):
-                run = PlannedRun(overrides=(f"task={task}", f"method={method}", "mode=offline", *more))
-                planner.make(run, scores(0.3 + 0.1 * len(more) + 0.2 * (method == "ace")), seed=seed)
+        planner.make(run, draw_scores(rng, (place % 7) / 8, 10), extra=EMBEDDED, sizes=[1])
+
+
+def make_own_runs(results):
+    """A user's own sweep."""
+    planner, rng = Planner(results, SHARED.compose, simulated=True, source="sample"), random.Random(4)
+    thresholds = ("method.refiner.threshold=0.5", "method.refiner.threshold=0.7")
+    methods = ["base", "ace", *(f"ace {more}" for more in (*thresholds, "method.token_budget=1000", "labels=none"))]
+    for task, seed in (("finer", 0), ("formula", 0), ("finer", 1)):
+        for method in methods:
+            run = PlannedRun(overrides=(f"task={task}", *f"method={method}".split(), "mode=offline"))
+            planner.make(run, draw_scores(rng, 0.3 + 0.2 * len(method.split()) * ("ace" in method)), seed=seed)
     short = PlannedRun(overrides=("task=finer", "method=ace", "mode=offline", "limit=10"))
-    planner.make(short, scores(0.5, 10), sizes=[1])
-    make_claimed_runs(root / "claimed")
+    planner.make(short, draw_scores(rng, 0.5, 10), sizes=[1])
 
 
 def make_claimed_runs(results):
     """Runs behind some of the paper's claims: of its model, of another of its models, and simulated ones."""
-    rng = random.Random(3)
-    real, simulated = (
-        Planner(results, SHARED.compose),
-        Planner(results, SHARED.compose, simulated=True, source="sample"),
-    )
+    planner, rng = Planner(results, SHARED.compose), random.Random(3)
 
-    def make(ref, share, *, planner=real, extra=REAL, seed=0, n=36):
+    def make(ref, share, *, planner=planner, extra=REAL, seed=0, n=36):
         for run in with_needs(planned(ref)):
             if not planner.folder(run, extra, seed).exists():
-                right = [float(rng.random() < share) for _ in range(n - 12 * (run.option("task") == "formula"))]
+                right = draw_scores(rng, share, n - 12 * (run.option("task") == "formula"))
                 fall = [100, 500, 900, 1300, 90 if (ref, seed) == ("10/gepa/accuracy", 1) else 1200]
-                sizes = [18_282, 122] if ref.startswith("figure_2") else fall
-                planner.make(
-                    run, right, extra=extra, seed=seed, sizes=sizes if "method=base" not in run.overrides else []
-                )
+                sizes = [] if "method=base" in run.overrides else [18_282, 122] if "figure_2" in ref else fall
+                planner.make(run, right, extra=extra, seed=seed, sizes=sizes)
 
     for ref, share in CLAIMED.items():
         make(ref, share)
+    simulated = Planner(results, SHARED.compose, simulated=True, source="sample")
     for seed in (0, 1, 2):
         for ref, share in CLAIMED_OVER_SEEDS.items():
             make(ref, share, seed=seed, n=80 - seed if ref in ("4a/gepa/rollouts", "4b/dc/latency") else 36)
         for row, n in (("gepa", 8), ("ace", 2)):
             make(f"4a/{row}/rollouts", 1.0, planner=simulated, extra=EMBEDDED, seed=seed, n=n)
-    for ref in (
-        "8/ace_offline/finer",
-        "8/ace_offline/formula",
-        "8/base/finer",
-        "8/base/formula",
-        "6/ace_offline_gt/normal_tgc",
-    ):
+    for ref in ("8/ace_offline/finer", "8/ace_offline/formula", "8/base/finer", "8/base/formula"):
         make(ref, 0.5, extra=("backbone=gpt_5_1",))
+    make("6/ace_offline_gt/normal_tgc", 0.5, extra=("backbone=gpt_5_1",))
+
+
+def draw_scores(rng, share, n=30):
+    return [float(rng.random() < share) for _ in range(n)]
+
+
+MAKERS = {
+    "paper": make_paper_runs,
+    "rehearsed": make_rehearsed_runs,
+    "own": make_own_runs,
+    "claimed": make_claimed_runs,
+}
+
+
+class Folders(dict):
+    """Folders of made-up runs under ``root``, each made when a command first names it."""
+
+    def __init__(self, root):
+        super().__init__(root=root)
+
+    def __missing__(self, kind):
+        self[kind] = self["root"] / kind
+        MAKERS[kind](self[kind])
+        return self[kind]
 
 
 def in_words(figure):
@@ -194,13 +200,11 @@ def in_words(figure):
             yield f"area {drawn.get_label()} {look}: {paths}"
 
 
-def printed(name, root, out):
+def printed(name, folders, out):
     """What a command prints or writes, with folders and digits that no reader sees left out."""
     drawn = []
-    words = [
-        word.format(**{kind: root / kind for kind in ("paper", "rehearsed", "own", "claimed")}, out=out)
-        for word in COMMANDS[name]
-    ]
+    folders["out"] = out
+    words = [word.format_map(folders) for word in COMMANDS[name]]
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
         patch.setattr(planning, "Composer", lambda _: SHARED.compose)  # composing again takes most of the time
         patch.setattr(style, "which", lambda _: "pdflatex")  # nothing is given to it
@@ -221,25 +225,27 @@ def printed(name, root, out):
     else:
         text = re.sub(" +", " ", said.getvalue()) if words[0] == "reproduce" else said.getvalue()
     text = re.sub(r".*(cells without a finished run|no runs with).*\n", "", text)
-    return FLOAT.sub(lambda number: f"{float(number[0]):.4g}", text).replace(str(root), "ROOT").replace(str(out), "OUT")
+    return (
+        FLOAT.sub(lambda number: f"{float(number[0]):.4g}", text)
+        .replace(str(folders["root"]), "ROOT")
+        .replace(str(out), "OUT")
+    )
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory):
-    root = tmp_path_factory.mktemp("printed")
-    make_runs(root)
-    return root
+def folders(tmp_path_factory):
+    return Folders(tmp_path_factory.mktemp("printed"))
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if "rehearsal" in name else ()) for name in COMMANDS]
 )
-def test_what_is_printed_stays(name, root, tmp_path):
-    assert printed(name, root, tmp_path) == (PRINTED / f"{name}.txt").read_text()
+def test_what_is_printed_stays(name, folders, tmp_path):
+    assert printed(name, folders, tmp_path) == (PRINTED / f"{name}.txt").read_text()
 
 
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        make_runs(Path(folder))
-        for one in COMMANDS:
-            (PRINTED / f"{one}.txt").write_text(printed(one, Path(folder), Path(folder) / one))
+    with tempfile.TemporaryDirectory() as root:
+        made = Folders(Path(root))
+        for one in sys.argv[1:] or COMMANDS:
+            (PRINTED / f"{one}.txt").write_text(printed(one, made, Path(root) / one))
