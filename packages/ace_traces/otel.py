@@ -51,7 +51,7 @@ def read_entries(export: Any, where: str) -> Iterator[Entry]:
                 yield Entry(
                     trace=span["traceId"],
                     attributes=found,
-                    ended=int(span.get("endTimeUnixNano") or 0),
+                    ended=int(span.get("endTimeUnixNano", 0)),
                     error=str(status.get("message") or "error") if failed else "",
                     evaluations=[_attributes(one) for one in span.get("events", ()) if one.get("name") == _EVALUATION],
                 )
@@ -59,7 +59,7 @@ def read_entries(export: Any, where: str) -> Iterator[Entry]:
             found = _attributes(record)
             judges = _EVALUATION in (record.get("eventName"), found.get("event.name"))
             if judges or has_messages(found):
-                ended = int(record.get("timeUnixNano") or 0)
+                ended = int(record.get("timeUnixNano", 0))
                 yield Entry(trace=record["traceId"], attributes=found, ended=ended, evaluations=[found] * judges)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{where}: not OTLP's JSON form: {type(error).__name__}: {error}") from error

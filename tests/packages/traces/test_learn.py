@@ -1,6 +1,7 @@
 """`ace-bench learn` over chats and OpenTelemetry exports, to its end, by the embedded backbone."""
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from ace_bench.api import load_run
 from ace_bench.contexts import load
 from ace_bench.store.calls import read_calls
 from ace_traces.learn import main
+from ace_traces.task import TracesTask
+from tests.expected import check
+
+DATA = Path(__file__).with_name("data")
 
 SYSTEM = {"role": "system", "content": "You are an office assistant."}
 CALL = {"id": "c", "function": {"name": "ledger", "arguments": '{"account": "Globex", "password": "hunter2"}'}}
@@ -91,66 +96,20 @@ def test_a_run_that_was_stopped_continues_and_ends_as_one_that_was_not(learn, tm
     assert load_run(next(other.glob("*/*/*/*"))).playbook == run.playbook
 
 
-def attribute(key, value):
-    kind = "doubleValue" if isinstance(value, float) else "stringValue"
-    return {"key": f"gen_ai.{key}", "value": {kind: value}}
-
-
-def span(trace, ended, *, said=(), answered=(), events=(), error="", **attributes):
-    """A span as the collector's file exporter writes it, one in a line."""
-    if answered:
-        attributes |= {"input.messages": json.dumps(said), "output.messages": json.dumps(answered)}
-    found = [attribute(key, value) for key, value in attributes.items()]
-    status = {"code": 2, "message": error} if error else {}
-    judged = [
-        {"name": "gen_ai.evaluation.result", "attributes": [attribute(f"evaluation.{k}", v) for k, v in e.items()]}
-        for e in events
-    ]
-    one = {
-        "traceId": trace,
-        "spanId": f"{ended}",
-        "endTimeUnixNano": f"{ended}",
-        "attributes": found,
-        "events": judged,
-        "status": status,
-    }
-    return {"resourceSpans": [{"scopeSpans": [{"spans": [one]}]}]}
-
-
-def part(role, kind, **fields):
-    return {"role": role, "parts": [{"type": kind, **fields}]}
-
-
-def test_spans_of_a_conversation_are_one_attempt_wherever_their_lines_are(learn):
-    weather = part("user", "text", content="Weather in Paris?")
-    call = part("assistant", "tool_call", id="1", name="get_weather", arguments={"location": "Paris"})
-    result = part("tool", "tool_call_response", id="1", response="rainy")
-    bad = {"name": "Relevance", "score.value": 2.0, "explanation": "It says nothing of the temperature."}
-    rows = [
-        span("t1", 1, said=[weather], answered=[call], **{"operation.name": "chat"}),
-        span("t2", 2, said=[part("user", "text", content="Hello")], answered=[part("assistant", "text", content="Hi")],
-             **{"conversation.id": "talk"}),
-        span("t2", 2, events=[{"name": "Tone", "score.label": "pass"}], **{"operation.name": "evaluate"}),
-        span("t1", 3, error="timeout", **{"operation.name": "execute_tool"}),
-        span("t1", 4, said=[weather, call, result], answered=[part("assistant", "text", content="Rainy.")],
-             system_instructions='[{"type": "text", "content": "Be brief."}]'),
-        span("t1", 5, events=[bad], **{"operation.name": "evaluate"}),
-    ]  # fmt: skip
-    status, run = learn(rows, "task.score_range=[0, 5]", name="spans.json")
-    assert status == 0
-    found = rollouts(run)
-    assert [*found] == ["t1", "talk"]
-    (turn, last), grade = found["t1"]["attempt"]["trajectory"], found["t1"]["grade"]
-    assert (turn["action"], turn["observation"], last["thought"]) == (
-        "get_weather(location='Paris')",
-        "rainy",
-        "Rainy.",
-    )
-    assert (grade["score"], grade["correct"], grade["observed"]) == (0.4, False, "Error: timeout")
-    assert "temperature" in grade["report"]
-    assert found["talk"]["grade"]["correct"]
-    told = {c.session.split("/")[1]: c.request.messages for c in read_calls(run.folder) if c.role == "reflector"}
-    assert {key: "Be brief." in str(messages) for key, messages in told.items()} == {"t1": True, "talk": False}
+def test_what_files_hold_is_read():
+    """Messages of all forms, several files in a folder, logs beside spans: every attempt as a method gets it."""
+    settings = {"right_from": 0.5, "feedback": "feedback", "reference": "reference", "broken": "refuse"}
+    made = []
+    for score, low in ((None, 0), ("tone", -3)):
+        task = TracesTask(files=[str(DATA)], score=score, score_range=[low, 1], **settings, sample_allowed=False)
+        grades = []
+        for sample in task.samples("test"):
+            with task.open(sample) as session:
+                grades.append(session.grade(None))
+                assert task.failing_grade(sample) == grades[-1]
+                made.append({"id": sample.id, **sample.inputs, **asdict(session.attempt), **asdict(grades[-1])})
+        made.append({"headline": task.headline, **task.score(grades)})
+    check(json.dumps(made, indent=1, default=str) + "\n", Path(__file__).with_name("expected") / "traces.json")
 
 
 BROKEN = [
@@ -161,7 +120,10 @@ BROKEN = [
     ({"messages": [says("Hello")]}, "line 4: there is no message of a user"),
     ({"messages": asked("a", says("b")), "score": 7}, "line 4: the score 7 is not a number from 0 to 1"),
     ('{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 3}]}]}]}', "line 4: not OTLP's JSON form"),
-    (span("t9", 1, **{"operation.name": "chat"}), "t9: no span holds what was said"),
+    (
+        '{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t9", "attributes": [{"key": "gen_ai.x"}]}]}]}]}',
+        "t9: no span holds what was said",
+    ),
 ]
 
 

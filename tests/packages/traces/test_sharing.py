@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from ace_bench.contexts.playbook.feedback import give_feedback
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_traces.markdown import merge_edits, read_block, write_block
 from tests.contexts.making import bullet, examples, playbooks
+from tests.expected import check
 
 
 @pytest.fixture
@@ -96,18 +98,23 @@ def test_edits_come_back_with_counters_and_what_was_learnt_since_stays(book, tmp
 def test_a_skill_has_front_matter_and_keeps_its_users_words(book, tmp_path):
     folder = tmp_path / "accounting"
     export(book, folder, "skill")
+    export(book, tmp_path / "AGENTS.md")
+    files = [tmp_path / "AGENTS.md", *sorted(folder.rglob("*.md"))]
+    check(
+        "".join(f"#### {file.name}\n{file.read_text()}" for file in files),
+        Path(__file__).with_name("expected") / "exported.md",
+    )
     skill = folder / "SKILL.md"
-    assert skill.read_text().startswith("---\nname: accounting\ndescription: ")
     skill.write_text(skill.read_text().replace("description: ", "description: Mine. "))
     export(book, folder, "skill")
     assert "description: Mine. " in skill.read_text()
-    assert "[Tool use](references/tool_use.md): 1 entry\n" in skill.read_text()
 
 
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
         (lambda text: text.replace("<!-- ace-bench playbook ends", "<!-- ends"), "not one pair"),
+        (lambda text: text.replace("### tool_use\n", "### tool_use\n\n  further\n"), "line 16: neither an entry"),
         (lambda text: text + text, "not one pair"),
         (lambda text: text.replace("- [strate-00001]", "[strate-00001]"), "line 8: neither an entry"),
         (lambda text: text.replace("strate-00001 3 1 0", "strate-00001 3 1"), "was changed: strate-00001 3 1"),
