@@ -1,0 +1,181 @@
+"""The cases on small runs, without their clocks: what is counted, and the tables of it."""
+
+import json
+import os
+import re
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.records import find_runs
+from ace_bench.tasks.catalog import make_task
+from ace_benchmarks import cases, fleet_made, growth, network
+from ace_benchmarks.fleet import fleet
+from ace_benchmarks.measuring import Setting, markdown, price_card
+from ace_benchmarks.methods import METHODS, methods
+from ace_benchmarks.results import make_runs
+from ace_benchmarks.scripted import InstantModel, ShuffledGolds, instant_server, large_playbook
+from tests.expected import check
+from tests.launching import launch
+
+EXPECTED = Path(__file__).with_name("expected")
+SMALL = ("task=ddxplus", "task.source=sample", "limit=7", "mode.epochs=1", "concurrency=1")
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A folder with a run that adapts offline and one that adapts online."""
+    folder = tmp_path_factory.mktemp("runs")
+    for more in (("method=ace",), ("method=dc", "mode=online")):
+        assert launch(folder, *SMALL, *more).status == 0
+    return folder
+
+
+def test_a_fleet_is_simulated_from_finished_runs(ran, tmp_path):
+    grids = fleet(Setting(scratch=ran, data=None, slots=(1, 2, 64), call_seconds=36.0))
+    check(markdown(grids), EXPECTED / "fleet.md")
+    with pytest.raises(ConfigError, match="holds no finished runs"):
+        fleet(Setting(scratch=tmp_path, data=None, slots=(1,)))
+
+
+def test_runs_like_real_ones_differ_in_settings_seeds_and_scores(ran, tmp_path):
+    originals = [run.folder for run in find_runs(ran).runs]
+    make_runs(originals, tmp_path / "made", 13)
+    found = find_runs(tmp_path / "made").runs
+    lines = []
+    for run in found:
+        settings, config = run.identity, (run.folder / "config.yaml").read_text()
+        assert f"\nlimit: {settings['limit']}\n" in config
+        assert f"\nseed: {run.seed}\n" in config
+        headline, split = run.metrics["headline"], run.metrics["splits"]["test"]["after"]
+        assert split[headline["metric"]] == headline["after"]
+        length = len((run.folder / "journal.jsonl").read_text().splitlines())
+        varied = f"epochs {settings['mode']['epochs']}, limit {settings['limit']}, seed {run.seed}"
+        lines.append(f"{run.method} {run.mode}: {varied}: {headline['after']:g}, {length} lines")
+    check("\n".join(sorted(lines)) + "\n", EXPECTED / "made_runs.txt")
+
+
+METRICS = {
+    "headline": {"after": 62.5, "before": 50.0, "n": 8},
+    "rollouts": {"adapt": 10, "evaluate": 5},
+    "calls": {"adapt": {"generator": 10, "curator": 4}, "evaluate": {"generator": 5}},
+    "tokens": {"adapt": {"in": 20_000, "out": 1_000}, "evaluate": {"in": 5_000, "out": 100}},
+    "cache": {"adapt": {"cached_tokens": 15_000, "share": 0.75}, "evaluate": {"cached_tokens": None}},
+    "timing": {"adapt": {"wall_s": 12.0}, "evaluate": {"wall_s": 3.0}},
+}
+
+
+@pytest.fixture
+def measured(monkeypatch, tmp_path):
+    """Take metrics in place of runs, which grow from run to run; return the settings of the runs."""
+    asked = []
+
+    def run(setting, *overrides):
+        del setting
+        asked.append(" ".join(overrides))
+        folder = tmp_path / str(len(asked))
+        folder.mkdir()
+        tokens = {**METRICS["tokens"], "adapt": {"in": 20_000 * len(asked), "out": 1_000}}
+        cache = {**METRICS["cache"], "adapt": {"cached_tokens": 15_000 if len(asked) % 3 else None, "share": 0.875}}
+        (folder / "metrics.json").write_text(json.dumps({**METRICS, "tokens": tokens, "cache": cache}))
+        return folder
+
+    monkeypatch.setattr(Setting, "run", run)
+    monkeypatch.setattr(cases, "in_process", lambda setting, words, **parts: run(setting, *words, str([*parts])))
+    return asked
+
+
+def test_the_tables_of_all_methods(measured, tmp_path):
+    said = []
+    setting = Setting(scratch=tmp_path, data=None, only=METHODS, say=said.append, sizes={"train": 7})
+    text = markdown(methods(setting))
+    text += markdown(methods(Setting(scratch=tmp_path, data=tmp_path, only=("base", "dc"), prices="gpt_5_1")))
+    told = "\n".join([text, *measured, *(line.partition(":")[0] for line in said)]) + "\n"
+    check(told.replace(str(tmp_path), "DATA"), EXPECTED / "methods.md")
+
+
+def test_the_figures_of_learning_and_of_the_cache(measured, tmp_path):
+    setting = Setting(scratch=tmp_path, data=None)
+    figures = [*cases.online_cache(setting), *cases.learning(setting)]
+    lines = [*measured, *(re.sub(r", \d+ s", "", " | ".join(figure)) for figure in figures)]
+    check("\n".join(lines) + "\n", EXPECTED / "figures.txt")
+
+
+def test_queries_are_graded_and_steps_are_cut_apart(monkeypatch, tmp_path):
+    monkeypatch.setattr(cases, "PREDICTIONS", 6)
+    figures = cases.sql(Setting(scratch=tmp_path / "sql", data=None))
+    assert figures[-1].measured == "execution 100.0, execution_corrected 100.0"
+    journal = [{"kind": "rollout"}, {"kind": "step", "wall": 2.0, "calls_made": 2}]
+    journal += [{"kind": "step", "wall": 5.0, "calls_made": 3}]
+    lines = [json.dumps(one) + "\n" for one in journal]
+    (tmp_path / "journal.jsonl").write_text("".join(lines))
+    (tmp_path / "calls.jsonl").write_text("a\nbb\nccc\n")
+    assert cases._steps(tmp_path) == ([2.0, 3.0], [len(lines[0]) + len(lines[1]) + 5, len(lines[2]) + 4])
+
+
+def test_the_time_of_a_step_by_part(tmp_path):
+    steps = [{**dict.fromkeys(growth.PARTS, 0.25 * n), "all": 4.0 * n} for n in range(growth._WARM + 3)]
+    (tmp_path / "steps").write_text("".join(json.dumps(one) + "\n" for one in steps))
+    parts = len(growth.PARTS)
+    expected = {"all": 4.0, **dict.fromkeys(growth.PARTS, 0.25), "rest": 4.0 - 0.25 * parts}
+    assert growth._read_clock(tmp_path / "steps") == expected
+    clock = growth.StepClock()
+    clock.begin(tmp_path, {}, "")
+    inner = clock._watch("delta", lambda: sum(range(300_000)))
+    clock._watch("select", lambda: inner() and inner())()
+    clock.close()
+    assert clock._spent["delta"] > clock._spent["select"] >= 0
+
+
+def test_the_model_that_answers_at_once():
+    model, seen = InstantModel(), []
+    said = [
+        json.loads(model.complete((), role=role, session="").text) for role in ("generator", "reflector", "curator")
+    ]
+    assert (model.calls, model.seconds > 0, model.count("eight ch")) == (3, True, 2)
+    with instant_server() as address, closing(HTTPConnection(urlsplit(address).netloc)) as connection:
+        for prompt in ("x", '"bullet_tags" ', '"operations" '):
+            body = json.dumps({"messages": [{"role": "user", "content": prompt}]})
+            connection.request("POST", "/v1/chat/completions", body=body)
+            reply = json.load(connection.getresponse())
+            assert reply["usage"]["prompt_tokens"] == len(body)
+            said.append(json.loads(reply["choices"][0]["message"]["content"]))
+    check("".join(json.dumps(one) + "\n" for one in said), EXPECTED / "replies.jsonl")
+    book = Playbook.load(large_playbook(3))
+    assert ([one.number for one in book.bullets], book.next_number) == ([1, 2, 3], 4)
+    assert len({one.content for one in book.bullets}) == 3
+    assert network._time_calls(seen.append, 2)[0] > 0
+    assert sorted(seen) == [*range(-4, 3 * network.CALLS)]
+
+
+def test_shuffled_golds_are_those_of_other_training_samples():
+    task = make_task("formula", source="sample", sample_allowed=True)
+    shuffled, samples = ShuffledGolds(task), task.samples("train")
+
+    def gold(task, sample):
+        with task.open(sample) as session:
+            return session.grade(None).gold
+
+    golds = [gold(shuffled, sample) for sample in samples]
+    assert golds != [gold(task, sample) for sample in samples]
+    assert sorted(golds) == sorted(gold(task, sample) for sample in samples)
+    assert gold(shuffled, task.samples("test")[0]) == gold(task, task.samples("test")[0])
+    assert shuffled.headline == task.headline
+
+
+def test_the_processes_of_a_command_and_their_memory():
+    child = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "5")
+    try:
+        assert {os.getpid(), child} <= {*fleet_made._family(os.getpid())}
+        assert fleet_made._family(child) == [child]
+        assert 1 < fleet_made._memory(os.getpid()) < 100_000
+        assert fleet_made._memory(2**22 + 1) == 0.0
+    finally:
+        os.kill(child, 9)
+        os.waitpid(child, 0)
+    assert price_card("deepseek_v3_1").input > 0
