@@ -102,16 +102,17 @@ class StepClock:
 
 def growth(setting: Setting) -> list[Grid]:
     """a step with 10 calls over HTTP at growing playbooks, median of 12 steps"""
-    rows = []
+    rows, sizes = [], setting.bullets or SIZES
     with instant_server() as url:
-        for mode, sees, size in product(RETRIEVAL, SEES, setting.bullets or SIZES):
+        for mode, sees, size in product(RETRIEVAL, SEES, sizes):
             setting.say(f"retrieval {mode}, the Curator sees {sees}, {size:,} bullets")
             rows.append((mode, sees, f"{size:,}", *_measure(setting, url, size, mode, sees)))
     notes = (
         "CPU is the run's process alone; the server answers at once. Parts are medians and need not add up: "
         "select is retrieval and the Curator's nearest bullets, calls encode and send.",
     )
-    rules = frozenset(range(len(setting.bullets or SIZES) * len(SEES) - 1, len(rows), len(setting.bullets or SIZES)))
+    of_one_retrieval = len(SEES) * len(sizes)
+    rules = frozenset(range(of_one_retrieval - 1, len(rows), of_one_retrieval))
     return [Grid(title=f"growth: {growth.__doc__}", headings=_HEADINGS, rows=tuple(rows), rules=rules, notes=notes)]
 
 

@@ -3,21 +3,19 @@
 import json
 import os
 import re
-from contextlib import closing
+from contextlib import closing, nullcontext
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
 
+from ace_bench.cli.main import start
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.errors import ConfigError
 from ace_bench.report.records import find_runs
 from ace_bench.tasks.catalog import make_task
 from ace_benchmarks import cases, fleet_made, growth, network
-from ace_benchmarks.fleet import fleet
-from ace_benchmarks.measuring import Setting, markdown, price_card
-from ace_benchmarks.methods import METHODS, methods
+from ace_benchmarks.measuring import Setting, price_card
 from ace_benchmarks.results import make_runs
 from ace_benchmarks.scripted import InstantModel, ShuffledGolds, instant_server, large_playbook
 from tests.expected import check
@@ -36,11 +34,14 @@ def ran(tmp_path_factory):
     return folder
 
 
-def test_a_fleet_is_simulated_from_finished_runs(ran, tmp_path):
-    grids = fleet(Setting(scratch=ran, data=None, slots=(1, 2, 64), call_seconds=36.0))
-    check(markdown(grids), EXPECTED / "fleet.md")
-    with pytest.raises(ConfigError, match="holds no finished runs"):
-        fleet(Setting(scratch=tmp_path, data=None, slots=(1,)))
+def test_a_fleet_is_simulated_from_finished_runs(ran, tmp_path, capsys):
+    words = ["fleet", "--results", str(ran), "--call-seconds", "36", "--out", str(tmp_path / "fleet.md")]
+    assert start("benchmark", words) == 0
+    check((tmp_path / "fleet.md").read_text(), EXPECTED / "fleet.md")
+    for seconds in ("0", "inf", "x"):
+        with pytest.raises(SystemExit):
+            start("benchmark", ["fleet", "--call-seconds", seconds])
+        assert "must be a number of seconds above 0" in capsys.readouterr().err
 
 
 def test_runs_like_real_ones_differ_in_settings_seeds_and_scores(ran, tmp_path):
@@ -79,9 +80,9 @@ def measured(monkeypatch, tmp_path):
         del setting
         asked.append(" ".join(overrides))
         folder = tmp_path / str(len(asked))
-        folder.mkdir()
+        folder.mkdir(exist_ok=True)
         tokens = {**METRICS["tokens"], "adapt": {"in": 20_000 * len(asked), "out": 1_000}}
-        cache = {**METRICS["cache"], "adapt": {"cached_tokens": 15_000 if len(asked) % 3 else None, "share": 0.875}}
+        cache = {**METRICS["cache"], "adapt": {"cached_tokens": 15_000 if len(asked) % 4 else None, "share": 0.875}}
         (folder / "metrics.json").write_text(json.dumps({**METRICS, "tokens": tokens, "cache": cache}))
         return folder
 
@@ -90,20 +91,23 @@ def measured(monkeypatch, tmp_path):
     return asked
 
 
-def test_the_tables_of_all_methods(measured, tmp_path):
-    said = []
-    setting = Setting(scratch=tmp_path, data=None, only=METHODS, say=said.append, sizes={"train": 7})
-    text = markdown(methods(setting))
-    text += markdown(methods(Setting(scratch=tmp_path, data=tmp_path, only=("base", "dc"), prices="gpt_5_1")))
-    told = "\n".join([text, *measured, *(line.partition(":")[0] for line in said)]) + "\n"
-    check(told.replace(str(tmp_path), "DATA"), EXPECTED / "methods.md")
-
-
-def test_the_figures_of_learning_and_of_the_cache(measured, tmp_path):
-    setting = Setting(scratch=tmp_path, data=None)
-    figures = [*cases.online_cache(setting), *cases.learning(setting)]
-    lines = [*measured, *(re.sub(r", \d+ s", "", " | ".join(figure)) for figure in figures)]
-    check("\n".join(lines) + "\n", EXPECTED / "figures.txt")
+def test_what_cases_print_and_write(measured, monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(growth, "_measure", lambda *_: ("1.0",) * (len(growth.PARTS) + 5))
+    monkeypatch.setattr(growth, "instant_server", nullcontext)
+    page, lines = tmp_path / "page.md", []
+    for words in (
+        ["methods", "--train", "7"],
+        ["methods", "--data", str(tmp_path), "--only", "base", "dc", "ace_online", "--prices", "gpt_5_1", "--val", "2"],
+        ["cache", "learning"],
+        ["growth"],
+        ["growth", "--bullets", "5", "70"],
+    ):
+        assert start("benchmark", [*words, "--out", str(page)]) == 0
+        printed = capsys.readouterr().out
+        lines += [f"$ {' '.join(words)}", *measured, re.sub(r", \d+ s", "", page.read_text())]
+        measured.clear()
+    lines.append(printed)
+    check("\n".join(lines).replace(str(tmp_path), "DATA"), EXPECTED / "cases.md")
 
 
 def test_queries_are_graded_and_steps_are_cut_apart(monkeypatch, tmp_path):
