@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.apply import Add, Applied, Limits, Merge, Operation, Remove, Tag, Update, Votes, apply
 from ace_bench.contexts.playbook.bullets import Bullet, clean, measure, slug
+from ace_bench.contexts.playbook.embeddings import Matrix
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Sample
@@ -17,6 +19,19 @@ from ace_bench.core.types import Sample
 SECTIONS = ("strategies_and_insights", "common_mistakes", "others")
 SAMPLE = Sample(id="s1", split="train", inputs={"background": "", "question": "?"})
 count = estimate_tokens
+
+
+class Angles:
+    """Places texts on a circle by the degrees given: similarities are known to the letter."""
+
+    def __init__(self, degrees: Mapping[str, float]):
+        self._degrees = degrees
+        self.asked: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        self.asked += texts
+        radians = np.radians([self._degrees[text] for text in texts])
+        return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
 
 
 def examples(number: int) -> settings:

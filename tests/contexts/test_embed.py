@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.embeddings import EmbeddingMemo, HashingEmbedder, Matrix
+from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core import resources
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity
@@ -20,7 +21,7 @@ from ace_bench.runners.composing import settled
 from ace_bench.runners.identifying import identify
 from tests.launching import composed
 
-from .making import examples
+from .making import Angles, examples
 
 LONG = (
     "Check the account balance before you send a payment request, and top up from a payment card that has not "
@@ -91,6 +92,15 @@ def test_a_memo_embeds_every_text_once() -> None:
     rows = memo.rows(many)
     assert (memo.matrix[rows] == HashingEmbedder(dim=32).embed(many)).all()
     assert (memo.matrix[:3] == HashingEmbedder(dim=32).embed(["a", "b", "c"])).all(), "growing keeps old rows"
+
+
+def test_the_nearest_texts_come_last_and_of_equal_ones_the_later() -> None:
+    nearest = NearestTexts(Angles({"a": 0, "b": 40, "c": 90, "d": 40, "x": 0, "y": 100}))
+    found = nearest.find(["a", "b", "c", "d"], near=["x", "y"], top_k=3)
+    assert [one.place for one in found] == [3, 2, 0]
+    assert [one.similarity for one in found] == pytest.approx([0.766, 0.985, 1], abs=1e-3)
+    assert [one.place for one in nearest.find(["b", "d"], near=["x"], top_k=1)] == [1]
+    assert nearest.find([], near=["x"], top_k=1) == ()
 
 
 def test_a_missing_extra_is_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:

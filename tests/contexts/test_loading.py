@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,7 +15,16 @@ from ace_bench.contexts import system_prompt
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
-from ace_bench.contexts.loading import KINDS, change_playbook, load_context, restore, save_context
+from ace_bench.contexts.loading import (
+    KINDS,
+    change_playbook,
+    is_known,
+    kind_of,
+    load_context,
+    load_kind,
+    restore,
+    save_context,
+)
 from ace_bench.contexts.playbook.apply import Add
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
@@ -71,6 +82,8 @@ def test_every_kind_restores_its_own_dump() -> None:
     assert {str(value.dump()["kind"]) for value in values} == {*(kind.kind for kind in KINDS), TextPlaybook.kind}
     for value in values:
         assert restore(value.dump()) == value
+        assert is_known(str(value.dump()["kind"]))
+    assert not is_known("diary")
 
 
 def test_notes_are_logged_with_file_and_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -122,6 +135,16 @@ def test_a_saved_playbook_is_changed_in_place_unless_a_run_keeps_it(tmp_path: Pa
     for kept in (path, text):
         with pytest.raises(ConfigError, match=f"{kept} must be a .json file outside of run folders"):
             change_playbook(kept, lambda book: book)
+
+
+def test_a_method_starts_from_a_file_of_its_kind_alone(tmp_path: Path) -> None:
+    arena: Any = SimpleNamespace(sections=SECTIONS, counter=lambda _: count)
+    sheet, text = str(tmp_path / "sheet.json"), str(write(tmp_path / "book.txt", playbook("one").official_text()))
+    save_context(Cheatsheet(), sheet)
+    assert (kind_of(Path(sheet)), kind_of(Path(text))) == (Cheatsheet, Playbook)
+    assert load_kind(Cheatsheet, sheet, arena=arena, required_by="DC") == Cheatsheet()
+    with pytest.raises(ConfigError, match=f"method.initial={text} holds no cheatsheet; DC starts from one"):
+        load_kind(Cheatsheet, text, arena=arena, required_by="DC")
 
 
 EXAMPLE = Demonstration(question="2 + 2?", answer="4")

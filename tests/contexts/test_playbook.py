@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
@@ -11,9 +12,10 @@ from hypothesis import given
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.loading import encode_context
 from ace_bench.contexts.playbook.apply import Add, Remove, Tag, Update, Votes
-from ace_bench.contexts.playbook.bullets import clean, section_name, slug
+from ace_bench.contexts.playbook.bullets import Bullet, clean, section_name, slug
+from ace_bench.contexts.playbook.feedback import give_feedback, read_vote
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.errors import DataError
+from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.store.folder import format_json
 
 from .making import SAMPLE, SECTIONS, bullet, count, examples, playbook, playbooks, run
@@ -144,6 +146,44 @@ def test_broken_bullets_are_refused_with_the_place(change: dict[str, object], me
 )
 def test_names_ids_and_contents_have_one_form(rule, text: str, result: str) -> None:
     assert rule(text) == result
+
+
+def test_the_least_useful_quarter_gives_way_of_equal_ones_the_stalest() -> None:
+    bullets = [bullet(number, f"b{number}", helpful=number % 3, changed=number % 2) for number in range(1, 9)]
+    book: Playbook | None = Playbook.build_from(bullets, sections=[])
+    left = []
+    while book is not None:
+        left.append([one.number for one in book.bullets])
+        book = book.shrink()
+    assert left == [
+        [1, 2, 3, 4, 5, 6, 7, 8],
+        [1, 2, 4, 5, 7, 8],
+        *([1, 2, 5, 7, 8], [2, 5, 7, 8], [2, 5, 8], [5, 8], [5], []),
+    ]
+
+
+def test_a_users_vote_counts_and_is_read_back_from_the_sources() -> None:
+    one, two = give_feedback(
+        playbook("one", "two"), SECOND, vote="harmful", by="ann", note=" wrong\n since  May "
+    ).bullets
+    assert (one, replace(two, sources=())) == (bullet(1, "one"), bullet(2, "two", harmful=1))
+    (source,) = two.sources
+    assert re.fullmatch(r"ann@\d{4}-\d\d-\d\dT\S+ harmful wrong since May", source)
+    assert (read_vote(source), read_vote("toy-train-1")) == (("ann", "harmful"), None)
+    for bullet_id, by, problem in ((SECOND, "a b", "'a b' is not a name"), ("x-1", "ann", "there is no bullet x-1")):
+        with pytest.raises(ConfigError, match=problem):
+            give_feedback(playbook("one", "two"), bullet_id, vote="helpful", by=by)
+
+
+def test_a_new_bullet_has_no_votes_and_comes_from_no_step() -> None:
+    assert Bullet(id="a-1", section="a", content="x").record() == {
+        "id": "a-1",
+        "section": "a",
+        "content": "x",
+        **dict.fromkeys(("helpful", "harmful", "neutral", "tokens"), 0),
+        **dict.fromkeys(("created", "changed"), -1),
+        "sources": [],
+    }
 
 
 def test_helpful_bullets_first_is_part_of_the_digest_and_never_saved() -> None:

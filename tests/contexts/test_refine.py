@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.apply import Add
 from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.embeddings import HashingEmbedder, Matrix
+from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refined, Refiner
 
-from .making import SECTIONS, bullet, contents, count, examples, ids, playbook, playbooks, run
-
-
-class Angles:
-    """Places texts on a circle by the degrees given: similarities are known to the letter."""
-
-    def __init__(self, degrees: Mapping[str, float]):
-        self._degrees = degrees
-        self.asked: list[str] = []
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        self.asked += texts
-        radians = np.radians([self._degrees[text] for text in texts])
-        return np.stack([np.cos(radians), np.sin(radians)], axis=1).astype(np.float32)
+from .making import SECTIONS, Angles, bullet, contents, count, examples, ids, playbook, playbooks, run
 
 
 def refine(refiner: Refiner, book: Playbook, touched: Sequence[str] | None = None, **options: MergeWording) -> Refined:

@@ -163,9 +163,11 @@ class Log(ContextValue):
 
     items: tuple[str, ...] = ()
     note: str = ""
+    seen: tuple[str, ...] = ()
 
     kind = "log"
     grows = "items"
+    optional = "seen"
 
 
 def test_a_kind_that_grows_has_the_digest_of_its_saved_form() -> None:
@@ -174,3 +176,5 @@ def test_a_kind_that_grows_has_the_digest_of_its_saved_form() -> None:
         assert log.digest == digest_of(log.dump())
         log = log.changed(items=(*log.items, f"item {number}"))
     assert log.changed(items=log.items[1:]).digest == digest_of({**log.dump(), "items": log.items[1:]})
+    assert log.dump().keys() == {"kind", "items", "note"}
+    assert log.changed(seen=("s",)).dump()["seen"] == ("s",)
