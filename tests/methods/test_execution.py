@@ -14,11 +14,16 @@ FAILED = (
 SONG = "print(apis.spotify.show_song(song_id=7))"
 TOKEN = "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']"
 SONG_AGAIN = "print(apis.spotify.show_song(song_id=7, access_token=token))"
+PROFILE = "apis.supervisor.show_profile()"
+LOGGED_IN = "`supervisor.show_profile()`, then `spotify.login(password, username)`"
 DONE = "apis.supervisor.complete_task(answer='Blue')"
 
 
-def reflect(*codes, failing=(), ended="completed", correct=None):
-    turns = [Turn(action=code, observation=FAILED.format(code=code) if code in failing else "{}") for code in codes]
+def reflect(*codes, failing=(), fails=None, ended="completed", correct=None):
+    """Reflect on steps of which some codes fail, or the one at a place."""
+    failed = [code in failing or place == fails for place, code in enumerate(codes)]
+    seen = [FAILED.format(code=code) if one else "{}" for code, one in zip(codes, failed, strict=True)]
+    turns = [Turn(action=code, observation=shown) for code, shown in zip(codes, seen, strict=True)]
     rollout = Rollout(
         key="adapt/world-train-0/0",
         sample=sample(),
@@ -66,14 +71,17 @@ def test_the_outcome_follows_the_verdict_or_where_it_is_hidden_the_executions(en
 
 
 def test_a_recovery_is_worded_by_what_came_between_without_what_belongs_to_the_task():
-    lesson = reflect(SONG, TOKEN, SONG_AGAIN, DONE, failing=(SONG,))
-    (recovery,) = lesson.strategies
-    assert (recovery.category, recovery.worked) == ("error_handling", True)
-    assert recovery.content == (
+    fails = (
         "`spotify.show_song(song_id)` can fail with: Exception: Response status code is 401: "
         '{"message":"... with account ... is not authorized"}\n'
-        "It worked as `spotify.show_song(access_token, song_id)`, after `spotify.login(password, username)`."
     )
+    for codes, words in (
+        ((f"{PROFILE}\n{PROFILE}", TOKEN, f"{SONG_AGAIN}\n{DONE}"), f"(access_token, song_id)`, after {LOGGED_IN}."),
+        ((SONG,), "(song_id)`."),
+    ):
+        (recovery,) = reflect("", SONG, *codes, fails=1, ended="steps").strategies
+        assert (recovery.category, recovery.worked) == ("error_handling", True)
+        assert recovery.content == f"{fails}It worked as `spotify.show_song{words}"
 
 
 def test_a_failure_without_a_recovery_is_a_warning_and_one_of_plain_python_none():

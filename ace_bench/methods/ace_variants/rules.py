@@ -114,16 +114,15 @@ def _failures(steps: Sequence[_Step]) -> Iterable[Strategy]:
         blamed = step.blamed
         if blamed is None:
             continue
-        later = [other for other in steps[place + 1 :] if other.error is None]
-        good = next((call for other in later for call in other.calls if call.tool == blamed.tool), None)
-        said = f"`{_spelling(blamed)}` can fail with: {step.error}"
-        if good is None:
-            content = f"{said}\nCheck what it takes before calling it."
-        else:
-            between = _distinct(call for other in _until(later, good) for call in other.calls if call is not good)
-            after = f", after {_listed(between)}" if between else ""
-            content = f"{said}\nIt worked as `{_spelling(good)}`{after}."
-        yield Strategy(category=ERROR_HANDLING, content=content, worked=good is not None)
+        later = [call for other in steps[place + 1 :] if other.error is None for call in other.calls]
+        tools = [call.tool for call in later]
+        worked, lesson = blamed.tool in tools, "Check what it takes before calling it."
+        if worked:
+            at = tools.index(blamed.tool)
+            between = f", after {_listed(_distinct(later[:at]))}" if at else ""
+            lesson = f"It worked as `{_spelling(later[at])}`{between}."
+        content = f"`{_spelling(blamed)}` can fail with: {step.error}\n{lesson}"
+        yield Strategy(category=ERROR_HANDLING, content=content, worked=worked)
 
 
 def _find_order(steps: Sequence[_Step]) -> Iterable[Strategy]:
@@ -135,11 +134,6 @@ def _find_order(steps: Sequence[_Step]) -> Iterable[Strategy]:
     if len(calls) >= 2:
         category = calls[-2].tool.partition(".")[0]
         yield Strategy(category=category, content=f"This order of calls worked: {_listed(calls)}.", worked=True)
-
-
-def _until(steps: Sequence[_Step], call: ActionCall) -> Sequence[_Step]:
-    """Return the steps up to the one that made a call."""
-    return steps[: 1 + next(place for place, step in enumerate(steps) if call in step.calls)]
 
 
 def _distinct(calls: Iterable[ActionCall]) -> list[ActionCall]:
