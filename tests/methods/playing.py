@@ -7,7 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from ace_bench.core.types import Fault
-from tests.launching import Ran
+from ace_bench.runners.build import assemble
+from ace_bench.runners.composing import settled
+from ace_bench.runners.identifying import identify
+from ace_bench.runners.rehearsal import rehearse
+from tests.launching import Ran, composed
 from tests.runners.scripted import Call, Scripted, answer, gold, play
 
 
@@ -18,6 +22,13 @@ def play_optimiser(results: Path, method: str, *overrides: str, script: Scripted
 
 def context_of(ran: Ran, name: str = "final") -> dict[str, Any]:
     return json.loads((ran.folder / "contexts" / f"{name}.json").read_text())
+
+
+def estimate_calls(*settings: str) -> tuple[int, int]:
+    """Return the calls of a run on four samples of a split: at least, and with replies like the stand-in's."""
+    chosen = composed("task=formula", "task.source=sample", "limit=4", "mode.before=false", *settings)
+    estimate = rehearse(assemble(identify(settled(*chosen))))
+    return estimate.low.calls, estimate.typical.calls
 
 
 ONE = {"train": 1, "val": 1, "test": 1}

@@ -9,16 +9,12 @@ from hypothesis import strategies as st
 from ace_bench.contexts import system_prompt
 from ace_bench.contexts.loading import restore
 from ace_bench.core.encoding import digest_of
-from ace_bench.runners.build import assemble
-from ace_bench.runners.composing import settled
-from ace_bench.runners.identifying import identify
-from ace_bench.runners.rehearsal import rehearse
 from ace_field.reasoning_bank import Experience, MemoryItem, ReasoningItems
 from ace_field.stream_memory import Memory, MemoryEntry
 from ace_field.workflows import Workflow, Workflows
 from tests.contexts.making import examples
-from tests.launching import composed, launch
-from tests.methods.playing import context_of
+from tests.launching import launch
+from tests.methods.playing import context_of, estimate_calls
 from tests.packages.field.making import (
     BROKEN,
     TOO_LONG,
@@ -184,10 +180,7 @@ ESTIMATES = {  # calls for four samples: at least, and at most with replies like
 def test_an_estimate_counts_the_calls_of_all_roles(method):
     for words, calls in ESTIMATES[method].items():
         mode, labels = words.split()
-        settings = (f"method={method}", f"mode={mode}", f"labels={labels}", "limit=4", "mode.before=false")
-        spec = assemble(identify(settled(*composed("task=formula", "task.source=sample", *settings))))
-        estimate = rehearse(spec)
-        assert (estimate.low.calls, estimate.typical.calls) == calls, words
+        assert estimate_calls(f"method={method}", f"mode={mode}", f"labels={labels}") == calls, words
 
 
 def entry(number):

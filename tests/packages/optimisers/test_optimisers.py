@@ -3,16 +3,19 @@
 import json
 import os
 import random
-import re
 import subprocess
 import sys
 import time
 from threading import Barrier
+from types import SimpleNamespace
 
 import dspy
 import pytest
 
+from ace_bench.core.errors import SettingError
+from ace_bench.core.method import Span
 from ace_optimisers.gepa import Gepa
+from ace_optimisers.mipro import Mipro
 from tests.doubles import Crash, Recording, crash_after
 from tests.launching import ROOT, launch
 from tests.methods.playing import FAILING, context_of, knows, obedient, one_word_more, play_optimiser
@@ -121,18 +124,51 @@ def test_the_heavy_budget_is_that_of_table_4(tmp_path):
 
 @pytest.mark.parametrize(("validation", "calls"), [(57, 1_434), (300, 3_135), (372, 3_639), (500, 4_535)])
 def test_the_heavy_budget_by_dspys_own_rule(validation, calls):
-    heavy = Gepa(auto="heavy", max_metric_calls=None, max_full_evals=None, minibatch=3)
-    assert heavy.metric_calls(9, validation) == calls == 7 * validation + 1_035
+    assert gepa(auto="heavy").metric_calls(9, validation) == calls == 7 * validation + 1_035
 
 
-@pytest.mark.slow
-def test_an_estimate_knows_the_budget(tmp_path, capsys):
-    """A dry run rehearses three samples; an optimiser's budget does not grow with the number of the others."""
-    launch(tmp_path, "task=formula", "method=gepa", "method.auto=light", "task.source=sample", "dry_run=true")
-    said = re.search(r"Estimate: ([\d,]+) to ([\d,]+) calls", capsys.readouterr().out)
-    low, high = (int(number.replace(",", "")) for number in said.groups())
-    evaluations, attempts = 2 * 60, 460
-    assert evaluations // 2 < low < evaluations + attempts <= high < evaluations + 2 * attempts
+def gepa(**settings):
+    return Gepa(**{"auto": None, "max_metric_calls": None, "max_full_evals": None, "minibatch": 3, **settings})
+
+
+WORKLOADS = [  # the method, training and validation samples, rollouts and proposals: at least, and at most
+    (gepa(max_metric_calls=60), 4, 4, (4 + 4, 60 + 10), (0, 18 + 1)),
+    (gepa(max_metric_calls=60), 90, 4, (4 + 28, 60 + 10), (0, 18 + 1)),
+    (gepa(max_full_evals=5), 10, 20, (20 + 10, 150 + 26), (0, 43 + 1)),
+    (gepa(max_metric_calls=60, proposals=4, parents=2), 4, 4, (4 + 4, 60 + 40), (0, 18 + 4)),
+    (gepa(max_metric_calls=60, proposals=4, keep=1), 4, 4, (4 + 4, 60 + 28), (0, 18 + 4)),
+    (gepa(max_metric_calls=3), 4, 4, (4, 3 + 10), (0, 1)),
+    # light: 6 candidates, 10 trials with two things to choose, 9 with one; 3 calls a candidate and 12 for the samples
+    (Mipro(auto="light", bootstrapped=4, labeled=4), 5, 20, (20, 20 + 10 * 20 + 6 * 5), (0, 30)),
+    (Mipro(auto="light", bootstrapped=0, labeled=0), 5, 50, (50, 50 + 9 * 50), (0, 30)),
+    (Mipro(auto="light", bootstrapped=0, labeled=1), 5, 51, (51, 51 + 10 * 35 + 3 * 51 + 6 * 5), (0, 30)),
+    (Mipro(auto="light", bootstrapped=0, labeled=0), 5, 999, (100, 100 + 9 * 35 + 2 * 100), (0, 30)),
+]
+
+
+@pytest.mark.parametrize("case", WORKLOADS, ids=lambda case: f"{type(case[0]).__name__} {case[1:]}")
+def test_a_workload_follows_from_the_budget(case):
+    method, train, validation, rollouts, proposals = case
+    sizes = {"train": train, "val": validation}
+    workload = method.workload(SimpleNamespace(samples=lambda split: range(sizes[split])), None)
+    assert (workload.rollouts, workload.roles) == (Span(*rollouts), {"proposer": Span(*proposals)})
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"max_metric_calls": 5, "max_full_evals": 5},
+        {"auto": "light", "proposals": 4, "parents": 3},
+        {"auto": "light", "proposals": 2, "keep": 3},
+        {"auto": "light", "keep": 2},
+    ],
+)
+def test_gepa_takes_one_budget_and_proposals_that_can_be_dealt_to_parents_and_kept(settings):
+    with pytest.raises(
+        SettingError, match=r"GEPA takes one budget|must be a multiple of parents=.* and at least keep="
+    ):
+        gepa(**settings)
 
 
 @pytest.mark.slow
