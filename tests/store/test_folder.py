@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -8,9 +9,9 @@ import pytest
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Attempt, Completion, Grade, Message, Stage, Usage
 from ace_bench.store.call_log import PaidReply
-from ace_bench.store.calls import read_calls
+from ace_bench.store.calls import first_settings, read_calls
 from ace_bench.store.folder import RunFolder, choose_folder
-from ace_bench.store.journal import RolloutRecord, StepRecord
+from ace_bench.store.journal import CacheRecord, RolloutRecord, StepRecord
 from ace_bench.store.results import read_metrics
 from tests.launching import launch
 
@@ -45,6 +46,9 @@ def written(path, calls=1):
     folder.journal.begin(Stage.ADAPT)
     folder.journal.add_rollout(RECORD)
     folder.journal.add_step(STEP)
+    folder.journal.add_server("one", 7)
+    folder.journal.add_server("one", 9)
+    folder.journal.add_cache("one", 5, 3)
     usage = Usage(prompt=10, completion=2, cached=None, usd=0.5)
     reply = Completion(text="hi", usage=usage, seconds=0.2, waited=1.0, model="m")
     asked = [Message(role="user", content="Why?")]
@@ -59,10 +63,17 @@ def test_a_reopened_folder_knows_all_it_was_told(tmp_path):
     folder = RunFolder(tmp_path)
     assert folder.journal.rollouts == {RECORD.key: RECORD}
     assert folder.journal.steps == [STEP]
+    assert folder.journal.asked_before == {"one": 7}, "before the first call"
+    assert folder.journal.caches == [CacheRecord(server="one", stage=Stage.ADAPT, queries=5, hits=3)]
+    assert folder.journal.stage is Stage.EVALUATE
+    folder.journal.add_cache("one", 5, 3)
+    assert len(folder.journal.caches) == 1, "in no stage"
     (call,) = read_calls(tmp_path)
     reply = folder.calls.find(call.id).completion
     assert (reply.text, reply.usage.prompt, reply.usage.cached) == ("hi", 10, None)
     assert folder.calls.find("id-2") is None
+    assert first_settings(tmp_path, "generator") == {"model": "m"}
+    assert first_settings(tmp_path, "curator") is first_settings(tmp_path / "none", "generator") is None
     account = folder.calls.ledger.roles(Stage.ADAPT)["generator"]
     assert (account.calls, account.usage.prompt, account.usage.cached, account.waited) == (1, 10, None, 1.0)
     assert folder.calls.ledger.stage(Stage.EVALUATE).calls == 0
@@ -71,6 +82,28 @@ def test_a_reopened_folder_knows_all_it_was_told(tmp_path):
     folder.journal.end()
     assert folder.journal.wall(Stage.ADAPT) > first > folder.journal.wall(Stage.EVALUATE) == 0, "it adds up"
     folder.close()
+
+
+def test_a_folder_that_a_process_made_in_vain_is_removed_with_those_above_it(tmp_path):
+    def discard(path, fill=lambda _: None):
+        folder = RunFolder(path)
+        fill(folder)
+        done = folder.discard()
+        folder.close()
+        return done, path.exists()
+
+    new = tmp_path / "task" / "digest" / "seed0"
+    for fill in (
+        lambda folder: folder.journal.add_rollout(RECORD),
+        lambda folder: folder.journal.add_step(STEP),
+        lambda folder: folder.write({"batches/1/one.jsonl": ""}),
+    ):
+        assert discard(new, fill) == (False, True)
+        shutil.rmtree(tmp_path / "task")
+    assert discard(new) == (True, False)
+    assert [*tmp_path.iterdir()] == []
+    new.mkdir(parents=True)
+    assert discard(new) == (False, True), "so was this one"
 
 
 @pytest.mark.parametrize(

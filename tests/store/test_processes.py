@@ -1,12 +1,16 @@
 """Records of the processes of a run, and of what they run on."""
 
 import json
+import os
 import platform
+import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from ace_bench.core.redaction import redact_argument
+from ace_bench.store import environment
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.lines import DiskGuard
 from ace_bench.store.processes import FILE, ProcessLog, accepted_code, last_code, read_processes, without_checks
@@ -46,6 +50,17 @@ def test_each_process_has_its_own_end_and_a_killed_one_has_none(tmp_path):
     assert 0 <= stopped.seconds < 60
 
 
+def test_an_end_is_tried_only_once_a_process_has_begun_and_before_it_has_ended(tmp_path):
+    log = ProcessLog(tmp_path / FILE, DiskGuard())
+    log.try_end("failed", "before the beginning")
+    log.begin("ace-bench run", HERE)
+    log.try_end("stopped", "the budget")
+    log.try_end("failed", "after the end")
+    log.close()
+    (process,) = read_processes(tmp_path)
+    assert (process.how, process.reason) == ("stopped", "the budget")
+
+
 def test_a_damaged_line_costs_only_its_own_process(tmp_path):
     for how in ("stopped", "finished"):
         worked(tmp_path, HERE, how)
@@ -82,6 +97,13 @@ def test_the_record_does_not_name_the_host_and_what_no_tool_tells_is_unknown(tmp
     found = describe_environment()
     assert found["git"]["folder"] is None
     assert platform.node() not in json.dumps(found["host"])
+    pages = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    environment._host.cache_clear()
+    host = describe_environment()["host"]
+    assert (len(host["id"]), host["gpus"], host["cores"]) == (8, None, len(os.sched_getaffinity(0)))
+    assert host["memory_gib"] == pytest.approx(pages / 2**30, abs=0.051)
+    models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    assert host["cpu"] == (models or [platform.processor() or None])[0].strip()
 
 
 @pytest.mark.parametrize(

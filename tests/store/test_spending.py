@@ -1,0 +1,74 @@
+"""The file in which the runs of a folder share a budget: a summary of their calls, corrected where it is not true."""
+
+from __future__ import annotations
+
+import pytest
+
+from ace_bench.core.types import Usage
+from ace_bench.store import spending
+from ace_bench.store.call_log import Account, Cost
+from ace_bench.store.spending import OtherRuns, SharedSpending
+
+from .test_folder import written
+
+ONE_CALL = Cost(calls=1, tokens=12, usd=0.5)
+
+
+def test_a_run_knows_what_others_spent_and_reserved_and_corrects_what_is_not_true(tmp_path, monkeypatch):
+    monkeypatch.setattr(spending, "_LOOK_S", 0)
+    first, second = (tmp_path / "task" / "digest" / f"seed{number}" for number in range(2))
+    for run in (first, second):
+        written(run)
+    one, other = SharedSpending(tmp_path, first), SharedSpending(tmp_path, second)
+
+    def seen() -> OtherRuns:
+        with other.locked() as found:
+            return found
+
+    assert seen() == OtherRuns(cost=ONE_CALL, in_flight=False), "by the calls of a run that notes nothing"
+    reserved = Cost(calls=1, tokens=5, usd=0.25)
+    with one.locked() as others:
+        assert others == OtherRuns(cost=ONE_CALL, in_flight=False)
+        one.book(ONE_CALL, reserved)
+    assert seen() == OtherRuns(cost=ONE_CALL + reserved, in_flight=True)
+    one.close()
+    assert seen() == OtherRuns(cost=ONE_CALL, in_flight=False), "it ended without the call"
+    (first / "calls.jsonl").unlink()
+    written(first, calls=2)
+    assert seen() == OtherRuns(cost=ONE_CALL + ONE_CALL, in_flight=False), "it went on"
+    (tmp_path / "budget.json").write_bytes(b"{")
+    assert seen().cost.calls == 2
+    (first / "calls.jsonl").unlink()
+    assert seen() == OtherRuns(cost=Cost(), in_flight=False), "a folder that is gone counts no longer"
+    other.close()
+
+
+def test_the_folder_is_not_looked_at_again_at_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(spending, "_LOOK_S", 1000)
+    run = SharedSpending(tmp_path, tmp_path / "task" / "digest" / "seed0")
+    (tmp_path / "task" / "digest" / "seed0").mkdir(parents=True)
+    with run.locked():
+        run.book(Cost(), Cost())
+    written(tmp_path / "task" / "digest" / "seed1")
+    with run.locked() as others:
+        assert others == OtherRuns()
+    run.close()
+
+
+@pytest.mark.parametrize(
+    ("other", "total", "left"),
+    [
+        (Cost(calls=1, tokens=2, usd=0.5), Cost(calls=4, tokens=12, usd=2.0), Cost(calls=2, tokens=8, usd=1.0)),
+        (Cost(calls=1, tokens=None, usd=None), *(Cost(calls=n, tokens=None, usd=None) for n in (4, 2))),
+    ],
+)
+def test_costs_are_added_and_taken_away_and_what_is_unknown_stays_so(other, total, left):
+    account = Account(calls=5, replayed=2, usage=Usage(prompt=6, completion=4, usd=1.5))
+    cost = Cost.of(account)
+    assert (cost, cost + other, cost - other) == (Cost(calls=3, tokens=10, usd=1.5), total, left)
+    assert vars(account + account) == {
+        **dict.fromkeys(("retries", "cut", "seconds", "waited"), 0),
+        "calls": 10,
+        "replayed": 4,
+        "usage": Usage(prompt=12, completion=8, usd=3.0),
+    }
