@@ -175,13 +175,3 @@ def test_a_saved_sheet_is_a_start_and_can_be_evaluated(tmp_path):
     assert len(frozen.calls) == 4
     assert {role for role, _ in frozen.calls} == {"generator"}
     assert all("- saw" in call.prompt for call in frozen.of("generator"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["dc", "dc_rs"])
-def test_the_reader_learns_with_gold_answers_and_not_without(method, tmp_path):
-    run = ("task=finer", "task.source=sample", f"method={method}", "mode=online", "limit=40")
-    taught = launch(tmp_path, *run, "labels=gold").metrics["headline"]
-    assert taught["after"] > taught["before"] + 5
-    untaught = launch(tmp_path, *run, "labels=none").metrics["headline"]
-    assert untaught["after"] <= untaught["before"] + 1
