@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import msgspec
@@ -52,13 +53,11 @@ class History(MemoryValue):
 
     def visible(self) -> Self:
         """Return the history with the newest pairs that fit into ``room``."""
-        if self.room is None or self.tokens <= self.room:
+        if self.room is None:
             return self
-        left, first = self.room, len(self.pairs)
-        while first and self.pairs[first - 1].tokens <= left:
-            first -= 1
-            left -= self.pairs[first].tokens
-        return replace(self, pairs=self.pairs[first:])
+        totals = accumulate(pair.tokens for pair in reversed(self.pairs))
+        hidden = sum(total > self.room for total in totals)
+        return replace(self, pairs=self.pairs[hidden:]) if hidden else self
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``past_answers``, "" without pairs, and ``answers``."""
