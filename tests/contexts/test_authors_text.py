@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import json
+from typing import get_args
 
 import pytest
 
-from ace_bench.contexts.playbook.authors_text import Dialect, dialect_of, excerpt, id_prefix, statistics, title_of
+from ace_bench.contexts.playbook.authors_text import (
+    Dialect,
+    Line,
+    dialect_of,
+    excerpt,
+    id_prefix,
+    read_line,
+    section_key,
+    statistics,
+    title_of,
+)
 
 LINES = {
     "a-1": "[a-1] helpful=6 harmful=1 :: much",
@@ -34,6 +45,13 @@ def test_sections_have_the_prefixes_and_titles_of_the_authors(
     dialect: Dialect, section: str, prefix: str, title: str
 ) -> None:
     assert (id_prefix(section, dialect), title_of(section, dialect)) == (prefix, title)
+
+
+def test_appworlds_lines_have_no_counters_and_its_titles_may_end_in_a_colon() -> None:
+    assert read_line("  [a-1]  text ", "appworld") == Line("a-1", 0, 0, "text")
+    assert (read_line("[a-1] text", "finance"), read_line("text", "appworld")) == (None, None)
+    keys = [section_key("Hard Rules & More:", dialect) for dialect in get_args(Dialect)]
+    assert keys == ["hard_rules_and_more:", "hard_rules_and_more"]
 
 
 def test_a_task_is_appworlds_if_the_authors_appworld_code_knows_all_its_sections() -> None:

@@ -116,7 +116,7 @@ def test_a_patch_of_another_playbook_is_refused() -> None:
     [
         ({"helpful": -1}, r"bullets\[...\].helpful|bullets\[0\].helpful"),
         ({"id": "others"}, "number"),
-        ({"id": "others-9999999999"}, "number"),
+        ({"id": "others-1000000001"}, "number up to 1000000000"),
         ({"id": SECOND}, "twice"),
         ({"content": ""}, "no content"),
         ({"section": "Two Words"}, "normal form"),

@@ -19,11 +19,11 @@ LOGGED_IN = "`supervisor.show_profile()`, then `spotify.login(password, username
 DONE = "apis.supervisor.complete_task(answer='Blue')"
 
 
-def reflect(*codes, failing=(), fails=None, ended="completed", correct=None):
+def reflect(*codes, failing=(), fails=None, shown=FAILED, ended="completed", correct=None):
     """Reflect on steps of which some codes fail, or the one at a place."""
     failed = [code in failing or place == fails for place, code in enumerate(codes)]
-    seen = [FAILED.format(code=code) if one else "{}" for code, one in zip(codes, failed, strict=True)]
-    turns = [Turn(action=code, observation=shown) for code, shown in zip(codes, seen, strict=True)]
+    seen = [shown.format(code=code) if one else "{}" for code, one in zip(codes, failed, strict=True)]
+    turns = [Turn(action=code, observation=one) for code, one in zip(codes, seen, strict=True)]
     rollout = Rollout(
         key="adapt/world-train-0/0",
         sample=sample(),
@@ -89,6 +89,16 @@ def test_a_failure_without_a_recovery_is_a_warning_and_one_of_plain_python_none(
     assert not warning.worked
     assert warning.content.endswith("\nCheck what it takes before calling it.")
     assert reflect(SONG, "1 / 0", DONE, failing=("1 / 0",)).strategies == ()
+
+
+def test_an_error_of_more_than_200_characters_is_cut():
+    def error(more):
+        (warning,) = reflect(SONG, failing=(SONG,), shown=FAILED + "x" * more).strategies
+        return warning.content.partition("with: ")[2].partition("\n")[0]
+
+    room = 200 - len(error(0))
+    assert error(room) == f"{error(0)}{'x' * room}"
+    assert error(room + 1) == f"{error(room)}..."
 
 
 def test_a_success_teaches_its_order_of_calls_under_the_app_it_ended_in():

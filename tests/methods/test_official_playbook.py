@@ -45,6 +45,7 @@ def test_it_starts_with_the_headings_of_the_authors() -> None:
     start = TextPlaybook.start(("strategies_and_insights", "others"), dialect="finance", count=count)
     assert (start.text, start.size, start.next_number) == ("## STRATEGIES & INSIGHTS\n\n## OTHERS", 0, 1)
     assert start.tokens == count(start.text)
+    assert TextPlaybook(text="", dialect="finance").dump() == book("").dump()
 
 
 HEADINGS = "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS"
@@ -132,6 +133,7 @@ def test_prompts_get_the_text_its_counts_and_excerpts_under_the_names_of_a_playb
     assert fields["playbook"] == fields["official_playbook"]() == fields["official_playbook"](counters=False) == BULLETS
     assert fields["official_excerpt"](["err-00002", "misc-00009", "sai-00004"]) == f"{READ}\n{ROUND}\n{SAME}"
     assert json.loads(fields["statistics"]())["total_bullets"] == 3
+    assert book("## A\n [a-1] helpful=1 harmful=0 ::  x\ny\n").prompt_text() == "## A\n[a-1] x\ny\n"
 
 
 @pytest.mark.parametrize("text", [BULLETS, "", "\r\n##\u2028 \x85x\n\n"])
