@@ -54,14 +54,6 @@ def test_a_batch_is_attempted_under_one_context(tmp_path):
     assert all("(empty)" in call.prompt for call in script.of("curator"))
 
 
-def test_the_same_lesson_twice_in_a_batch_is_kept_once_with_a_reason(tmp_path):
-    ran = play(tmp_path, "mode.batch_size=2", script=Scripted(curator=lambda _: delta("same", "")), train=2)
-    assert [bullet["content"] for bullet in kept(ran)] == ["same"]
-    reasons = [event["reason"] for event in events(ran) if event["event"] == "rejected"]
-    assert sum("already says exactly this" in reason for reason in reasons) == 1
-    assert sum("the content is empty" in reason for reason in reasons) == 2
-
-
 def test_curating_every_second_step_keeps_the_tags_of_all(initial, tmp_path):
     def generator(call):
         return {**right(call), "bullet_ids": ["str-00007"]}

@@ -232,13 +232,6 @@ def test_a_version_is_the_same_however_it_came_about(kind, numbers, more):
     assert grown(kind, [1, 2, 3, 2]).digest == RECORDED[kind]
 
 
-@pytest.mark.parametrize("kind", GROWING)
-def test_a_patch_of_an_addition_holds_the_addition(kind):
-    before = grown(kind, range(50))
-    ((name, edits),) = GROWING[kind][1](before, 50).patch(before).items()
-    assert (name, [(start, end, len(new)) for start, end, new in edits]) == (before.grows, [(50, 50, 1)])
-
-
 def test_other_programs_get_a_memory_as_text():
     routines = Workflows(items=(Workflow(title="Add", steps=("Write {a} + {b}.", "Sum up.")),))
     assert "<workflows>\n## Add\n1. Write {a} + {b}.\n2. Sum up.\n</workflows>" in system_prompt(routines)
