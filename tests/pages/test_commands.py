@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,8 +19,8 @@ import pytest
 from hydra.errors import HydraException
 
 from ace_bench.runners.checking import RunChecks
-from tests.launching import PARSER, ROOT, composed
-from tests.packages.report.conftest import one_composer, reproduce  # noqa: F401 - fixtures
+from tests.launching import PARSER, ROOT
+from tests.packages.report.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 from tests.pages.reading import PAGES, PLAYS_ENVIRONMENT, commands, settings, unmarked
 from tests.pages.world import World
 
@@ -155,14 +155,8 @@ def test_commands_run_as_they_are_printed(page, world):
 def test_settings_that_are_printed_exist(page):
     for text in filter(runs, commands(page)):
         words = [word for word in shlex.split(text)[2:] if word != "-m"]
-        sweep = [
-            [f"{one.get_key_element()}={value}" for value in one.sweep_string_iterator()]
-            if one.is_sweep_override()
-            else [word]
-            for word, one in zip(words, PARSER.parse_overrides(words), strict=True)
-        ]
-        for overrides in product(*sweep):
-            composed(*overrides)
+        for overrides in compose.sweep(words, searches=False):
+            compose(overrides)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if settings(page)])
