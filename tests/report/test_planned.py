@@ -9,17 +9,8 @@ from ace_bench.report.planned import PlannedRun, left_out, override_value, read_
 from tests.launching import PARSER
 
 PLAN = PlannedRun(overrides=("task=finer", "method=gepa", "mode=offline", "backbone@roles.reflector=gpt_5_1"))
-KNOWN = (
-    "task",
-    "method",
-    "mode",
-    "backbone",
-    "limit",
-    "seed",
-    "backbone@roles.reflector",
-    "method.k",
-    "roles.reflector.model",
-)
+KNOWN = {one.partition("=")[0] for one in PLAN.overrides} | {"backbone", "limit", "seed", "method.k"}
+KNOWN.add("roles.reflector.model")
 VALUES = st.recursive(
     st.none()
     | st.booleans()
@@ -63,6 +54,25 @@ def test_settings_that_apply_and_exist_are_taken_and_the_special_ones_win(extra,
 def test_the_embedded_backbone_answers_for_all_roles_and_options_come_before_their_settings():
     assert run_overrides(PLAN, ["backbone=embedded"], compose) == [*PLAN.overrides[:3], "backbone=embedded"]
     assert run_overrides(PLAN, ["method.k=1", "method=ace"], compose)[-2:] == ["method=ace", "method.k=1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "only", "path", "chooses"),
+    [
+        ("limit=20", "", ("limit",), True),
+        ("gepa:+method.k=a:b=c", "gepa", ("method", "k"), False),
+        ("backbone@roles.reflector=x", "", ("roles", "reflector"), True),
+        ("finer:backbone@roles.judge.deep=x", "finer", ("roles", "judge", "deep"), True),
+    ],
+)
+def test_a_setting_says_for_whom_it_is_and_where(text, only, path, chooses):
+    setting = read_setting(text)
+    assert (str(setting), setting.only, setting.path, setting.chooses) == (text, only, path, chooses)
+
+
+def test_a_value_that_cannot_be_parsed_is_named():
+    with pytest.raises(ConfigError, match=r"^gepa:limit=\[1 cannot be parsed: "):
+        _ = read_setting("gepa:limit=[1").value
 
 
 @settings(deadline=None)

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 from ace_bench.core.errors import ConfigError, DataError, StoreError
-from ace_bench.report.evidence import GradeScores, collapsed, points_of, sharpest_fall
+from ace_bench.core.method import RESTART
+from ace_bench.report.evidence import GradeScores, StepChange, collapsed, last_sizes, points_of, sharpest_fall
 from ace_bench.report.frames import load_frames
 from ace_bench.report.histories import history
 from ace_bench.report.records import check_comparable, find_runs, marks_of, read_run
@@ -205,6 +206,12 @@ def test_a_history_that_cannot_be_made_again_says_so(content, results, tmp_path)
     (folder / "contexts" / "initial.json").write_text(content)
     with pytest.raises(StoreError, match="repeat the"):
         list(history(folder))
+
+
+def test_the_sizes_of_a_context_begin_again_where_a_run_goes_back_to_its_first():
+    events = [(), ({"event": "other"},), ({"event": RESTART},), (), ()]
+    steps = [{"kind": "step", "context_tokens": size, "events": some} for size, some in enumerate(events)]
+    assert last_sizes(msgspec.convert(steps, list[StepChange])) == [3, 4]
 
 
 @pytest.mark.parametrize(
