@@ -12,11 +12,10 @@ from PIL import Image
 from ace_bench.cli.main import start
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import CallCosts
-from ace_report.figures import draw
 from ace_report.figures.draw import render
 from ace_report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
-from ace_report.figures.run_figures import cache_curve, score_curve, size_curve, task_series
-from ace_report.figures.style import MAX_SERIES, save
+from ace_report.figures.run_figures import cache_curve, task_series
+from ace_report.figures.style import MAX_SERIES
 from ace_report.figures.write import write_figures
 from ace_report.tables.results_index import Wanted
 from tests.packages.report.planned import Planner
@@ -41,18 +40,6 @@ def planner(tmp_path):
     return Planner(tmp_path, SHARED.compose)
 
 
-@pytest.mark.slow
-def test_a_learning_curve_is_the_mean_score_so_far_over_seeds(planner):
-    for seed, scores in enumerate([[1.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0]]):
-        planner.make(planned("2/ace_online_gt/finer"), scores, extra=REAL, seed=seed, sizes=[10 + seed, 30 - seed])
-    (series,), *_ = task_series(selection(planner.results).members, "title")
-    mean, low, high = score_curve(series.runs)
-    assert mean == pytest.approx([50, 25, 50])
-    assert (low[0], high[0], low[1], high[1]) == (0, 100, 0, 50)
-    assert size_curve(series.runs) == ([10.5, 29.5], [10, 29], [11, 30])
-
-
-@pytest.mark.slow
 def test_settings_that_differ_are_different_series_and_the_most_usual_come_first(planner):
     for row in ("every_5", "never", "every_1"):
         planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
@@ -84,7 +71,6 @@ def test_cache_reuse_looks_back_on_a_window_of_tokens_and_leaves_out_replays():
     assert cache_curve([], 2) is None
 
 
-@pytest.mark.slow
 def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_asked(planner):
     planner.make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
     chosen = selection(planner.results)
@@ -131,45 +117,6 @@ def test_a_fall_that_is_no_collapse_is_told_in_the_legend(planner):
 
 
 @pytest.mark.slow
-def test_every_figure_is_drawn_and_written_with_its_warning(tmp_path, capsys, monkeypatch):
-    drawn = {}
-
-    def save_some(figure, stem, *sheet):
-        """Written to files, figures take a second each, whatever is in them."""
-        drawn[stem.name.partition("_embedded")[0]] = figure
-        assert "simulated-sample_data" in stem.name
-        return save(figure, stem, *sheet) if "learning_finer" in stem.name else []
-
-    monkeypatch.setattr(draw, "save", save_some)
-    simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
-    simulated.make(planned("2/base/finer"), BASE, extra=EMBEDDED)
-    for ref in ("2/ace_offline_gt/finer", "2/ace_online_gt/finer", "17/every_1/finer"):
-        simulated.make(planned(ref), ACE, extra=EMBEDDED, sizes=[3, 5, 8])
-    assert "[simulated, sample data: not comparable" in selection(tmp_path).variant.label
-    assert start("figures", ["--results", str(tmp_path)]) == 0
-    assert drawn.keys() == {
-        "figure_01_overall",
-        "learning_finer_offline",
-        "learning_finer_online",
-        "cost_finer",
-        "breakdown_finer",
-        "cache_finer",
-        "sensitivity_table_16",
-        "sensitivity_table_17",
-    }
-    for figure in drawn.values():
-        assert "[simulated, sample data: not comparable" in figure.get_suptitle()
-        assert all(axis.has_data() for axis in figure.axes)
-    files = sorted((tmp_path / "figures").glob("*.png"))
-    assert len(files) == 2
-    for file in files:
-        assert file.with_suffix(".pdf").read_bytes().startswith(b"%PDF")
-        with Image.open(file) as image:
-            assert image.width > 1000
-            assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 3, "something is drawn"
-
-
-@pytest.mark.slow
 @pytest.mark.skipif(not all(map(shutil.which, ("pdflatex", "pdftotext"))), reason="LaTeX or poppler is not installed")
 def test_a_figure_for_a_paper_has_a_caption_instead_of_a_title_and_compiles(tmp_path, capsys):
     simulated = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
@@ -192,15 +139,15 @@ def test_a_figure_for_a_paper_has_a_caption_instead_of_a_title_and_compiles(tmp_
 
 
 @pytest.mark.slow
-def test_the_same_runs_give_the_same_pdf(planner):
+def test_the_same_runs_give_the_same_files(planner):
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
-    before, after = (
-        write_figures(results_index(planner.results), planner.results / name, Wanted(names=("overall",)))[
-            0
-        ].read_bytes()
-        for name in ("before", "after")
-    )
-    assert before == after
+    index, wanted = results_index(planner.results), Wanted(names=("overall",))
+    files, again = (write_figures(index, planner.results / name, wanted) for name in ("before", "after"))
+    assert [file.suffix for file in files] == [".pdf", ".png"]
+    assert [file.read_bytes() for file in files] == [file.read_bytes() for file in again]
+    with Image.open(files[1]) as image:
+        assert image.width > 1000
+        assert len(image.convert("RGB").getcolors(maxcolors=1 << 20)) > 3, "something is drawn"
 
 
 def test_figures_without_matplotlib_and_unknown_ones_are_one_sentence(planner, capsys, monkeypatch):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,28 +13,17 @@ from tests.packages.report.page.runs import FINER, copied, unfinished_copy, view
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
-@dataclass(frozen=True)
-class Shelf:
-    """A results folder and the names of its runs in it."""
-
-    root: Path
-    ace: Path
-    again: Path
-    base: Path
-    unfinished: Path
-    broken: Path
-
-
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory):
-    """Two methods, two seeds, an unfinished run and a broken folder."""
+    """A results folder (``root``): two methods, two seeds, an unfinished run and a broken folder."""
     root = tmp_path_factory.mktemp("viewed")
     ace = launch(root, *FINER, "limit=5", "mode.epochs=1").folder
     again = launch(root, *FINER, "limit=5", "mode.epochs=1", "seed=1").folder
     base = launch(root, *FINER, "limit=5", "method=base").folder
     broken = copied(ace, root / "x")
     (broken / "identity.json").write_text("{")
-    return Shelf(root, ace, again, base, unfinished_copy(ace, root / "other" / "seed0"), broken)
+    unfinished = unfinished_copy(ace, root / "other" / "seed0")
+    return SimpleNamespace(root=root, ace=ace, again=again, base=base, unfinished=unfinished)
 
 
 @pytest.fixture(scope="session")

@@ -126,8 +126,9 @@ def test_a_report_stays_whole(visited, hostile, tmp_path):
         harmless(page, address)
 
 
-def test_no_script_can_make_markup_and_a_bundle_has_the_policy_of_the_server(browser, hostile, tmp_path):
-    write_bundle(Results(hostile), tmp_path / "site")
+def test_no_script_can_make_markup_and_a_bundle_has_the_policy_of_the_server(browser, shelf, tmp_path):
+    attacked(shelf.ace, tmp_path / "run" / "seed0")
+    write_bundle(Results(tmp_path / "run"), tmp_path / "site")
     page = browser.new_page()
     page.goto((tmp_path / "site" / "index.html").as_uri())
     assert page.locator("meta[http-equiv]").get_attribute("content") == viewer_policy()

@@ -44,22 +44,6 @@ def reported(watched, tmp_path):
     return open_report
 
 
-def test_the_summary_says_what_was_run_and_what_came_out(ace, reported):
-    page, metrics = reported(ace), metrics_of(ace)
-    expect_text(page.get_by_role("heading", level=1), "finer · ace · embedded · offline · labels=gold · seed 0")
-    expect_text(page.locator("header"), "simulated")
-    expect_text(page.locator("header"), "sample data")
-    expect_text(page.locator(".tiles"), f"{metrics['headline']['after']:.2f}")
-    expect_text(page.locator(".tiles"), "2 faults")
-    table = page.get_by_role("table")
-    for role, count in metrics["calls"]["adapt"].items():
-        cells = table.get_by_role("row", name=f"adapt {role}").get_by_role("cell")
-        assert cells.first.inner_text() == str(count)
-    assert page.locator("polyline").count() >= 4
-    page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
-
-
 @pytest.mark.slow
 def test_search_filters_and_order_of_the_playbook(ace, bullets, reported):
     page = reported(ace, view="context")
@@ -83,32 +67,44 @@ def test_search_filters_and_order_of_the_playbook(ace, bullets, reported):
     expect(rows).to_have_count(sum(bullet["section"] == wanted["section"] for bullet in helpful))
 
 
-def test_the_slider_shows_what_each_step_changed(ace, reported):
-    page = reported(ace, view="context")
-    slider, steps = page.get_by_role("slider", name="Step"), lines_of(ace, "step")
+def test_a_reader_follows_a_run_from_its_summary_over_the_steps_to_the_sample_of_a_bullet(ace, bullets, reported):
+    page, metrics, steps, bullet = reported(ace), metrics_of(ace), lines_of(ace, "step"), bullets[0]
+    expect_text(page.get_by_role("heading", level=1), "finer · ace · embedded · offline · labels=gold · seed 0")
+    for text in ("simulated", "sample data"):
+        expect_text(page.locator("header"), text)
+    for text in (f"{metrics['headline']['after']:.2f}", "2 faults"):
+        expect_text(page.locator(".tiles"), text)
+    for role, count in metrics["calls"]["adapt"].items():
+        cells = page.get_by_role("table").get_by_role("row", name=f"adapt {role}").get_by_role("cell")
+        assert cells.first.inner_text() == str(count)
+    assert page.locator("polyline").count() >= 4
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+
+    go(page, "context", "Playbook")
+    slider, shown = page.get_by_role("slider", name="Step"), page.locator("li.bullet")
     slider.fill("0")
     expect_text(page.locator("output"), "before the first step")
-    expect(page.locator("li.bullet")).to_have_count(0)
+    expect(shown).to_have_count(0)
     slider.fill("1")
     expect(page.locator("li.bullet.new")).to_have_count(steps[0]["context_size"])
     expect_text(page.locator(".changes"), steps[0]["samples"][0])
     page.get_by_role("button", name="Step on").click()
     expect_text(page.locator("output"), "step 2 of 16")
-    expect(page.locator("li.bullet")).to_have_count(steps[1]["context_size"])
+    expect(shown).to_have_count(steps[1]["context_size"])
     page.get_by_label("only what this step changed").check()
-    expect(page.locator("li.bullet")).to_have_count(len(steps[1]["patch"].get("set", [])))
+    expect(shown).to_have_count(len(steps[1]["patch"].get("set", [])))
+    page.get_by_label("only what this step changed").uncheck()
+    slider.fill("16")
 
-
-def test_a_bullet_tells_its_life_and_leads_to_the_sample_it_came_from(ace, bullets, reported):
-    page, bullet = reported(ace, view="context"), bullets[0]
     first = page.locator("li.bullet").first
     first.get_by_text("History of this bullet").click()
-    times = [line["at"].replace("T", " ").replace("Z", " UTC") for line in lines_of(ace, "step")]
+    times = [line["at"].replace("T", " ").replace("Z", " UTC") for line in steps]
     created, changed_at = bullet["created"], bullet["changed"]
     expect_text(first, f"Added at step {created + 1} ({times[created]}) from {bullet['sources'][0]}")
     expect_text(first, f"Last changed at step {changed_at + 1} ({times[changed_at]}). Last used at step ")
-    expect_text(first, "ADD")
-    expect_text(first, "+1 ")
+    for text in ("ADD", "+1 "):
+        expect_text(first, text)
     first.get_by_role("link", name=bullet["sources"][0]).first.click()
     ready(page, "rollouts")
     expect_text(page.locator("article h2"), bullet["sources"][0])

@@ -140,6 +140,7 @@ def test_a_run_that_cannot_be_read_costs_one_row(ace, tmp_path):
     assert row["folder"] == str(folder)
     assert "initial.json is damaged" in row["reason"]
     assert first_run(page)["rollouts"]
+    assert "<title>finer · ace · embedded · offline · labels=gold · seed 0 · limit=5 · ace-bench</title>" in page
     with pytest.raises(StoreError, match=r"initial\.json is damaged"):
         report_page(Results(folder))
 

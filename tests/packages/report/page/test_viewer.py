@@ -11,20 +11,23 @@ import urllib.error
 import urllib.request
 import zlib
 
+import msgspec
 import pytest
 
 from ace_bench.cli.main import main
-from ace_bench.report.records import find_runs
-from ace_bench.report.statistics import mean_score
+from ace_bench.report.records import find_runs, read_run
+from ace_bench.report.statistics import compare, mean_score
 from ace_benchmarks.results import make_runs
+from ace_report.page import content
 from ace_report.page.content import write_bundle
 from ace_report.page.results import Results
+from tests.integration.test_full_disk import permissions_count
 from tests.launching import ROOT
-from tests.packages.report.page.runs import metrics_of, unfinished_copy, viewing
+from tests.packages.report.page.runs import lines_of, metrics_of, unfinished_copy, viewing
 
 
-def fetched(server, name):
-    with urllib.request.urlopen(f"{server.address}data/{name}.bin", timeout=10) as reply:
+def fetched(server, name, query=""):
+    with urllib.request.urlopen(f"{server.address}data/{name}.bin{query}", timeout=10) as reply:
         return json.loads(zlib.decompress(reply.read()))
 
 
@@ -46,20 +49,44 @@ def events(server):
 
 def test_the_list_holds_results_and_the_settings_in_which_runs_differ(viewer, shelf):
     found, by_folder = listed(viewer)
-    names = [name for _, name in found["settings"]]
-    assert {"method", "seed"} <= set(names)
-    assert "task" not in names
-    assert "finer" in found["common"]
-    row, metrics = by_folder[shelf.again.relative_to(shelf.root).as_posix()], metrics_of(shelf.again)
-    values = dict(zip(names, row["values"], strict=True))
-    assert (values["method"], values["seed"]) == ("ace", "1")
-    assert row["result"]["after"] == metrics["headline"]["after"]
-    assert row["result"]["calls"] == sum(sum(roles.values()) for roles in metrics["calls"].values())
-    assert row["about"]["simulated"]
-    (row,) = found["unreadable"]
-    assert row["folder"] == "x"
-    assert "identity.json" in row["reason"]
+    assert found["settings"] == [["method", "method"], ["mode.epochs", "epochs"], ["seed", "seed"]]
+    assert found["common"] == "finer · embedded · offline · labels=gold · limit=5"
+    assert found["live"] is True
+    folder, metrics = shelf.again.relative_to(shelf.root).as_posix(), metrics_of(shelf.again)
+    row, base = by_folder[folder], by_folder[shelf.base.relative_to(shelf.root).as_posix()]
+    files = [shelf.again / name for name in ("identity.json", "metrics.json", "environment.json", "status.json")]
+    assert row["result"]["sampled"] == base["result"]["sampled"]
+    about = {name: metrics[name] for name in ("task", "method", "backbone", "mode", "labels", "seed", "source")}
+    assert row == {
+        "key": row["key"], "folder": folder, "label": "ace · epochs=1 · seed 1",
+        "values": ["ace", "1", "1"], "live": None,
+        "about": {**about, "simulated": True, "state": "finished", "reason": "", "attempt": 1},
+        "changed": max(file.stat().st_mtime_ns for file in files) / 1e9,
+        "result": {
+            **metrics["headline"], "sampled": row["result"]["sampled"], "faults": 0, "context": metrics["context"],
+            "steps": 5, "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()),
+            **metrics["tokens"]["total"], "cached": metrics["cache"]["total"]["cached_tokens"], "usd": 0.0,
+            "wall": pytest.approx(sum(stage["wall_s"] for stage in metrics["timing"].values())),
+        },
+    }  # fmt: skip
+    assert by_folder["other/seed0"]["result"] is None
+    (unreadable,) = found["unreadable"]
+    assert unreadable["folder"] == "x"
+    assert "identity.json" in unreadable["reason"]
     assert len(found["runs"]) == 4
+
+
+def test_folders_of_several_roots_are_shown_whole_and_those_that_may_not_be_entered_are_named(shelf, tmp_path):
+    (tmp_path / "theirs").mkdir(mode=0)
+    with permissions_count():
+        found = Results(shelf.base.parent, tmp_path).listing()
+        alone = Results(tmp_path).listing()
+    (tmp_path / "theirs").chmod(0o700)
+    assert [row["folder"] for row in found["runs"]] == [str(shelf.base)]
+    assert [[one["folder"] for one in part["unreadable"]] for part in (found, alone)] == [
+        [str(tmp_path / "theirs")],
+        ["theirs"],
+    ]
 
 
 def test_a_run_is_served_with_the_prompts_of_one_rollout_at_a_time(viewer, shelf):
@@ -67,10 +94,34 @@ def test_a_run_is_served_with_the_prompts_of_one_rollout_at_a_time(viewer, shelf
     run = fetched(viewer, f"run-{key}")
     assert len(run["rollouts"]) == sum(metrics_of(shelf.ace)["rollouts"].values())
     session = run["rollouts"][0]["key"]
-    with urllib.request.urlopen(f"{viewer.address}data/calls-{key}.bin?session={session}", timeout=10) as reply:
-        said = json.loads(zlib.decompress(reply.read()))
-    assert [run["calls"][call["place"]]["session"] for call in said["calls"]] == [session]
-    assert said["calls"][0]["reply"]
+    found = fetched(viewer, f"calls-{key}", f"?session={session}")
+    assert [run["calls"][call["place"]]["session"] for call in found["calls"]] == [session]
+    assert found["calls"][0]["reply"]
+
+
+def test_pairs_of_chosen_runs_are_tested_but_not_of_too_many(viewer, shelf, tmp_path, monkeypatch):
+    keys = {run.folder: key for key, run in viewer.results.runs().items()}
+    ace, again, base, unfinished = (keys[one] for one in (shelf.ace, shelf.again, shelf.base, shelf.unfinished))
+    found = fetched(viewer, "comparison", f"?runs={ace},{base},{unfinished},gone")
+    assert found["scores"] == {
+        key: {line["sample"]: line["grade"]["score"] for line in lines_of(folder, "rollout")[-5:]}
+        for key, folder in ((ace, shelf.ace), (base, shelf.base))
+    } | {unfinished: {}}
+    first, *others = found["pairs"]
+    points = ({0: read_run(folder).points("accuracy")} for folder in (shelf.base, shelf.ace))
+    tested = msgspec.to_builtins(compare(*points))
+    del tested["estimate"]
+    assert first == json.loads(json.dumps({"ours": base, "base": ace, **tested}))
+    problem = "a run has no scores by sample: it is not finished, or its metric is not a mean"
+    assert others == [{"ours": unfinished, "base": one, "problem": problem} for one in (ace, base)]
+    assert len(fetched(viewer, "comparison")["pairs"]) == 6
+    monkeypatch.setattr(content, "MOST_COMPARED", 2)
+    assert len(fetched(viewer, "comparison", f"?runs={ace},{again}")["pairs"]) == 1
+    refused = {"scores": {}, "pairs": [], "problem": "there are more than 2 runs"}
+    assert fetched(viewer, "comparison", f"?runs={ace},{again},{base}") == refused
+    assert write_bundle(Results(shelf.root), tmp_path / "site") == [
+        "paired tests, as there are more than 2 runs; ace-bench view makes them"
+    ]
 
 
 def status_of(server, path, host=None):
