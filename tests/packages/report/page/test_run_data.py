@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.methods.official.playbook import TextPlaybook
-from ace_bench.report.histories import history
+from ace_bench.report.histories import bullet_history, history
 from ace_bench.report.records import read_run
 from ace_bench.store.folder import pack_samples, unpack_samples
 from ace_bench.store.lines import DiskGuard
@@ -24,7 +25,7 @@ from ace_report.page.content import report_page
 from ace_report.page.results import Results
 from ace_report.page.run_data import Texts, call_data, run_data
 from tests.launching import launch
-from tests.packages.report.page.runs import FINER, HOSTILE, changed, copied, recorded_prompts
+from tests.packages.report.page.runs import FINER, HOSTILE, changed, copied, lines_of, metrics_of, recorded_prompts
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +72,14 @@ def test_texts_come_out_as_they_went_in(texts):
     places = [packed_texts.add("chain", [text]) for text in texts]
     assert places == list(range(len(texts)))
     assert ["\n".join(lines) for lines in unfolded(packed_texts.record(), "chain")] == texts
+
+
+def test_a_text_that_repeats_another_is_a_few_numbers():
+    texts, lines = Texts(), [f"line {n}" for n in range(300)]
+    for some in (lines, [*lines[:130], "new", *lines[131:]], [*lines[131:], *lines[:130]], ["new", "new"]):
+        texts.add("chain", ["\n".join(some)])
+    edits = [[-1 - n for n in range(300)], [0, 130, -301, 131, 169], [131, 169, 0, 130], [-301, -301]]
+    assert texts.record() == {"lines": [*lines, "new"], "chains": {"chain": edits}}
 
 
 @pytest.mark.slow
@@ -145,16 +154,30 @@ def test_a_run_that_cannot_be_read_costs_one_row(ace, tmp_path):
         report_page(Results(folder))
 
 
-def test_bullets_by_step_are_those_of_the_history(ace):
-    data = run_data(read_run(ace))
+def test_a_run_is_shown_as_its_files_record_it(ace):
+    data, contexts = run_data(read_run(ace)), list(history(ace))
     bullets = {bullet["id"]: bullet for bullet in data["initial"]}
-    contexts = list(history(ace))
     for step, context in zip(data["steps"], contexts[1:], strict=True):
         bullets.update({bullet["id"]: bullet for bullet in step["set"]})
         for gone in step["removed"]:
             del bullets[gone]
         whole = json.loads(json.dumps(context.dump()))
         assert bullets == {bullet["id"]: bullet for bullet in whole["bullets"]}
+    assert data["used"] == {one.id: one.last_used for one in bullet_history(ace) if one.last_used is not None}
+    kept = ("epoch", "samples", "context_tokens", "context_size", "events", "at")
+    steps = [{name: line[name] for name in kept} for line in lines_of(ace, "step")]
+    assert json.loads(json.dumps([{name: step[name] for name in kept} for step in data["steps"]])) == steps
+    places = {context.digest: place for place, context in reversed([*enumerate(contexts)])}
+    for rollout, line in zip(data["rollouts"], lines_of(ace, "rollout"), strict=True):
+        assert rollout["at"] == places[line["context"]]
+        assert rollout["key"] == line["key"]
+        assert rollout["grade"]["score"] == line["grade"]["score"]
+    made = [json.loads(line) for line in (ace / "calls.jsonl").read_text().splitlines()]
+    of_call = ("role", "stage", "session", "usage", "seconds", "retries", "replayed", "fault")
+    assert data["calls"] == [{name: call[name] for name in of_call} for call in made]
+    found = call_data(read_run(ace))
+    assert ([call["reply"] for call in found["calls"]], found["note"]) == ([call["text"] for call in made], "")
+    assert (data["kind"], data["notes"], data["metrics"]) == ("playbook", [], metrics_of(ace))
 
 
 def test_a_playbook_that_is_one_text_is_shown_by_its_bullets(ace, tmp_path):
@@ -207,15 +230,17 @@ def test_other_contexts_are_shown_after_each_step(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("overrides", "steps", "notes"),
+    ("overrides", "state", "steps", "notes"),
     [
-        (("budget.calls=14", "mode.before=false"), True, []),
-        (("method=base", "budget.calls=1"), False, ["The folder holds no context yet."]),
+        (("budget.calls=14", "mode.before=false"), "stopped", True, []),
+        (("method=base", "budget.calls=1"), "stopped", False, ["The folder holds no context yet."]),
+        (("method=base",), "finished", False, []),
     ],
 )
-def test_a_stopped_run_has_a_report(overrides, steps, notes, tmp_path):
+def test_a_run_without_an_end_or_without_steps_has_a_report(overrides, state, steps, notes, tmp_path):
     data = run_data(read_run(launch(tmp_path, *FINER, "limit=6", *overrides).folder))
-    assert (data["about"]["state"], bool(data["steps"]), data["notes"]) == ("stopped", steps, notes)
+    assert (data["about"]["state"], bool(data["steps"]), data["notes"]) == (state, steps, notes)
+    assert data["texts"]["chains"] == ({"context": [[-1]]} if state == "finished" else {})
 
 
 def test_damaged_lines_are_left_out_and_the_page_says_so(ace, tmp_path):
@@ -280,3 +305,11 @@ def test_the_processes_of_a_run_are_listed_with_what_changed_between_them(ace, t
     assert last["command"] == "ace-bench run task=finer"
     (folder / PROCESSES).unlink()  # as older versions left it
     assert run_data(read_run(folder))["processes"] == []
+
+
+def test_a_context_of_several_fields_is_shown_under_their_names(tmp_path):
+    (tmp_path / "context.json").write_text(json.dumps(Instruction(text="Be brief.").dump()))
+    saved = f"mode.context={tmp_path / 'context.json'}"
+    data = run_data(read_run(launch(tmp_path, *FINER, "limit=1", "method=gepa", "mode=evaluate", saved).folder))
+    (lines,) = unfolded(data["texts"], "context")
+    assert (data["kind"], "\n".join(lines)) == ("instruction", "## instruction\nBe brief.\n\n## demonstrations\n(none)")

@@ -124,21 +124,24 @@ def test_pairs_of_chosen_runs_are_tested_but_not_of_too_many(viewer, shelf, tmp_
     ]
 
 
-def status_of(server, path, host=None):
+def answer_of(server, path, host=None):
+    """The status of an answer, and its text if that says why there is none."""
     connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
     connection.request("GET", path, headers={"Host": host} if host else {})
-    status = connection.getresponse().status
+    reply = connection.getresponse()
+    text = reply.read().decode() if reply.status >= 400 else ""
     connection.close()
-    return status
+    return reply.status, text
 
 
 def test_another_sites_page_that_points_here_is_refused_and_a_tunnel_is_not(viewer):
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", " ", "[::1", "evil.example@127.0.0.1",
                  "evil.example:1@localhost:2", "localhost.", "127.0.0.1:", "127.0.0.1:80/", "localhost#", "0.0.0.0",
                  "127.1"):  # fmt: skip
-        assert [status_of(viewer, path, host) for path in ("/", "/data/runs.bin", "/events")] == [403] * 3, host
+        refused = (403, "Open the viewer by the address that it printed.")
+        assert [answer_of(viewer, path, host) for path in ("/", "/data/runs.bin", "/events")] == [refused] * 3, host
     for host in ("localhost", "localhost:9000", "127.0.0.1", "[::1]:1"):
-        assert status_of(viewer, "/", host) == 200
+        assert [answer_of(viewer, path, host)[0] for path in ("/", "/index.html")] == [200, 200]
     with socket.create_connection(("127.0.0.1", viewer.server_port), timeout=10) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n")
         assert connection.recv(64).startswith(b"HTTP/1.1 403 ")
@@ -160,7 +163,8 @@ def test_no_path_leads_to_a_file(viewer):
     files = ("../x/identity.json", "%2e%2e/x/identity.json", "/etc/passwd")
     names = ("run-../../x.bin", "run-000000000000.bin", "calls-.bin")
     for path in (*(f"/data/{name}" for name in (*files, *names)), "/x/identity.json", "//etc/passwd"):
-        assert status_of(viewer, path) == 404, path
+        reason = "There is no such run any more." if "-" in path else "Not found."
+        assert answer_of(viewer, path) == (404, reason), path
 
 
 def test_runs_made_for_measurements_are_whole_and_a_run_that_comes_is_listed(shelf, tmp_path):
@@ -175,8 +179,9 @@ def test_runs_made_for_measurements_are_whole_and_a_run_that_comes_is_listed(she
     with viewing(tmp_path / "made") as server:
         found, _ = listed(server)
         assert [name for _, name in found["settings"]] == ["method", "limit", "seed"]
-        shutil.copytree(shelf.again, tmp_path / "made" / "more" / "seed1")
         stream = events(server)
+        assert next(stream) == ("progress", {}), "no list is out of date yet"
+        shutil.copytree(shelf.again, tmp_path / "made" / "more" / "seed1")
         assert next(value for name, value in stream if name == "runs")
         assert len(listed(server)[0]["runs"]) == 13
 
