@@ -29,7 +29,7 @@ class _Attempt(msgspec.Struct, gc=False):
 
 
 class _AttemptLine(RolloutLine, gc=False):
-    attempt: _Attempt | None = None
+    attempt: _Attempt = msgspec.field(default_factory=_Attempt)
     seconds: float | None = None
 
 
@@ -51,7 +51,7 @@ def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Seque
         spent[call.session] = spent.get(call.session, NO_USAGE) + call.usage
     found = []
     for line in evaluations(folder, split, context, _AttemptLine).values():
-        if line.attempt and line.grade:
+        if line.grade:
             detail = line.grade.detail
             turns, usage = line.attempt.trajectory, spent.get(line.key, Usage())
             figures = {

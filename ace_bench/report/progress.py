@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import ceil
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -148,6 +149,5 @@ class Progress:
 
 
 def _thinned(points: list[T]) -> list[T]:
-    """Return at most about ``_POINTS`` of the points, the last one among them."""
-    every = -(-len(points) // _POINTS) or 1
-    return points[(len(points) - 1) % every :: every] if points else []
+    """Return at most ``_POINTS`` of the points, the last one among them."""
+    return points[:: -ceil(len(points) / _POINTS) or -1][::-1]

@@ -30,44 +30,53 @@ def call(sample, cached=600):
     return CallCosts(stage=Stage.EVALUATE, role="generator", session=f"evaluate/{sample}/abc/0", usage=usage)
 
 
-@pytest.fixture
-def episodes(tmp_path):
-    lines = [
-        rollout("a", [LOOKUP, "x = 1", LOOKUP, "y = 1", LOOKUP]),
-        rollout("b", ["x = 1"] * 6, grade={"score": 0.0, "correct": False}),
-        rollout("short", [LOOKUP] * 4),
-        rollout("other", [LOOKUP] * 9, context="before"),
-        rollout("learnt", [LOOKUP] * 9, stage="adapt"),
-        {"kind": "clock"},
-    ]
-    (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    calls = [call("a"), call("a"), call("b"), call("short")]
-    return long_ones(episodes_of(tmp_path, settings=SETTINGS, metrics=METRICS, calls=calls))
+def read(folder, lines, calls, settings=SETTINGS):
+    (folder / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return episodes_of(folder, settings=settings, metrics=METRICS, calls=calls)
+
+
+LINES = [
+    rollout("a", [LOOKUP, "x = 1", LOOKUP, "y = 1", LOOKUP], seconds=2.5),
+    rollout("b", ["x = 1"] * 6, grade={"score": 0.0, "correct": False, "detail": {"passes": 3, "tests": 4}}),
+    rollout("short", [LOOKUP] * 4, attempt={}),
+    rollout("other", [LOOKUP] * 9, context="before"),
+    rollout("learnt", [LOOKUP] * 9, stage="adapt"),
+    {"kind": "clock"},
+]
+CALLS = [call("a"), call("a"), call("b")]
+
+
+def test_the_figures_of_an_episode_are_those_of_its_attempt_and_calls(tmp_path):
+    usual = {"steps": 5, "redundant_calls": 2, "from_memory": 1, "success": 100.0, "quality": None, "seconds": 2.5}
+    assert {one.figures["tokens"]: dict(one.figures) for one in read(tmp_path, LINES, CALLS)} == {
+        2020: {**usual, "tokens": 2020},
+        1010: {
+            **usual,
+            "steps": 6,
+            "redundant_calls": 0,
+            "success": 0.0,
+            "quality": 7.5,
+            "seconds": None,
+            "tokens": 1010,
+        },
+        None: {**usual, "steps": 0, "redundant_calls": 0, "from_memory": 0, "seconds": None, "tokens": None},
+    }
+    without = read(tmp_path, LINES, CALLS, {"agent": {}})
+    assert [one.figures["redundant_calls"] for one in without] == [0, 0, 0]
 
 
 @pytest.mark.parametrize(
     ("what", "figure"),
     [
-        ("n", 2),
-        ("steps", 5.5),
-        ("redundant_calls", 1.0),
-        ("from_memory", 1.0),
-        ("tokens", 1515.0),
-        ("success", 50.0),
-        ("cached", 60.0),
-        ("colour", None),
+        *(("n", 2), ("steps", 5.5), ("redundant_calls", 1.0), ("from_memory", 1.0), ("tokens", 1515.0)),
+        *(("success", 50.0), ("cached", 60.0), ("seconds", None), ("colour", None)),
     ],
 )
-def test_only_episodes_of_of_five_and_more_steps_count(episodes, what, figure):
-    assert figure_of(episodes, what) == figure
+def test_only_episodes_of_five_and_more_steps_are_long(tmp_path, what, figure):
+    assert figure_of(long_ones(read(tmp_path, LINES, CALLS)), what) == figure
 
 
 def test_unknown_is_not_zero(tmp_path):
-    (tmp_path / "journal.jsonl").write_text(json.dumps(rollout("a", ["x = 1"] * 5)) + "\n")
-    unknown = call("a", cached=None)
-    (episode,) = long_ones(episodes_of(tmp_path, settings=SETTINGS, metrics=METRICS, calls=[unknown]))
-    assert figure_of([episode], "cached") is None
-    assert figure_of([episode], "tokens") == 1010
-    assert figure_of([], "tokens") is None
-    (unpaid,) = long_ones(episodes_of(tmp_path, settings=SETTINGS, metrics=METRICS, calls=[]))
-    assert figure_of([unpaid], "tokens") is None
+    episodes = read(tmp_path, LINES[:1], [call("a", cached=None)])
+    assert [figure_of(episodes, what) for what in ("cached", "tokens")] == [None, 1010]
+    assert [figure_of([], what) for what in ("n", "cached", "tokens")] == [0, None, None]

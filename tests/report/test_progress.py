@@ -47,13 +47,11 @@ def test_progress_is_what_the_lines_so_far_say(ran, tmp_path):
     (folder / "calls.jsonl").unlink()
     progress = Progress(folder)
     record = progress.record()
-    assert (record["stage"], record["total"], record["score"], record["tokens"], record["calls"]) == (
-        "",
-        None,
-        None,
-        None,
-        0,
-    )
+    usage = {"calls": 0, "in": 0, "out": 0, "cached": 0, "usd": 0.0}
+    assert record == {
+        **dict.fromkeys(("stage", "split"), ""), **dict.fromkeys(("total", "score", "tokens", "items")),
+        **dict.fromkeys(("done", "n", "faults", "steps"), 0), "sizes": [], **usage,
+    }  # fmt: skip
     (folder / "calls.jsonl").write_bytes(b"".join(written[1]))
     for place, line in enumerate(written[0]):
         with (folder / "journal.jsonl").open("ab") as file:
@@ -66,9 +64,19 @@ def test_progress_is_what_the_lines_so_far_say(ran, tmp_path):
             record = progress.record()
             assert {name: record[name] for name in expected(lines)} == expected(lines)
     assert record["calls"] == sum(sum(roles.values()) for roles in metrics["calls"].values())
-    assert (record["in"], record["out"]) == tuple(metrics["tokens"]["total"][way] for way in ("in", "out"))
+    assert {way: record[way] for way in ("in", "out")} == metrics["tokens"]["total"]
+    assert record["cached"] == metrics["cache"]["total"]["cached_tokens"]
     steps = [line for line in lines if line["kind"] == "step"]
     assert record["sizes"] == [(n, one["context_tokens"], one["context_size"]) for n, one in enumerate(steps, 1)]
+
+
+@pytest.mark.parametrize(("steps", "every"), [(0, 1), (1, 1), (60, 1), (61, 2), (121, 3)])
+def test_a_long_curve_is_thinned_and_keeps_its_end(steps, every, tmp_path):
+    lines = [{"kind": "step", "context_tokens": 10 * n, "context_size": n} for n in range(1, steps + 1)]
+    (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    record = Progress(tmp_path).record()
+    assert record["sizes"] == [(n, 10 * n, n) for n in range(1, steps + 1) if (steps - n) % every == 0]
+    assert (record["done"], record["total"], record["steps"]) == (0, None, steps)
 
 
 def test_a_journal_that_a_continued_run_repaired_is_read_anew(ran, tmp_path):
