@@ -63,9 +63,8 @@ class ExecutionMemory:
         whole = len(observation) <= self.rules.whole_chars
         for statement in statements:
             self._known.note(step, statement, shown=success, whole=whole)
-        if success and whole and any(statement.printed for statement in statements):
-            self._outputs[step] = observation
-            self._reads[step] = [call for call in calls if call.rule.access == "read"]
+        self._outputs[step] = observation
+        self._reads[step] = [call for call in calls if call.rule.access == "read"]
 
     def recall(self, code: str, in_view: Callable[[int], bool]) -> str | None:
         """Answer code that only repeats look-ups of this rollout that still hold; ``None`` if it must be run.

@@ -15,7 +15,7 @@ NO_ANSWER = "No final answer found"
 """The answer of a reply that has none."""
 
 _CITED = re.compile(r"\[([a-z]{3,}-\d{5})\]")
-_FINISH = "Finish["
+_FINISH = re.compile(r"Finish\[([^\]]*)")
 _DOUBLE_QUOTED = re.compile(r'"final_answer"\s*:\s*"([^"]*)"')
 _SINGLE_QUOTED = re.compile(r"'final_answer'\s*:\s*'([^']*)'")
 _UNQUOTED = re.compile(r"""["']final_answer["']\s*:\s*([^,}]+)""")
@@ -59,17 +59,9 @@ def _from_text(text: str) -> str:
 
 def _finished(text: str) -> str | None:
     """Return what stands in the last ``Finish[...]`` that ends on its line."""
-    last = None
-    place = text.find(_FINISH)
-    while place >= 0:
-        start = place + len(_FINISH)
-        line = text.find("\n", start)
-        end = text.find("]", start, len(text) if line < 0 else line)
-        if end >= 0:
-            last, place = text[start:end], text.find(_FINISH, end)
-        else:
-            place = text.find(_FINISH, line) if line >= 0 else -1
-    return last
+    closed = (line.rpartition("]")[0] for line in text.split("\n"))  # so that every match ends at a bracket
+    found = [answer for line in closed for answer in _FINISH.findall(line)]
+    return found[-1] if found else None
 
 
 def _in_braces(text: str, opening: int) -> str:

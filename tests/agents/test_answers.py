@@ -69,6 +69,8 @@ SHAPES = {
     "boxed with braces": ("The final answer is \\boxed{\\frac{1}{2}}", ASKED_AGAIN, "\\frac{1}{2}"),
     "boxed alone": ("Done: $\\boxed{A,B}$", ASKED_AGAIN, NO_ANSWER),
     "finished": ("I add them. Finish[A,B]", "A,B", "A,B"),
+    "finished in the next line": ("Finish[A,B]\nFinish[C\n]", "A,B", "A,B"),
+    "never finished": ("Finish[A", ASKED_AGAIN, NO_ANSWER),
     "member without an object": ('reasoning: so\n"final_answer": "A,B"', "A,B", "A,B"),
     "two members without an object": ('"final_answer": "C"\n"final_answer": "A,B"', ASKED_AGAIN, "A,B"),
     "a draft in think tags": (f"<think>{DRAFT}</think>{TEXT}", "A,B", "A,B"),
@@ -111,17 +113,22 @@ def test_whatever_the_authors_read_right_we_read_too_unless_it_may_be_a_draft_or
 
 
 @pytest.mark.parametrize(
-    ("text", "ids"),
+    ("text", "reasoning", "ids"),
     [
-        (TEXT, ["calc-00001"]),
-        (but(bullet_ids="[calc-00001], err-00002"), ["calc-00001", "err-00002"]),
-        (but(bullet_ids=[1]), ["1"]),
-        (but(bullet_ids=None), []),
-        ("By [calc-00001] and [calc-00001] the final answer is 5", ["calc-00001"]),
+        (TEXT, "see [calc-00001]", ["calc-00001"]),
+        (but(bullet_ids="[calc-00001], err-00002"), "see [calc-00001]", ["calc-00001", "err-00002"]),
+        (but(bullet_ids=[1, {"id": "a"}], reasoning=["one", "two"]), "one\ntwo", ["1"]),
+        (but(bullet_ids=None, reasoning={"é": [1, 2]}), '{"é": [1, 2]}', []),
+        (but(bullet_ids=None, reasoning=["one", 2]), '["one", 2]', []),
+        (but(bullet_ids=None, reasoning=None), "", []),
+        ('{"rationale": "so", "answer": "A,B"}', "so", []),
+        ('{"rationale": "so", "reasoning": "as", "bullet_ids": 1, "final_answer": "A,B"}', "as", []),
+        *[("By [calc-00001] and [calc-00001] the final answer is A,B",) * 2 + (["calc-00001"],)],
     ],
 )
-def test_cited_bullets_come_from_the_list_or_else_from_the_text(text, ids):
-    assert read_reply(text).bullet_ids == ids
+def test_reasoning_and_cited_bullets_come_from_the_object_or_else_from_the_text(text, reasoning, ids):
+    reply = read_reply(text)
+    assert (reply.reasoning, reply.bullet_ids, reply.answer) == (reasoning, ids, "A,B")
 
 
 @pytest.mark.parametrize(

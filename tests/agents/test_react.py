@@ -10,13 +10,15 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault, GeneratorSpec, Usage
+from ace_bench.store.prompts import PromptSet
 from tests.agents.world import COMPLETE, DOC, Replies, World, code, make_agent, sample
 from tests.contexts.making import playbook
+from tests.launching import ROOT
 
 BASE = GeneratorSpec(template="base", answer_format="text")
 WITH_PLAYBOOK = GeneratorSpec(template="generator", answer_format="json")
 LOOKUP = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
-LEFT_OUT = "output left out"
+PROMPTS_OF_AGENTS = ROOT / "prompts" / "default" / "agent"
 
 
 def solve(lm, world=None, context=None, reflection=None, generator=WITH_PLAYBOOK, **settings):
@@ -173,19 +175,80 @@ def test_cited_bullets_are_those_named_in_thoughts_and_code():
     assert attempt.cited == ("sahr-00001", "vc-00002", "tap-00003", "ucsat-00005")
 
 
-def test_a_long_conversation_gives_up_its_oldest_outputs_first():
-    lm = Replies(*[code(f"print('{n}' * 3000)") for n in range(8)], code(COMPLETE))
-    attempt = solve(lm, history_chars=20_000)
-    lengths = [sum(len(text) for _, text in prompt) for prompt in lm.prompts]
-    assert max(lengths) <= 20_000
-    outputs = [text for role, text in lm.prompts[-1] if role == "user" and text.startswith("Output:")]
-    hidden = [LEFT_OUT in text for text in outputs]
-    assert hidden == sorted(hidden, reverse=True), "the oldest go first"
-    assert not hidden[-1]
-    assert sum(hidden) == attempt.counters["outputs_left_out"]
-    assert "'0' * 3000" in str(lm.prompts[-1]), "the agent's own code stays"
-    kept = sum(after[: len(before)] == before for before, after in zip(lm.prompts, lm.prompts[1:], strict=False))
-    assert kept >= 5, "the prefix is not given up at every step"
+COUNTED = (*(code(f"print('{n}' * 400)") for n in range(9)), code(COMPLETE))
+DIALOGUE = (
+    "USER:\n{{ background }}\nASSISTANT:\nYes.\nUSER:\nOutput:\n9\nASSISTANT:\nSo.\nUSER:\nTask: {{ question }}\n"
+)
+RETRY = "{% block user_exact_1 %}Output:\nno{% endblock %}{% block assistant_exact_2 %}{{ reflection }}{% endblock %}"
+LETTERS = {"left out)": "-", "grew too long)": "-", "steps are left out.)": "T"}
+
+
+def shape(prompt):
+    """The user's messages: t or T the task, without and with the words that steps are left out; outputs, - left out."""
+    ends = [text.strip().removesuffix("```").strip() for role, text in prompt if role == "user"]
+    letters = [next((LETTERS[words] for words in LETTERS if text.endswith(words)), "") for text in ends]
+    return "".join(
+        letter or (text[-1] if text[-1].isdigit() else "t") for letter, text in zip(letters, ends, strict=True)
+    )
+
+
+def size(prompt):
+    return sum(len(text) for _, text in prompt)
+
+
+WHOLE = ["t", "t0", "t01", "t012", "t0123", "t01234", "t012345", "t0123456", "t01234567", "t012345678"]
+
+
+def test_a_conversation_over_its_limit_gives_up_its_oldest_outputs_a_quarter_of_it_at_a_time():
+    plain = Replies(*COUNTED)
+    solve(plain)
+    assert [*map(shape, plain.prompts)] == WHOLE
+    first, last = size(plain.prompts[0]), size(plain.prompts[-1])
+    for limit, shapes in (
+        (last, WHOLE),
+        (last - 1, [*WHOLE[:-1], "t-----5678"]),
+        (first + 2000, [*WHOLE[:5], "t----4", "t----45", "t----456", "t-------7", "t-------78"]),
+        (first, ["t", "t0", *(f"t{'-' * n}{n}" for n in range(1, 9))]),
+    ):
+        lm = Replies(*COUNTED)
+        attempt = solve(lm, history_chars=limit)
+        assert [*map(shape, lm.prompts)] == shapes
+        assert attempt.counters["outputs_left_out"] == shapes[-1].count("-")
+
+
+@pytest.mark.parametrize(
+    ("limit", "shapes"),
+    [
+        (3_000, [*WHOLE[:6], "t-12345", "t--23456", "t---34567", "t----45678"]),
+        (1_000, ["t", "t0", *(f"T{n}" for n in range(1, 9))]),
+        (300, ["t", *["T"] * 9]),
+    ],
+)
+def test_official_trimming_leaves_out_the_oldest_outputs_and_then_whole_steps(limit, shapes):
+    lm = Replies(*COUNTED)
+    solve(lm, parse_replies="official", history_chars=limit)
+    assert [*map(shape, lm.prompts)] == shapes
+
+
+@pytest.mark.parametrize("reflection", [None, "I missed a page."])
+def test_official_trimming_spares_the_examples_of_a_dialogue_and_does_not_count_the_task(reflection, tmp_path):
+    (tmp_path / "agent").mkdir()
+    (tmp_path / "agent" / "generator.j2").write_text(f"{{% block dialogue %}}{DIALOGUE}{{% endblock %}}")
+    (tmp_path / "agent" / "retry.j2").write_text(f"{RETRY}{{% block user_exact_3 %}}again{{% endblock %}}")
+    for name in ("observation", "left_out"):
+        (tmp_path / "agent" / f"{name}.j2").write_text((PROMPTS_OF_AGENTS / f"{name}.j2").read_text())
+    prompts = PromptSet(tmp_path, task="appworld", prompt_group="agent")
+    settings = {"parse_replies": "official", "prompts": prompts, "reflection": reflection}
+    whole, cut = (["t9t0123456", "t9t-123456"], ["t9ttt0123456", "t9t-t-123456"])[reflection is not None]
+    plain = Replies(*COUNTED[:7], COUNTED[-1])
+    solve(plain, **settings)
+    assert shape(plain.prompts[-1]) == whole
+    text = "".join(f"{role.upper()}:\n{content}" for role, content in plain.prompts[-1])
+    length = len(text.partition("Task: ")[2])
+    for limit, expected in ((length, whole), (length - 1, cut)):
+        lm = Replies(*COUNTED[:7], COUNTED[-1])
+        solve(lm, history_chars=limit, **settings)
+        assert shape(lm.prompts[-1]) == expected
 
 
 class Short(Replies):
@@ -204,22 +267,16 @@ class Short(Replies):
 def test_a_prompt_over_the_context_length_loses_outputs_and_then_bullets():
     texts = [code(f"print('{n}' * 1000)") for n in range(4)] + [code(COMPLETE)]
     book = playbook(*(f"lesson {n} " + "x" * 500 for n in range(8)))
-    size = sum(len(text) for _, text in _first_prompt(book))
-    outputs_only = solve(Short(size + 2500, *texts), context=book)
-    assert outputs_only.counters["outputs_left_out"] > 0
-    assert outputs_only.dropped == 0
-    both = solve(Short(size - 1000, *texts), context=book)
-    assert both.dropped >= 2
-    assert both.counters["outputs_left_out"] > 0
+    first = Replies(code(COMPLETE))
+    solve(first, context=book)
+    room = size(first.prompts[0])
+    outputs_only = solve(Short(room + 2500, *texts), context=book)
+    assert (outputs_only.counters["outputs_left_out"], outputs_only.dropped) == (2, 0)
+    both = solve(Short(room - 1000, *texts), context=book)
+    assert (both.counters["outputs_left_out"], both.dropped) == (3, 5)
     with pytest.raises(RolloutFault) as caught:
         solve(Short(100, *texts), context=book)
     assert caught.value.fault.kind == CONTEXT_LENGTH
-
-
-def _first_prompt(context):
-    lm = Replies(code(COMPLETE))
-    solve(lm, context=context)
-    return lm.prompts[0]
 
 
 def test_a_broken_environment_or_backbone_breaks_the_attempt():
@@ -291,10 +348,10 @@ class Paid(Replies):
         return replace(super().__call__(messages, schema), usage=Usage(usd=self._usd))
 
 
-@pytest.mark.parametrize(("limit", "ended", "steps"), [({"max_usd": 1.0}, "cost", 3), ({"max_steps": 7}, "steps", 7)])
+@pytest.mark.parametrize(("limit", "ended", "steps"), [({"max_usd": 1.0}, "cost", 2), ({"max_steps": 7}, "steps", 7)])
 def test_limits_end_an_attempt_without_a_fault_and_one_of_cost_needs_dollars(limit, ended, steps):
     world = World()
-    attempt = solve(Paid(code("x = 1"), usd=0.4), world, **limit)
+    attempt = solve(Paid(code("x = 1"), usd=0.5), world, **limit)
     assert (attempt.ended, attempt.answer, len(attempt.trajectory), len(world.steps)) == (ended, "x = 1", steps, steps)
     with pytest.raises(ConfigError, match=r"agent\.max_usd=1 needs dollars"):
         solve(Paid(code("x = 1"), usd=None), max_usd=1.0)
@@ -308,14 +365,3 @@ def test_official_replies_run_empty_code_and_never_end_an_attempt_early():
     assert attempt.ended == "completed"
     kept = [text for role, text in lm.prompts[-1] if role == "assistant"]
     assert kept == ["I think.\n\n", "\n\n", "```py\nx = 1\n```\n\n", "Open:\n```python\nx = 2\n```\n\n"]
-
-
-def test_official_trimming_leaves_out_the_oldest_outputs_and_then_whole_steps():
-    lm = Replies(*[code(f"print('{n}' * 400)") for n in range(9)], code(COMPLETE))
-    solve(lm, parse_replies="official", history_chars=3_000)
-    last = [text for _, text in lm.prompts[-1]]
-    assert sum("(left out)" in text for text in last) == 4
-    assert "8" * 400 in last[-1]
-    short = Replies(*[code(f"print('{n}' * 400)") for n in range(9)], code(COMPLETE))
-    solve(short, parse_replies="official", history_chars=1_000)
-    assert any("The first steps are left out." in text for _, text in short.prompts[-1])

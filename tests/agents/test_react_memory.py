@@ -33,8 +33,15 @@ def nowhere(_step):
 @pytest.mark.parametrize("again", [LOGIN, SWAPPED, f"{LOGIN}\n{SWAPPED}", f"{APPS}\n{LOGIN}"])
 def test_lookups_made_before_are_known_however_they_are_spelt(again):
     memory = after((LOGIN, "doc of login"), (f"x = 1\n{APPS}", "list of apps"))
-    assert "doc of login" in memory.recall(again, nowhere)
-    assert "doc of login" not in memory.recall(again, everywhere)
+    apps = APPS in again
+    assert (
+        memory.recall(again, nowhere)
+        == ("(from memory)\nlist of apps\n" if apps else "") + "(from memory)\ndoc of login"
+    )
+    seen = ["show_app_descriptions()"] * apps + ["show_api_doc(api_name='login', app_name='music')"]
+    assert memory.recall(again, everywhere).split("\n") == [
+        f"(from memory: apis.api_docs.{call} was looked up before; see its output above)" for call in seen
+    ]
     assert memory.saved == 2 * again.count("print")
 
 
@@ -58,9 +65,11 @@ def test_everything_else_is_left_to_the_environment(code):
     assert memory.saved == 0
 
 
-@pytest.mark.parametrize("output", ["Execution failed. Traceback:\n...", "x" * 20_000 + "[cut]"])
-def test_a_lookup_that_failed_or_may_have_been_cut_is_made_again(output):
-    assert after((LOGIN, output)).recall(LOGIN, everywhere) is None
+@pytest.mark.parametrize(
+    ("output", "known"), [("Execution failed. Traceback:\n...", False), ("x" * 20_000, True), ("x" * 20_001, False)]
+)
+def test_a_lookup_that_failed_or_may_have_been_cut_is_made_again(output, known):
+    assert (after((LOGIN, output)).recall(LOGIN, everywhere) is not None) is known
 
 
 def test_a_finding_says_which_tool_was_asked_what_and_what_came_back():
@@ -88,10 +97,13 @@ def test_a_finding_says_which_tool_was_asked_what_and_what_came_back():
 
 
 def test_the_block_stays_compact_however_long_the_episode():
-    memory = after(*[(f"print(apis.music.show_song(song_id={n}))", "word " * 3000) for n in range(200)])
-    assert len(memory.text) < 24 * 600
-    assert "song_id=199" in memory.text
-    assert "song_id=0)" not in memory.text
+    memory = after(*[(f"print(apis.music.show_song(song_id={n}))", "x" * (100 + n)) for n in range(1, 102)])
+    facts = ["x" * (100 + n) for n in range(78, 101)] + ["x" * 200 + "..."]
+    lines = [f"- step {n}: music.show_song(song_id={n}): {fact}" for n, fact in enumerate(facts, start=78)]
+    assert memory.text == "\n".join(["Previous look-ups:", *lines])
+    names = [f'{{"name": "n{n}"}}' for n in range(50)]
+    (finding,) = after((LOGIN, f'{{"parameters": [{", ".join(names)}]}}')).findings
+    assert finding.fact == f"names {', '.join(f'n{n}' for n in range(40))}"
 
 
 @pytest.mark.slow

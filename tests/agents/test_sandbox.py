@@ -12,6 +12,7 @@ import pytest
 
 from ace_bench.agents import sandbox, sandboxed
 from ace_bench.agents.sandbox import REFUSED, Sandbox
+from ace_bench.core.confine import describe_layers
 from ace_bench.core.scratch import scratch_folder
 from tests.launching import ROOT
 
@@ -217,5 +218,8 @@ def test_a_killed_harness_leaves_a_folder_that_the_next_start_removes(temporary)
         os.utime(folder, (0, 0))
     with scratch_folder("code") as running_now:
         os.utime(running_now, (0, 0))
-        made().start(print)
+        said, box = [], made()
+        box.start(said.append)
+        confined = f"Code of the generator is confined by: {describe_layers(box.layers)}."
+        assert said == [f"{confined} See docs/methods/dynamic_cheatsheet.md"]
         assert set(temporary.iterdir()) == {running_now, *others}

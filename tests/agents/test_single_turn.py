@@ -198,6 +198,21 @@ def test_code_is_run_and_its_output_shown_as_often_as_the_method_allows():
     assert "no more code will be run" not in second
 
 
+def test_a_template_may_write_the_turn_that_asked_for_code_itself(tmp_path):
+    (tmp_path / "qa").mkdir()
+    (tmp_path / "qa" / "cheatsheet.j2").write_text("{% block user %}{{ question }}{% endblock %}")
+    said = (
+        "{% block assistant_exact_1 %}{{ shown }} Done.{% endblock %}{% block user_exact_2 %}It has run.{% endblock %}"
+    )
+    (tmp_path / "qa" / "executed.j2").write_text(said)
+    lm = Replies(block("print(1)"), "<answer>1</answer>")
+    prompts = PromptSet(tmp_path, task="finer", prompt_group="qa")
+    attempt = solve(lm, generator=TAGGED, context=Cheatsheet(), prompts=prompts)
+    asked = "Let me see.\n```python\nprint(1)\n```\nEXECUTE CODE! Done."
+    assert lm.prompts[1] == [("user", "How much?"), ("assistant", asked), ("user", "It has run.")]
+    assert attempt.reply == f"{asked}\n\n<answer>1</answer>"
+
+
 def test_without_code_the_prompt_does_not_offer_it_and_nothing_is_run():
     lm = Replies(block("print(1)") + "<answer>1</answer>")
     spec = GeneratorSpec(template="cheatsheet", answer_format="xml")
