@@ -17,6 +17,7 @@ import urllib.parse
 import urllib.request
 import zlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from http.client import HTTPException
@@ -155,17 +156,15 @@ class BuiltInConnection(Connection):
             self._open = None
 
     def _exchange(self, request: Iterable[bytes]) -> Response:
-        sock, refused = self._make_ready().sock, False
-        try:
+        sock = self._make_ready().sock
+        with suppress(ConnectionError):  # the server may have said why before it closed the connection
             for part in request:
                 sock.sendall(part)
-        except ConnectionError:
-            refused = True  # the server may have said why before it closed the connection
         with sock.makefile("rb") as file:  # a new one each time: what follows a reply must not answer the next request
             response, ends = read_reply(file)
         if ends and self.was_cut:
             raise OSError("the reply was cut off")
-        if ends or refused:
+        if ends:
             self.close()
         self._used = time.monotonic()
         return response

@@ -85,8 +85,7 @@ class Connections:
 
     def send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Response:
         """Send a request and read the whole reply; raises ``TransportError``, also after ``timeout``."""
-        if self._watchdog is None:
-            self._start_watchdog()
+        self._start_watchdog()
         try:
             connection = self._idle.pop()
         except IndexError:

@@ -154,7 +154,7 @@ def attempt(
     discarded: Usage | None = None
     for retries in itertools.count():
         queue = pacer.reserve(tokens)
-        if queue > 0:
+        if queue:
             clock.sleep(queue)
         sent = clock.now()
         result = send()
@@ -165,7 +165,7 @@ def attempt(
             result=result,
             discarded=discarded or NO_USAGE,
             seconds=seconds,
-            waited=sent - began if retries or queue > 0 else 0.0,
+            waited=sent - began if retries or queue else 0.0,
             retries=retries,
             asked_again=int(discarded is not None),
         )
@@ -182,8 +182,7 @@ def attempt(
             return done
         if isinstance(result, Answer):
             discarded = result.usage
-        if pause > 0:
-            clock.sleep(pause)
+        clock.sleep(pause)
     raise AssertionError("unreachable")
 
 

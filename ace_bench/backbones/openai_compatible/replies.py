@@ -142,7 +142,7 @@ def read_embeddings_answer(body: bytes) -> Answer | Problem:
         refusal="",
         ended="stop",
         model=_plain(data.model),
-        usage=replace(used, completion=0, cached=0 if used.cached is None else used.cached),
+        usage=replace(used, completion=0, cached=used.cached or 0),
         simulated=data.simulated is True,
     )
 

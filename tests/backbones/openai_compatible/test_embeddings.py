@@ -6,15 +6,19 @@ import json
 from contextlib import ExitStack
 
 import numpy as np
-import openai
 import pytest
 
 from ace_bench.api import open_embedder
+from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone, read_vectors
+from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.cli.main import main
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder
-from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.embedders import EmbedderSettings
+from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
+from ace_bench.core.types import Message, Probe, Usage
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
+from tests.backbones.openai_compatible.scripted import Reply, error, serving
 from tests.backbones.serving import running
 
 TEXTS = ["a bond pays a coupon", "lease payments", ""]
@@ -64,12 +68,66 @@ def test_a_missing_key_is_named_before_the_first_call(tmp_path):
         pass
 
 
-def test_the_openai_client_gets_embeddings(serve):
-    client = openai.OpenAI(base_url=serve().address, api_key="none")
-    answer = client.embeddings.create(model="embedded", input=["one", "two"], encoding_format="float")
-    assert [row.index for row in answer.data] == [0, 1]
-    with pytest.raises(openai.BadRequestError, match=r"at `\$.input\[0\]`"):
-        client.embeddings.create(model="embedded", input=[""], encoding_format="float")
+def backbone(server, **settings):
+    known = EmbedderSettings(**{"url": server.url, "model": "tiny", "simulated": True, **settings})
+    return EmbeddingsBackbone(known, retry=Retry(times=0))
+
+
+def vectors(*rows, **more):
+    data = [{"index": index, "embedding": row} for index, row in rows]
+    return Reply(body={"data": data, "model": "tiny-1", "usage": {"prompt_tokens": 4}, **more})
+
+
+def test_a_probe_says_what_an_endpoint_returns_and_reports():
+    with serving(vectors((0, [0, 3]), simulated=True), vectors((0, [1, 1, 1]), usage=None)) as server:
+        one = backbone(server, usd_per_million=2.0)
+        facts = {"endpoint": server.url, "embeddings": "2 dimensions", "tokens": "reported", "prices": "known"}
+        assert one.probe() == Probe(facts=facts, usage=Usage(prompt=4, completion=0, cached=0, usd=8e-6))
+        unknown = {"tokens": "not reported: n/a in all tables", "prices": "unknown: dollars are n/a"}
+        assert one.probe().facts == {**facts, "embeddings": "3 dimensions", **unknown}
+        assert [body["input"] for _, _, body in server.seen] == [["ready"]] * 2
+    with serving(vectors((0, [0, 3]), simulated=True)) as server, pytest.raises(ConfigError, match="simulated=false"):
+        backbone(server, simulated=False).probe()
+    with serving(error(404, "Not Found")) as server, pytest.raises(ConfigError) as caught:
+        backbone(server).probe()
+    assert str(caught.value) == (
+        "the embeddings endpoint does not answer: HTTP 404: Not Found; "
+        f"{server.url} does list tiny: it may not offer embeddings for it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (vectors(), "sent 0 vectors for 2 texts"),
+        (vectors((0, [1.0]), (2, [1.0])), "sent 2 vectors for 2 texts"),
+        (vectors((0, 1), (1, 1)), "sent no usable vectors"),
+        (vectors((0, [1.0]), (1, [1.0, 2.0])), "sent no usable vectors"),
+        (vectors((0, [1e39]), (1, [1.0])), "sent 2 vectors for 2 texts"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_vectors_that_cannot_be_used_are_a_fault_that_was_paid_for(reply, said):
+    messages = [Message(role="user", content=text) for text in ("one", "two")]
+    with serving(reply) as server:
+        with pytest.raises(RolloutFault, match=said) as caught:
+            backbone(server).complete(messages, role="", session="")
+        with pytest.raises(ConfigError, match=r"correct embedder\.url and embedder\.model"):
+            backbone(server).probe()
+    assert (caught.value.fault.owner, caught.value.fault.kind) == ("backbone", "unusable_vectors")
+    assert (caught.value.paid.text, caught.value.paid.usage.prompt) == ("", 4)
+
+
+def test_vectors_become_unit_vectors_in_the_order_of_the_texts_and_are_recorded_by_their_text():
+    messages = [Message(role="user", content=text) for text in ("one", "")]
+    with serving(vectors((1, [0, 0]), (0, [3, 4]))) as server:
+        text = backbone(server).complete(messages, role="", session="").text
+        assert server.seen[0][2]["input"] == ["one", " "], "servers refuse empty texts"
+    found = {name: np.frombuffer(row, dtype="<f4").tolist() for name, row in read_vectors(text).items()}
+    assert found == {
+        "7692c3ad3540bb803c020b3aee66cd88": pytest.approx([0.6, 0.8]),
+        "e3b0c44298fc1c149afbf4c8996fb924": [0.0, 0.0],
+    }
 
 
 def test_the_measurement_takes_an_endpoint_and_says_what_it_paid(serve, tmp_path, capsys):

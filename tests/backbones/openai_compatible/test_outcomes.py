@@ -48,7 +48,7 @@ FAULTS = {
     "too long to decode": too_long("The decoder prompt (length 9000) is longer than the maximum model length of 8192."),
     "too long behind Together": too_long("`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9001", status=422),
     "too long, FastAPI": (Reply(status=413, body={"detail": "prompt is too long: 2 tokens > 1"}), *too_long()[1:]),
-    "refused": refused(error(400, "no messages"), "HTTP 400: no messages"),
+    "refused": refused(error(400, "none of these"), "HTTP 400: none of these"),
     "refused in a list": refused(
         Reply(status=422, body={"detail": [{"loc": ["body", "n"], "msg": "field required"}]}), "field required"
     ),
@@ -128,6 +128,38 @@ def test_what_every_call_would_meet_stops_the_run_at_once_and_names_the_fix(case
         assert len(server.asked()) == 1
 
 
+KINDS = {
+    "no": {
+        **dict.fromkeys((400, 405, 413, 418, 422), "bad_request"),
+        **dict.fromkeys((300, 307, 399), "redirected"),
+        **dict.fromkeys((500, 503, 529, 599), "server_error"),
+        **dict.fromkeys((401, 403), "authentication"),
+        402: "quota_exhausted",
+        404: "unknown_model",
+        408: "timeout",
+        409: "conflict",
+        429: "rate_limited",
+    },
+    "insufficient_quota": dict.fromkeys((400, 402, 403, 429), "quota_exhausted"),
+    "moderation": dict.fromkeys((400, 403, 422), "content_filter") | {401: "authentication", 429: "rate_limited"},
+    "context window": dict.fromkeys((400, 404, 413, 422, 500), "context_length") | {503: "server_error"},
+    "unsupported: temperature": {400: "bad_request", 500: "bad_request", 503: "bad_request", 429: "rate_limited"},
+    "model_not_found": dict.fromkeys((400, 404, 422), "unknown_model") | {500: "server_error"},
+}
+STOPPING = {"quota_exhausted", "authentication", "unknown_model", "redirected"}
+RETRIED = {"rate_limited", "timeout", "conflict", "server_error"}
+
+
+@pytest.mark.parametrize("words", KINDS)
+def test_status_and_words_decide_what_a_problem_is_and_what_follows(words):
+    found = {status: from_status(status, {"error": words}) for status in KINDS[words]}
+    assert {status: problem.kind for status, problem in found.items()} == KINDS[words]
+    for problem in found.values():
+        follows = "stop" if problem.kind in STOPPING else "retry" if problem.kind in RETRIED else "fault"
+        owner = "model" if problem.kind in ("content_filter", "context_length") else "backbone"
+        assert (problem.disposition.value, problem.owner) == (follows, owner)
+
+
 @pytest.mark.parametrize(
     ("said", "hint"),
     [
@@ -141,7 +173,7 @@ def test_what_every_call_would_meet_stops_the_run_at_once_and_names_the_fix(case
 def test_a_refused_setting_names_its_fix_and_long_words_are_cut(said, hint):
     message = from_status(400, {"error": {"message": said}}).message
     assert hint in message
-    assert len(message) < 1_000
+    assert len(message) <= len("HTTP 400: ") + 600 + len("...")
 
 
 def test_an_unknown_model_is_told_which_there_are():

@@ -106,13 +106,13 @@ LLAMA = error(
 
 
 def spoken(*replies, **settings):
-    """Return what a client with ``structured=auto`` sends after its probe, with its identity."""
+    """Return what a client with ``structured=auto`` sends after its probe, its identity and what the probe found."""
     with serving(*replies, READY) as server:
         backbone = client(server.url, structured="auto", **settings)
-        backbone.probe()
+        form = backbone.probe().facts["structured replies"]
         tried = len([body for body in server.asked() if body["messages"][0]["content"] != PROMPT_OF_TRIAL])
         backbone.complete(PROMPT, role="generator", session="s", schema=SCHEMA)
-        return server.asked()[-1], backbone.identity, tried
+        return server.asked()[-1], backbone.identity, (tried, form)
 
 
 SCHEMA = {
@@ -132,17 +132,18 @@ def test_auto_takes_bounded_schemas_where_the_server_does():
     assert properties["why"]["maxLength"] == 3 * sent["max_tokens"]
     assert properties["ids"]["maxItems"] == 50
     assert properties["any"] == {"type": "array", "maxItems": 50, "items": {}}
-    assert (identity["structured"], identity["bounded"], tried) == ("json_schema", True, 1)
+    assert (identity["structured"], identity["bounded"]) == ("json_schema", True)
+    assert tried == (1, "json_schema, with bounded strings, followed")
 
 
 def test_a_refused_form_is_not_an_outage_and_the_next_one_is_tried():
     sent, identity, tried = spoken(LLAMA, LLAMA)
     assert sent["response_format"]["type"] == "json_object"
     assert "why" in sent["response_format"]["schema"]["properties"]
-    assert (identity["structured"], tried) == ("json_object_schema", 3)
+    assert (identity["structured"], tried) == ("json_object_schema", (3, "json_object_schema, followed"))
     sent, identity, tried = spoken(*[error(400, "response_format is not supported")] * 4)
     assert "response_format" not in sent
-    assert (identity["structured"], tried) == ("none", 5)
+    assert (identity["structured"], tried) == ("none", (5, "by the prompt alone"))
 
 
 @pytest.mark.parametrize(
@@ -157,7 +158,8 @@ def test_bounds_can_be_switched_off_or_be_ones_own(bounds, why):
 
 
 def test_without_a_system_role_its_words_open_the_users_message():
-    sent, identity, _ = spoken(error(400, "System role not supported"))
+    sent, identity, tried = spoken(error(400, "System role not supported"))
+    assert tried == (2, "json_schema, with bounded strings, no system role, followed")
     assert [message["role"] for message in sent["messages"]] == ["user"]
     assert sent["messages"][0]["content"] == "Be brief.\n\nReply with JSON."
     assert identity["system_role"] is False

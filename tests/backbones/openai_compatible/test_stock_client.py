@@ -67,7 +67,9 @@ def test_tokens_of_entra_take_the_place_of_a_key_and_are_renewed(entra):
         backbone = azure_client(server, entra=True)
         for session in ("s", "t"):
             backbone.complete(PROMPT, role="g", session=session)
-    sent = [headers["authorization"] for _, headers, _ in server.seen]
+        entra += ["eyJfirst.token.of-two"] * 9
+        assert backbone.probe().facts["key"] == "from Microsoft Entra ID"
+    sent = [headers["authorization"] for _, headers, _ in server.seen[:2]]
     assert sent == ["Bearer eyJfirst.token.of-two", "Bearer eyJsecond.token.of-two"]
     assert "api-key" not in server.seen[0][1]
 
