@@ -9,7 +9,9 @@ import pytest
 
 from ace_batch import files
 from ace_batch.files import BatchFiles
+from ace_batch.gathering import split
 from ace_batch.openai_files import OpenAIFiles
+from ace_batch.settings import BatchSettings
 from ace_bench.core.errors import FileUnwritable
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settled
@@ -51,12 +53,17 @@ def words(server, *more, batch="openai", method="base"):
     )
 
 
-def test_an_evaluation_is_one_file_at_half_the_price_with_the_same_records(tmp_path):
+def test_an_evaluation_is_one_file_at_half_the_price_with_the_same_records(tmp_path, capsys):
     with batch_server() as server:
         online = launch(tmp_path / "online", *words(server, batch=None))
         ran = launch(tmp_path / "batch", *words(server))
         again = launch(tmp_path / "online", *words(server))
     assert (online.status, ran.status, again.status, server.sizes()) == (0, 0, 0, [TEST])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert (
+        "batches for calls of evaluations at 0.5 of the price; those of adaptation go online at the full price"
+        in printed
+    )
     assert again.folder == online.folder, "batches identify no run: one begun online is the same with them"
     assert {call["id"] for call in ran.lines("calls")} == {call["id"] for call in online.lines("calls")}
     assert ran.metrics["usd"]["total"] == pytest.approx(online.metrics["usd"]["total"] / 2)
@@ -118,22 +125,39 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize(("change", "left"), [*zip(CHANGES, (TEST - 5, TEST, 1, 1, 1), strict=False)])
-def test_only_calls_without_a_reply_are_sent_again(tmp_path, change, left):
+ENDS = {
+    "expired": (TEST - 5, "expired, 7 calls without a reply"),
+    "cancelled": (TEST, "cancelled, 12 calls without a reply"),
+    "holes and garbage": (1, "completed, 1 calls without a reply, 3 lines that belong to no call"),
+    "a failed line": (1, "completed"),
+    "a late line": (1, "expired"),
+}
+
+
+@pytest.mark.parametrize("change", ENDS)
+def test_only_calls_without_a_reply_are_sent_again(tmp_path, change, capsys):
+    left, said = ENDS[change]
     with batch_server(CHANGES[change]) as server:
         ran = launch(tmp_path, *words(server))
     assert (ran.status, server.sizes()) == (0, [TEST, left])
     assert len(server.answered) == TEST + (change == "holes and garbage")
     assert (ran.metrics["headline"]["n"], ran.metrics["faults"]["evaluate"]) == (TEST, {})
+    printed = capsys.readouterr().out.splitlines()
+    assert [line for line in printed if line.startswith("Batch")] == [
+        "Batch batch_0 of 12 calls was sent; the same command goes on with it.",
+        f"Batch batch_0 has ended: {said}",
+        f"Batch batch_1 of {left} calls was sent; the same command goes on with it.",
+        "Batch batch_1 has ended: completed",
+    ]
 
 
 def test_a_batch_waits_for_rollouts_at_work_and_calls_between_attempts(tmp_path, monkeypatch):
     def open_late(self, sample, open_sample=Finer.open):
-        time.sleep(0.1 * (int(sample.id.rpartition("-")[2]) % 3))
+        time.sleep(0.05 * (int(sample.id.rpartition("-")[2]) % 3))
         return open_sample(self, sample)
 
     monkeypatch.setattr(Finer, "open", open_late)
-    pauses = ("backbone.retry.first_pause=0.3", "backbone.retry.longest_pause=0.3")
+    pauses = ("backbone.retry.first_pause=0.1", "backbone.retry.longest_pause=0.1")
     with batch_server(CHANGES["expired"]) as server:
         ran = launch(tmp_path, *words(server, "backbone.batch.gather_seconds=0.01", "concurrency=2", *pauses))
     assert (ran.status, server.sizes()) == (0, [TEST, TEST - 5])
@@ -186,7 +210,7 @@ def test_a_server_that_dies_while_a_batch_runs_stops_the_run_which_goes_on(tmp_p
     with batch_server() as server:
         server.release.clear()
         server.looks_left = 6
-        ran = launch(tmp_path, *words(server, "backbone.retry.seconds=0.05"))
+        ran = launch(tmp_path, *words(server, "backbone.retry.seconds=0.5"))
         assert ran.status == 3
         assert "Run the same command to continue" in " ".join(capsys.readouterr().out.split())
         server.looks_left = -1
@@ -230,6 +254,10 @@ def test_limits_of_the_provider_and_the_budget_are_kept(tmp_path, capsys):
         assert launch(tmp_path / "budget", *words(server, "budget.calls=4")).status == 3
         assert server.sizes() == [5, 5, 2, 4]
         assert launch(tmp_path / "long", *words(server, "backbone.batch.max_mb=0.0001")).status == 3
+    parts = [*split(dict.fromkeys("abcdefg", b"12345"), BatchSettings(max_lines=2, max_mb=1e-5))]
+    assert [*map(list, parts)] == [["a", "b"], ["c", "d"], ["e", "f"], ["g"]]
+    parts = [*split({"a": b"1" * 7, "b": b"1" * 3, "c": b"1", "d": b"1" * 11}, BatchSettings(max_mb=1e-5))]
+    assert [*map(list, parts)] == [["a", "b"], ["c"], ["d"]]
     assert len(server.batches) == 4
     assert "more than backbone.batch.max_mb=0.0001" in " ".join(capsys.readouterr().out.split())
 

@@ -68,7 +68,9 @@ def test_one_process_answers_the_run_that_a_server_would(tmp_path, behave):
 def test_a_process_that_fails_stops_the_run_with_the_end_of_its_log(tmp_path, behave, capsys):
     behave("fail")
     assert launch(tmp_path, *words()).status == 3
-    assert "no memory for the cache" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "vllm run-batch ended with status 1; " in said
+    assert "0001.log ends: loading some/model / no memory for the cache" in said
     behave("answer")
     ran = launch(tmp_path, *words())
     assert (ran.status, processes(ran.folder)) == (0, ["0001.process", "0002.process"])
