@@ -74,7 +74,9 @@ def secret_by_value(value: str, known: Sequence[str]) -> str:
 def secrets_of_environment() -> list[str]:
     """Return the values of variables that hold a secret by their name, the longest first."""
     found = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
-    return sorted((value for value in found if len(value) >= SHORTEST and not value.startswith("/")), key=len)[::-1]
+    return sorted(
+        (value for value in found if len(value) >= SHORTEST and not value.startswith("/")), key=len, reverse=True
+    )
 
 
 def _secret_parameter(name: str) -> bool:

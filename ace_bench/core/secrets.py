@@ -37,8 +37,7 @@ def refuse_secret_arguments(arguments: Iterable[str]) -> None:
         refuse_secrets({name: value})
         if _MARK.search(value):
             with suppress(msgspec.DecodeError):
-                read = msgspec.yaml.decode(value)
-                refuse_secrets({name: read if isinstance(read, Mapping | list) else None})
+                refuse_secrets({name: msgspec.yaml.decode(value)})
 
 
 def _found(value: object, path: str, known: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -54,7 +53,7 @@ def _found(value: object, path: str, known: Sequence[str]) -> Iterator[tuple[str
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for place, part in enumerate(value):
             flag, equals, _ = str(part).partition("=")
-            given = equals or value[place + 1 : place + 2]
+            given = equals or value[place + 1 :]
             if flag.startswith("--") and given and secret_by_name(flag.lstrip("-")):
                 yield path, f"holds a secret ({flag})"
             yield from _found(part, path, known)

@@ -1,16 +1,37 @@
 """What tells runs apart: settings that can change an answer, and the content of files, not their places."""
 
+import re
+from pathlib import Path
+
 import pytest
 
-from ace_bench.core.identity import RunIdentity, identity_settings
+from ace_bench.core.embedders import default_embedder, embedder_identity, model_folder
+from ace_bench.core.identity import (
+    RunIdentity,
+    backbone_settings,
+    changed_settings,
+    fill_settings,
+    identity_settings,
+    settings_digest,
+)
 
 CONFIG = {
-    "task": {"_target_": "T", "data_dir": "somewhere", "source": "real"},
-    "method": {"_target_": "M", "initial": None},
-    "mode": {"_target_": "O", "context": None},
+    "task": {"_target_": "T", "data_dir": "somewhere", "source": "real", "hint": True},
+    "method": {"_target_": "M", "initial": None, "curator_sees": "nearest", "curator_top_k": 7, "proposals": 3},
+    "mode": {"_target_": "O", "context": None, "window": 1, "batch_size": 2},
     "agent": {"_target_": "A", "demonstrations": None},
-    "backbone": {"_target_": "B", "name": "b", "timeout": 3},
-    "roles": None,
+    "backbone": {
+        "_target_": "B",
+        "name": "b",
+        "model": "m",
+        "timeout": 3,
+        "stop": None,
+        "structured": "json_object",
+        "bound_replies": False,
+        "retry": {"empty": True},
+        "sampling": {"temperature": 0.5, "seed": 3, "max_tokens_field": "x"},
+    },
+    "roles": {"judge": {"name": "j"}, "curator": None},
     "labels": "gold",
     "limit": None,
     "prompts": "default",
@@ -18,24 +39,131 @@ CONFIG = {
     "seed": 0,
     "concurrency": 8,
 }
+SETTINGS = {
+    "task": {"_target_": "T", "hint": True},
+    "method": {"_target_": "M", "initial": None, "curator_sees": "nearest", "curator_top_k": 7, "proposals": 3},
+    "mode": {"_target_": "O", "context": None, "window": 1, "batch_size": 2},
+    "agent": {"_target_": "A", "demonstrations": None},
+    "labels": "gold",
+    "limit": None,
+    "prompts": "default",
+    "embedder": "hashing",
+    "backbone": {
+        "name": "b",
+        "model": "m",
+        "structured": "json_object",
+        "bound_replies": False,
+        "sampling": {"temperature": 0.5},
+    },
+    "roles": {"judge": {"name": "j"}},
+}
 
 
-WHOLE = {"method": CONFIG["method"] | {"curator_sees": "all", "curator_top_k": 7}}
+def change(group, **settings):
+    return {group: {**CONFIG[group], **settings}}
 
 
-@pytest.mark.parametrize("change", [{"seed": 1}, {"concurrency": 1}, {"roles": {"judge": None}}, WHOLE])
-def test_what_changes_no_answer_changes_no_identity(change):
-    assert identity_settings(CONFIG | change) == identity_settings(CONFIG)
-    moved = CONFIG | {"task": CONFIG["task"] | {"data_dir": "elsewhere"}}
-    assert identity_settings(moved) == identity_settings(CONFIG)
+def test_settings_that_can_change_an_answer_count():
+    assert identity_settings(CONFIG) == SETTINGS
 
 
-def test_another_view_of_the_curator_is_another_run():
-    def settings(number):
-        method = CONFIG["method"] | {"curator_sees": "nearest", "curator_top_k": number}
-        return identity_settings(CONFIG | {"method": method})
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"seed": 1, "concurrency": 1, "budget": {"calls": 3}}, {}),
+        ({"roles": None}, {"roles": {}}),
+        (change("task", data_dir="elsewhere", data="x.csv", sample_data="pkg://a", instruction="b"), {}),
+        (change("method", curator_sees="all"), {"method": {"_target_": "M", "initial": None, "proposals": 3}}),
+        (
+            change("method", proposals=None, parents=1, keep=2),
+            {"method": {"_target_": "M", "initial": None, "curator_sees": "nearest", "curator_top_k": 7}},
+        ),
+        (change("mode", batch_size=1), {"mode": {"_target_": "O", "context": None, "window": 1}}),
+        ({"mode": {"batch_size": 1}}, {"mode": {"batch_size": 1}}),  # not online
+        (change("mode", context="nowhere.json"), {"mode": {**SETTINGS["mode"], "context": "nowhere.json"}}),
+        ({"sampling": {"judge": {"temperature": 1}, "curator": None}}, {"sampling": {"judge": {"temperature": 1}}}),
+        ({"sampling": {"judge": {"temperature": None}}}, {}),
+        ({"unreadable_replies": "fault"}, {"unreadable_replies": "fault"}),
+        ({"unreadable_replies": "learn", "repeat_calls": False}, {}),
+        ({"repeat_calls": True}, {"repeat_calls": True}),
+    ],
+    ids=str,
+)
+def test_a_change_counts_if_it_can_change_an_answer(changes, expected):
+    assert identity_settings(CONFIG | changes) == SETTINGS | expected
 
-    assert settings(7) not in (identity_settings(CONFIG), settings(8))
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"base_url": "http://h", "api_key_env": "K", "cache": {}, "prices": {}, "rate": 1, "connections": 3}, {}),
+        ({"structured": "auto"}, {"structured": "json_schema"}),
+        ({"bound_replies": True}, {}),
+        ({"bound_replies": 1}, {"bound_replies": 1}),
+        ({"retry": {"empty": False, "attempts": 3}}, {"retry": {"empty": False}}),
+        ({"retry": None}, {}),
+        ({"sampling": {"seed": None, "top_p": 1}}, {"sampling": {"seed": None, "top_p": 1}}),
+        ({"sampling": "greedy"}, {"sampling": "greedy"}),
+        ({"launch": False, "server": {"dtype": "half"}}, {}),
+        (
+            {"launch": True, "server": {"served_name": "s", "dtype": "half", "flags": [], "port": 3}},
+            {"server": {"served_name": "s", "dtype": "half"}},
+        ),
+    ],
+    ids=str,
+)
+def test_a_backbone_counts_by_what_it_is_asked_and_loads(settings, expected):
+    assert backbone_settings({"model": "m", **settings}) == {"model": "m", **expected}
+
+
+def test_settings_differ_by_path_and_new_ones_have_their_defaults():
+    old = {"a": 1, "part": {"_target_": "X", "b": 2}, "gone": {"x": 1}, "same": 0}
+    new = {"a": 2, "part": {"_target_": "X", "b": 3, "c": 4}, "d": 5, "same": 0}
+    assert dict(changed_settings(old, new)) == {"a": 1, "d": None, "gone": {"x": 1}, "part.b": 2, "part.c": None}
+    assert fill_settings(old, new) == {**old, "d": 5, "part": {"_target_": "X", "b": 2, "c": 4}}
+    assert fill_settings(old, {"part": {"_target_": "Y", "c": 4}, "a": {}}) == old
+    assert fill_settings({"a": {}}, {"a": 1}) == {"a": {}}
+
+
+def test_the_evaluation_before_adaptation_may_count():
+    before, without = ({"mode": {"before": on}, "seed": 1} for on in (True, False))
+    assert settings_digest(before) != settings_digest(without)
+    assert settings_digest(before, before=False) == settings_digest(without, before=False) == settings_digest(without)
+
+
+@pytest.mark.parametrize(
+    "name", [".", "static:./model", "~/m", "here", "static:here", "org/name", "hashing", "static:org/x"]
+)
+def test_the_name_of_an_embedder_is_a_path_if_it_looks_like_one_or_is_there(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("here", "hashing"):
+        (tmp_path / folder).mkdir()
+    paths = {".": Path(), "static:./model": Path("model"), "~/m": Path.home() / "m", "here": Path("here")}
+    assert model_folder(name) == (paths | {"static:here": Path("here")}).get(name)
+
+
+def test_the_folder_of_an_embedding_model_counts_by_the_files_that_decide_its_vectors(tmp_path):
+    digests = []
+    for place, name, text in (("a", "config.json", "1"), ("b", "config.json", "1"), ("c", "config.json", "2")):
+        (tmp_path / place / "inner.json").mkdir(parents=True)
+        (tmp_path / place / name).write_text(text)
+        (tmp_path / place / "readme.md").write_text(place)
+        digests.append(embedder_identity(str(tmp_path / place)))
+        assert embedder_identity(f"static:{tmp_path / place}") == f"static:{digests[-1]}"
+    assert re.fullmatch(r"folder: sha256 [0-9a-f]{16}", digests[0])
+    assert digests[0] == digests[1] != digests[2]
+    assert [embedder_identity(name) for name in ("hashing", None, f"{tmp_path}/d")] == [
+        "hashing",
+        None,
+        f"{tmp_path}/d",
+    ]
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_the_usual_embedder_is_the_authors_where_it_is_installed_and_a_model_real(installed, monkeypatch):
+    monkeypatch.setattr("ace_bench.core.embedders.find_spec", lambda _: object() if installed else None)
+    theirs = "sentence-transformers/all-mpnet-base-v2" if installed else "hashing"
+    assert [default_embedder(simulated=simulated) for simulated in (False, True)] == [theirs, "hashing"]
 
 
 def test_an_endpoint_of_embeddings_counts_by_its_model():
@@ -55,8 +183,6 @@ def test_a_context_file_counts_by_its_content(tmp_path):
         return identity_settings(CONFIG | {"mode": {"_target_": "O", "context": str(tmp_path / name)}})
 
     assert settings("a.json", "one") == settings("b.json", "one") != settings("a.json", "two")
-    missing = identity_settings(CONFIG | {"mode": {"_target_": "O", "context": "nowhere.json"}})
-    assert missing["mode"]["context"] == "nowhere.json"
 
 
 def test_the_digest_rests_on_settings_and_contents_but_not_on_the_name_of_a_prompt_set():

@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from ace_bench.core.errors import ConfigError, Stopped
-from ace_bench.core.redaction import redact
+from ace_bench.core.redaction import redact, redact_argument
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
 
@@ -60,16 +60,23 @@ HARMLESS = [
 def _planted(monkeypatch):
     monkeypatch.setenv("SOME_SERVICE_API_KEY", PLANTED)
     monkeypatch.setenv("OTHER_API_KEY", "none")
+    monkeypatch.setenv("SHORT_SECRET", "twelveletter")
+    monkeypatch.setenv("SHORTER_SECRET", "11letters-x")
+    monkeypatch.setenv("LONGER_PASSWORD", f"{PLANTED}twice")
+    monkeypatch.setenv("PATH_OF_KEY", "/path/of/a/key")
 
 
 @pytest.mark.parametrize("settings", [*BY_NAME, *BY_VALUE], ids=str)
 def test_a_setting_with_a_secret_is_refused_by_name(settings, monkeypatch):
     if "tracker" not in settings:
-        monkeypatch.delenv("SOME_SERVICE_API_KEY")
+        for name in ("SOME_SERVICE_API_KEY", "LONGER_PASSWORD"):
+            monkeypatch.delenv(name)
     said = r"^(backbone|roles|task|tracker)\..* put it into an environment variable"
     with pytest.raises(ConfigError, match=said) as no:
         refuse_secrets(settings)
     assert not re.search(r"0123456789|\n", str(no.value))
+    (header,) = settings.get("backbone", {}).get("extra_headers", ["HEADER"])
+    assert str(no.value).endswith(f" or +backbone.headers_from_env.{header}=VARIABLE")
 
 
 def test_other_settings_pass_and_so_do_all_options_that_come_with_the_program():
@@ -109,6 +116,9 @@ def test_ordinary_arguments_pass():
         (f"GET /v1?api_key={PLANTED}&page=2", "GET /v1?api_key=[key]&page=2"),
         (f"header {PLANTED} is wrong", "header [key] is wrong"),
         ("Incorrect API key provided: sk-ab***yz.", "Incorrect API key provided: [key]"),
+        ("GET ?page=2&sig=a&b", "GET ?page=2&sig=[key]&b"),
+        ("short: twelveletter, 11letters-x", "short: [key], 11letters-x"),
+        (f"{PLANTED}twice", "[key]"),  # two secrets begin alike: the longer one goes first
         ("none of these", "none of these"),
         ("mail a@b.org, see https://example.org/a?page=3", "mail a@b.org, see https://example.org/a?page=3"),
     ],
@@ -117,3 +127,25 @@ def test_messages_are_redacted_wherever_errors_go(said, shown):
     assert redact(said) == shown
     assert str(ConfigError(said)) == shown
     assert Stopped(said).reason == shown
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("task=finer", "task=finer"),
+        ("backbone.api_key=abc", "backbone.api_key=[key]"),
+        ("backbone.base_url=https://me:pass@host/v1", "backbone.base_url=https://[key]@host/v1"),
+        ("method.initial=/home/jane/playbook.json", "method.initial=~/playbook.json"),
+        ("results=/home/janet/runs", "results=/home/janet/runs"),
+        ("budget.usd=3", "budget.usd=3"),
+        ("backbone.api_key=", "backbone.api_key="),
+        ("--api-key", "--api-key"),
+    ],
+)
+def test_a_recorded_command_holds_no_secret_and_no_home_folder(word, kept, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/jane")
+    assert redact_argument(word) == kept
+    monkeypatch.setenv("HOME", "/")
+    assert redact_argument(word) == kept.replace("~", "/home/jane")
+    monkeypatch.setenv("HOME", "/h")
+    assert redact_argument("/h/x") == "~/x"

@@ -8,7 +8,6 @@ import pytest
 from msgspec import Meta
 
 from ace_bench.core.errors import ConfigError, SettingError
-from ace_bench.core.identity import changed_settings, fill_settings
 from ace_bench.core.settings import (
     Count,
     NotNegative,
@@ -168,11 +167,3 @@ def test_settings_of_a_role_go_into_the_backbone_that_answers_it():
     for wrong, message in (({"judge": {"temperature": -1}}, r"sampling\.judge\.temperature=-1"), (3, "sampling=3")):
         with pytest.raises(ConfigError, match=f"^{message} must be"):
             check_role_sampling({"sampling": wrong})
-
-
-def test_settings_differ_by_path_and_new_ones_have_their_defaults():
-    old = {"a": 1, "part": {"_target_": "X", "b": 2}, "gone": {"x": 1}}
-    new = {"a": 2, "part": {"_target_": "X", "b": 3, "c": 4}, "d": 5}
-    assert dict(changed_settings(old, new)) == {"a": 1, "d": None, "gone": {"x": 1}, "part.b": 2, "part.c": None}
-    assert fill_settings(old, new) == {**old, "d": 5, "part": {"_target_": "X", "b": 2, "c": 4}}
-    assert fill_settings(old, {"part": {"_target_": "Y", "c": 4}}) == old
