@@ -54,7 +54,7 @@ def find_objects(text: str) -> Iterator[FoundObject]:
         start = _START.search(text, place)
         if start is None:
             return
-        place = start.start() + 1
+        place = start.end()
         try:
             value, place = strict.raw_decode(text, start.start())
             yield FoundObject(value, whole=True)

@@ -1,8 +1,21 @@
+from functools import reduce
+
 import msgspec
 import pytest
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.replies import EMPTY_REPLY, ask, ask_once, describe_unreadable, parse, schema_of
+from ace_bench.core.lenient_json import find_objects
+from ace_bench.core.replies import (
+    EMPTY_REPLY,
+    ask,
+    ask_once,
+    describe_unreadable,
+    is_offer,
+    offer,
+    parse,
+    schema_of,
+    takes_tools,
+)
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message
 
 
@@ -88,10 +101,38 @@ def test_parse_names_what_is_wrong(text, reason):
         parse(text, Reply)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": "\\u00e9\\ud83d\\ude00\\(\\n\\"",}', [({"a": 'é😀\\(\n"'}, True)]),
+        ("{'a':1,'b':-2.5e3,'c':007,'d':[x y,True]}", [({"a": 1, "b": -2500.0, "c": "007", "d": ["x y", True]}, True)]),
+        ("{'a': 1} {'b': {'c': 2}} {'d'", [({"a": 1}, True), ({"b": {"c": 2}}, True), ({}, False)]),
+        ("{'a': } {'b': 2}", [({"b": 2}, True)]),
+        ("{'a': 1 'b': 2}", []),
+        ("{'a': 1, 'b': {'c': 2", [({"a": 1}, False)]),
+        ("{'a': 1,", [({"a": 1}, True)]),
+        ("{'a': " + "[" * 49 + "]" * 49 + "}", [({"a": reduce(lambda inner, _: [inner], range(48), [])}, True)]),
+        ("{'a': " + "[" * 50 + "]" * 50 + "}", []),
+        ("{'a': }" * 15 + "{'b': 2}", [({"b": 2}, True)]),
+        ("{'a': }" * 16 + "{'b': 2}", []),
+        ("{'b': 2}".ljust(200_000), [({"b": 2}, True)]),
+        ("{'b': 2}".ljust(200_001), []),
+    ],
+    ids=lambda one: str(one)[:40],
+)
+def test_objects_are_found_with_their_slips_and_within_limits(text, found):
+    assert list(find_objects(text)) == found
+
+
 def test_ask_asks_again_with_the_reason_and_only_once():
-    lm = Scripted('{"ids": []}', '{"answer": "yes"}')
+    wrong = '{"ids": ["' + "x" * 3000 + '"]}'
+    lm = Scripted(wrong, '{"answer": "yes"}')
     assert ask(lm, [Message(role="user", content="?")], Reply).answer == "yes"
-    assert "answer" in lm.prompts[1][-1].content
+    reason = (
+        "That reply could not be read: Object missing required field `answer`. Send only the JSON object asked for "
+    )
+    _, (_, echo, again) = lm.prompts
+    assert (echo, again.content) == (Message(role="assistant", content=wrong[:2000]), f"{reason}above.")
     lm = Scripted("nonsense", "still nonsense", '{"answer": "too late"}')
     with pytest.raises(RolloutFault) as caught:
         ask(lm, [Message(role="user", content="?")], Reply)
@@ -109,6 +150,7 @@ def test_an_unreadable_reply_is_shown_with_the_reason_and_without_its_middle():
         "(This reply could not be read: it reached the limit of its length"
     )
     assert shown("a" * 2000) == "(This reply could not be read: odd.)\n" + "a" * 2000
+    assert shown("a" * 2001).endswith("a\n[1 characters left out]\n" + "a" * 500)
     assert shown("a" * 1500 + "xyz" + "b" * 500).endswith("a\n[3 characters left out]\n" + "b" * 500)
 
 
@@ -134,3 +176,13 @@ def test_schema_is_self_contained():
     schema = schema_of(Reply)
     assert schema["properties"]["ids"]["type"] == "array"
     assert "$ref" not in str(schema)
+
+
+def test_a_request_may_offer_tools():
+    assert offer([{"name": "a"}]) == {"tools": [{"name": "a"}]}
+    assert offer([], "auto") == {"tools": [], "tool_choice": "auto"}
+    assert [is_offer(schema) for schema in (None, schema_of(Reply), offer([]))] == [False, False, True]
+    lm = Scripted()
+    assert not takes_tools(lm)
+    lm.takes_tools = True
+    assert takes_tools(lm)
