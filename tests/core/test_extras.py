@@ -1,6 +1,7 @@
-"""Packages of extras: what misses one says so in one sentence."""
+"""Packages of extras and folders of options: what is missing is named in one sentence."""
 
 import tomllib
+from importlib.metadata import EntryPoint
 from importlib.util import find_spec
 
 import pytest
@@ -33,3 +34,32 @@ def test_a_cause_counts_and_modules_of_no_extra_do_not():
     error.__cause__ = ModuleNotFoundError("No module named 'ray'", name="ray")
     assert "ace-bench[sweeps]" in str(resources.missing_extra(error))
     assert resources.missing_extra(ModuleNotFoundError("x", name="nothing")) is None
+    assert resources.missing_extra(ModuleNotFoundError("x", name="ace_report.none")) is None
+    absent = resources.missing_extra(ModuleNotFoundError("x", name="ace_nothing.inner"), "task=x")
+    assert str(absent) == "task=x needs the package ace_nothing: install ace-bench again, which brings it"
+
+
+def test_folders_of_options_are_added_one_after_another(tmp_path, monkeypatch):
+    monkeypatch.setenv(resources.CONFIG_DIRS, "")
+    before = resources.config_folders(), resources.prompt_folders()
+    for name in ("a", "b"):
+        (tmp_path / name / "configs").mkdir(parents=True)
+        resources.add_config_dir(str(tmp_path / name / "configs"))
+    (tmp_path / "b" / "prompts").mkdir()
+    assert resources.config_folders() == (*before[0], tmp_path / "a" / "configs", tmp_path / "b" / "configs")
+    assert resources.prompt_folders() == (*before[1], tmp_path / "b" / "prompts")
+    for folder, said in (("nowhere", "--config-dir nowhere is not a folder"), ("", "--config-dir has no value")):
+        with pytest.raises(ConfigError, match=f"^{said}; name a folder that holds config groups such as task/$"):
+            resources.add_config_dir(folder)
+
+
+@pytest.mark.parametrize("value", ["nowhere_to_be_found", "ace_bench.__main__"])
+def test_a_plugin_that_is_no_package_is_named(value, monkeypatch):
+    monkeypatch.setattr(resources, "entry_points", lambda group: [EntryPoint("mine", value, group)])
+    with pytest.raises(ConfigError, match=f"the package {value} is not there, which joins by the entry point mine of"):
+        resources._plugins.__wrapped__()
+
+
+def test_an_option_goes_to_its_group_or_package():
+    texts = ("a: 1\n", "# @package other\na: 1\n", "# Title\n# @package _global_\n")
+    assert [resources.option_place(text, "task") for text in texts] == ["task", "other", ""]

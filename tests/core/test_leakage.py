@@ -38,6 +38,8 @@ def found(path, limit=None, **settings):
         (WORDS, "Q{n}: did it?\nThey said: {answer}!", 4),
         (["Oui", "NON"], "q{n}: on dit OUI", 1),
         (NAMES, "Message {n} for the  {answer}, thanks", 4),
+        (NAMES, "{answer} {n}, and pre{answer}", 4),
+        (NAMES, "pre{answer}, {answer} {n}", 4),
         (NAMES, "Message {n} on {answer}s and pre{answer}", 0),
         (NUMBERS, "Q{n}: what are {answer} apples worth?", 0),
         (NUMBERS, "Q{n}: what is it? (answer: {answer})", 4),
@@ -50,6 +52,16 @@ def found(path, limit=None, **settings):
 )
 def test_the_count_follows_the_stated_rule(answers, ask, leaks, tmp_path):
     assert found(rows(tmp_path / "a.jsonl", answers, ask)) == (leaks, len(answers))
+
+
+@pytest.mark.parametrize(("different", "leaks"), [(50, 0), (51, 51)])
+def test_a_line_with_two_answers_counts_where_answers_are_many(different, leaks, tmp_path):
+    answers = [f"word{n:02}" for n in range(different)]
+    assert found(rows(tmp_path / "a.jsonl", answers, "Q{n}: {answer}, word00 or word01")) == (leaks, different)
+
+
+def test_a_single_sample_shares_no_line(tmp_path):
+    assert found(rows(tmp_path / "a.jsonl", ["yes"], "Q{n}: yes")) == (1, 1)
 
 
 def test_options_are_no_leak_and_a_key_beside_them_is(tmp_path):

@@ -3,7 +3,7 @@
 import pytest
 
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.prompts import CONTEXT_LENGTH, Transcript, send_within_limit
+from ace_bench.core.prompts import CONTEXT_LENGTH, Transcript, estimate_tokens, next_hidden, send_within_limit
 from ace_bench.core.types import Attempt, Fault, Feedback, Rollout, Turn
 from ace_bench.methods.base import RoleCall, ask_role
 from tests.agents.world import sample
@@ -68,3 +68,11 @@ def test_a_transcript_tells_steps_apart_and_those_without_code():
     text = Transcript((*TURNS[:1], Turn(action="", observation="", thought="hm"))).text
     assert text == "### Step 1\nbecause 0\n```python\nact 0\n```\nOutput:\n```\nsaw 0\n```\n\n### Step 2\nhm\n(no code)"
     assert Transcript(()).text == "(none)"
+
+
+def test_a_quarter_of_the_outputs_gives_way_at_a_time_and_a_token_is_four_bytes():
+    hidden = [0]
+    while (more := next_hidden(hidden[-1], 21)) is not None:
+        hidden.append(more)
+    assert hidden == [0, 5, 8, 11, 13, 14, 15, 16, 17, 18, 19, 20]
+    assert [estimate_tokens(text) for text in ("", "abcd", "abcde", "éé", "ééé")] == [0, 1, 2, 1, 2]
