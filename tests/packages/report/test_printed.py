@@ -5,11 +5,13 @@ before you keep it.
 """
 
 import io
+import json
 import random
 import re
 import sys
 import tempfile
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,8 +24,8 @@ from ace_bench.runners import planning
 from ace_report.experiments import with_needs
 from ace_report.figures import draw, style
 from ace_report.reproducing import session
-from tests.packages.report.planned import Planner
-from tests.packages.report.test_tables import REAL, SHARED, planned
+from tests.packages.report.planned import CONTEXT, Planner
+from tests.packages.report.test_tables import REAL, SHARED, edit_metrics, planned
 
 PRINTED = Path(__file__).with_name("printed")
 FLOAT = re.compile(r"-?\d+\.\d{4,}(?:e-?\d+)?")
@@ -36,6 +38,13 @@ OF_PAPER = {
     "figure_2/step_60/accuracy": 0.7, "figure_2/step_61/accuracy": 0.3,
 }  # fmt: skip
 """Planned runs and the share of right answers."""
+FILES = {
+    "claims": ("table_claims_*.csv", "table_claims_d*.tex", "tables.md"),
+    "mixed": ("tables.md",),
+    "mixed_with_settings": ("*.csv", "tables.md"),
+    "mixed_simulated": ("tables.md",),
+}
+"""Which of the files of a command are compared."""
 CLAIMED = {
     "figure_2/step_60/tokens": 0.6, "figure_2/step_60/accuracy": 0.7, "figure_2/step_61/accuracy": 0.4,
     "1/react/normal_tgc": 0.4, "1/react/challenge_tgc": 0.4, "1/ace_online/normal_tgc": 0.9,
@@ -74,6 +83,15 @@ COMMANDS = {
     "own_amounts": ("figures", "{own}", "--x", "token_budget", "--y", "usd.total", "--out", "{out}"),
     "own_words": ("figures", "{own}", "--x", "labels", "--out", "{out}"),
     "claims": ("tables", "{claimed}", "table=claims,10", "--out", "{out}"),
+    "mixed": ("tables", "{mixed}", "table=2,4b,16", "--out", "{out}"),
+    "mixed_with_settings": (
+        *("tables", "{mixed}", "table=2", "backbone=deepseek_v3_1", "gepa:method.max_metric_calls=20"),
+        *("mipro:method.auto=light", "--differences", "--out", "{out}"),
+    ),
+    "mixed_simulated": (
+        *("tables", "{mixed}", "table=2", "backbone=embedded", "limit=1", "task.source=sample", "--paper", "on"),
+        *("--out", "{out}"),
+    ),
     "results_to_reproduce": ("reproduce", "--list"),
     "dry_run": ("reproduce", "table=4", "figure=2", "backbone=embedded", "results={rehearsed}", "--dry-run"),
     "estimates": ("reproduce", "table=1,2,4,10", "--estimate"),
@@ -142,6 +160,45 @@ def make_claimed_runs(results):
     make("6/ace_offline_gt/normal_tgc", 0.5, extra=("backbone=gpt_5_1",))
 
 
+def make_mixed_runs(results):
+    """Runs of table 2, some of other models or settings than planned, some simulated, damaged or void."""
+    real, rng = Planner(results, SHARED.compose), random.Random(5)
+
+    def make(ref, *settings, planner=real, seeds=(0,), extra=REAL, n=20, sizes=(5, 9)):
+        """Make runs of a cell; returns the folder of the last one."""
+        for seed in seeds:
+            right = draw_scores(rng, 0.5, n)
+            folder = planner.make(planned(ref), right, extra=(*settings, *extra), seed=seed, sizes=sizes)
+        return folder
+
+    make("2/base/finer", sizes=())
+    before = make("2/ace_offline_gt/finer", seeds=(0, 1))
+    headline = json.loads((before / "metrics.json").read_text())["headline"]
+    edit_metrics(before, headline=headline | {"before": 25.0})
+    edit_metrics(make("2/icl/formula"), context={"digest": CONTEXT, "tokens": 0, "kind": "demonstrations", "items": 0})
+    edit_metrics(make("2/ace_offline/finer"), cut_replies={"adapt": {"generator": 3}, "evaluate": {"generator": 2}})
+    edit_metrics(make("4b/ace/dollars"), usd={"adapt": None, "evaluate": None, "total": None})
+    other_samples = make("2/ace_online/formula", seeds=(0, 1)) / "journal.jsonl"
+    other_samples.write_text(other_samples.read_text().replace("formula-test-3", "formula-test-elsewhere-3"))
+    broken = make("2/dc_online/finer") / "journal.jsonl"
+    broken.write_text("{broken}\n" + broken.read_text())
+    (make("2/dc_online/formula", seeds=(0, 1)) / "metrics.json").write_text("{")
+    make("2/ace_offline_gt/formula", "method.max_reflection_rounds=3", seeds=(0, 1))
+    make("2/ace_offline_gt/formula", "mode.epochs=1", "method.max_reflection_rounds=3")
+    make("2/icl/finer", "limit=20")
+    make("2/gepa/finer", "method.max_metric_calls=20")
+    make("2/base/formula", extra=("backbone=gpt_oss_120b",), sizes=())
+    simulated = Planner(results, SHARED.compose, simulated=True, source="sample")
+    also_real = Planner(results, SHARED.compose, simulated=True)
+    make("2/mipro/finer", "mode.epochs=1", planner=also_real)
+    make("2/base/finer", planner=also_real, extra=("backbone=embedded",), sizes=())
+    make("2/base/finer", planner=simulated, extra=EMBEDDED, sizes=())
+    make("2/base/finer", planner=simulated, extra=(*EMBEDDED, "limit=1"), n=1, sizes=())
+    run = planned("16/gpt_oss_120b/finer")
+    embedded = replace(run, overrides=tuple(x for x in run.overrides if not x.startswith("backbone@")))
+    simulated.make(embedded, draw_scores(rng, 0.5, 20), extra=EMBEDDED, sizes=[1])
+
+
 def draw_scores(rng, share, n=30):
     return [float(rng.random() < share) for _ in range(n)]
 
@@ -151,6 +208,7 @@ MAKERS = {
     "rehearsed": make_rehearsed_runs,
     "own": make_own_runs,
     "claimed": make_claimed_runs,
+    "mixed": make_mixed_runs,
 }
 
 
@@ -215,12 +273,8 @@ def printed(name, folders, out):
     if words[0] == "figures":
         text = "\n".join(f"# {stem}\n" + "\n".join(in_words(figure)) + "\n" for stem, figure in drawn)
     elif "--out" in words:
-        shown = (
-            file
-            for name in ("table_02*.*", "table_claims_*.csv", "table_claims_d*.tex", "*_costs_*.csv")
-            for file in sorted(out.glob(name))
-        )
-        files = [*shown, out / "tables.md"]
+        names = FILES.get(name, ("table_02*.*", "*_costs_*.csv", "tables.md"))
+        files = [file for some in names for file in sorted(out.glob(some))]
         text = "\n".join(f"# {file.name}\n{file.read_text()}" for file in files)
     else:
         text = re.sub(" +", " ", said.getvalue()) if words[0] == "reproduce" else said.getvalue()
