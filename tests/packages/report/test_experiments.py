@@ -15,14 +15,12 @@ from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.report.records import find_runs
 from ace_bench.store.results import CHECKSUMS
 from ace_report.conditions import Variant
-from ace_report.experiments import load_experiments
 from ace_report.matching import Runs, SimilarRuns, settings_with_defaults
-from tests.launching import ROOT, composed, launch
+from tests.launching import composed, launch
 from tests.packages.report.conftest import EXPERIMENTS, compose
 from tests.packages.report.contradictions import refs
 from tests.packages.report.planned import Planner
 
-FOLDER = ROOT / "packages" / "ace_report" / "paper" / "data"
 REFS = {ref for table in EXPERIMENTS.tables.values() for ref in refs(table)}
 
 
@@ -204,36 +202,6 @@ def test_quick_composition_is_hydras(overrides):
     config = composed(*overrides)[0]
     config.embedder = default_embedder(simulated=config.backbone.get("name") == "embedded")
     assert compose(overrides) == OmegaConf.to_container(config, resolve=True)
-
-
-@pytest.fixture
-def edited(tmp_path):
-    shutil.copytree(FOLDER, tmp_path / "data")
-
-    def edit(name, old, new):
-        file = tmp_path / "data" / "experiments" / name
-        assert old in file.read_text()
-        file.write_text(file.read_text().replace(old, new))
-        return load_experiments(tmp_path / "data")
-
-    return edit
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("  gepa: {label", "  gaap: {label", "no cell gepa/average"),
-        ("evaluates: normal_tgc", "evaluates: normal", "names 'normal', which is not one of normal_tgc"),
-        ("starts_from: 1/ace_offline", "starts_from: 1/ace", "no measured cell ace/normal_tgc"),
-        ("starts_from: 1/ace_offline", "starts_from: 99/ace", "no experiment 99"),
-        ("adapts: offline", "adapts: never", "Invalid enum value 'never'"),
-        ("metric: sgc", "metrics: sgc", "unknown field `metrics`"),
-        ('section: "4.3"\nmodel: deepseek_v3_1', "", "give the paper's section, or a model"),
-    ],
-)
-def test_a_mistake_in_an_experiment_is_told(old, new, message, edited):
-    with pytest.raises(DataError, match=message):
-        edited("table_01.yaml", old, new)
 
 
 def test_an_unknown_experiment_lists_those_there_are():

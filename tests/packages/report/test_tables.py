@@ -4,6 +4,7 @@ import json
 import shlex
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,6 +12,8 @@ import pandas as pd
 import pytest
 
 from ace_bench.cli.main import start
+from ace_bench.report.records import find_runs
+from ace_report.conditions import Selector, Variant
 from ace_report.tables.paper_tables import void_note
 from ace_report.tables.results_index import ResultsIndex, Wanted
 from ace_report.tables.write import write_tables
@@ -110,20 +113,6 @@ def test_a_table_that_nobody_ran_is_written_if_asked_for(real):
     assert not names & {"07", "08", "09", "11"}, "those are of other models, or nobody ran them"
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["table=99"], "there is no table 99; there are 1, 2"),
-        (["backbone=nothing"], "backbone=nothing cannot be composed"),
-        (["method.nothing=1"], "method.nothing=1 cannot be composed"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_told(words, message, real, capsys):
-    words = [*words, "--out", str(real / "tables")]
-    assert start("tables", ["--results", str(real), *words]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_setting_of_one_task_finds_the_runs_made_with_it(tmp_path):
     planner = Planner(tmp_path, SHARED.compose)
     planner.make(planned("2/base/finer"), ACE, extra=(*REAL, "limit=2"))
@@ -193,12 +182,37 @@ def test_what_the_paper_plans_itself_is_its_setting(tmp_path):
     assert [table.not_the_papers_setting.isna().all() for table in tables.values()] == [True, True]
 
 
-def test_a_run_that_was_made_otherwise_than_asked_is_not_shown(real):
+@pytest.mark.parametrize(
+    ("settings", "seeds"),
+    [
+        (["backbone=deepseek_v3_1", "limit=1"], [5]),
+        (["limit=1", "limit=null"], [0, 1]),
+        (["task.source=real", "protocol=paper"], [0, 1, 5]),
+        (["finer:limit=1", "formula:limit=2"], [5]),
+        (["labels=gold", "method.nothing=1"], [0, 1, 5]),
+        (["backbone=gpt_5_1"], []),
+        (["task.source=sample"], []),
+        (["protocol=official@ba78d34"], []),
+    ],
+)
+def test_runs_that_were_made_otherwise_than_asked_are_not_shown(settings, seeds, real):
     Planner(real, SHARED.compose).make(planned("2/base/finer"), [1.0], extra=(*REAL, "limit=1"), seed=5)
-    asked = results_index(real, "backbone=deepseek_v3_1", "limit=1")
-    (selection,) = asked.selections
-    assert (selection.seeds, len(selection.members)) == ([5], 1)
-    assert not results_index(real, "backbone=gpt_5_1").selections
+    selector = Selector(compose=SHARED.compose, plans=(), extra=settings)
+    found = selector.variants(find_runs(real).runs).values()
+    assert sorted({run.seed for some in found for run in some}) == seeds
+
+
+def test_conditions_are_named_by_what_can_change_an_answer():
+    known = {"backbone": "vllm", "name": "org/m-1.5", "overrides": ("backbone=vllm", "limit=4")}
+    real = Variant(**known, changes=("gepa:method.k=1", "limit=4"), source="real")
+    assert (real.label, real.slug, real.comparable) == (
+        "org/m-1.5, gepa:method.k=1, limit=4",
+        "org_m-1.5-gepa_k_1-limit_4",
+        True,
+    )
+    sample = replace(real, simulated=True, source="sample", changes=("prompts=" + "x" * 180,))
+    assert sample.label.endswith("x [simulated, sample data: not comparable with published numbers]")
+    assert (len(sample.slug), sample.slug[:22], sample.comparable) == (180 + 9, "org_m-1.5-prompts_xxxx", False)
 
 
 def test_the_script_writes_three_forms_and_one_page_of_all(real, capsys):
@@ -237,19 +251,22 @@ def test_the_file_of_all_tables_keeps_those_of_earlier_commands(real):
 
 
 @pytest.mark.parametrize(
-    ("setting", "right"),
+    ("setting", "message"),
     [
-        ("results=elsewhere", "write --results elsewhere"),
-        ("resluts=elsewhere", "did you mean --results elsewhere"),
-        ("limt=4", "did you mean limit=4"),
-        ("seed=1", "over all seeds"),
-        ("concurrency=2", "changes no answer"),
+        ("table=99", "there is no table 99; there are 1, 2"),
+        ("backbone=nothing", "backbone=nothing cannot be composed"),
+        ("method.nothing=1", "method.nothing=1 cannot be composed"),
+        ("results=elsewhere", "results=elsewhere chooses no runs; write --results elsewhere"),
+        ("resluts=elsewhere", "there is no setting resluts that chooses runs; did you mean --results elsewhere?"),
+        ("limt=4", "there is no setting limt that chooses runs; did you mean limit=4?"),
+        ("seed=1", "seed=1 chooses no runs, since tables are over all seeds; leave it out"),
+        ("concurrency=2", "concurrency=2 chooses no runs, since concurrency changes no answer; leave it out"),
+        ("4", "4 is not a setting; write table=4, or KEY=VALUE"),
     ],
 )
-@pytest.mark.parametrize("command", ["tables", "figures"])
-def test_what_chooses_no_runs_is_an_error_that_names_the_right_spelling(command, setting, right, capsys):
-    assert start(command, [setting]) == 2
-    assert right in capsys.readouterr().err
+def test_a_mistake_on_the_command_line_is_named_with_the_right_spelling(setting, message, real, capsys):
+    assert start("tables", ["--results", str(real), setting, "--out", str(real / "tables")]) == 2
+    assert message in " ".join(capsys.readouterr().err.split())
 
 
 def test_a_run_of_another_row_never_fills_a_cell(real):
