@@ -162,3 +162,8 @@ def learn(world, reflector="reflector", **shown):
 def answer(world, role="generator", **fields):
     """The reader's answer to a world's test question."""
     return ask(role, **world.task, **fields)["final_answer"]
+
+
+def tool(name, description, **properties):
+    parameters = {"type": "object", "properties": properties, "required": [*properties]}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}

@@ -14,8 +14,18 @@ from ace_bench.core.types import Message
 from ace_bench.tasks.catalog import make_task
 from ace_rehearsal.reader import EmbeddedBackbone
 from tests.expected import check
-from tests.packages.rehearsal.reader.conftest import QUIZ, TAGS, WORLDS, WRONG, World, advice_of, ask, read, render
-from tests.packages.rehearsal.reader.test_tools import tool
+from tests.packages.rehearsal.reader.conftest import (
+    QUIZ,
+    TAGS,
+    WORLDS,
+    WRONG,
+    World,
+    advice_of,
+    ask,
+    read,
+    render,
+    tool,
+)
 
 LEARNT, TESTED = 16, 16
 NAMES = ("finer", "formula", "ddxplus", "bird_sql", *WORLDS, "roles", "tools")

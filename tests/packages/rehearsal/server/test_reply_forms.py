@@ -1,8 +1,6 @@
 """Replies as clients ask for them, over HTTP: streams, several choices, JSON that obeys a schema."""
 
-import http.client
 import json
-from urllib.parse import urlsplit
 
 import jsonschema
 import openai
@@ -13,35 +11,11 @@ from pydantic import BaseModel
 
 from ace_rehearsal.server.requests import BadRequest
 from ace_rehearsal.server.schema_values import obey
-from tests.packages.rehearsal.reader.test_tools import tool
+from tests.packages.rehearsal.reader.conftest import tool
 from tests.packages.rehearsal.server.conftest import ask
 
 TEXT = "Choose from: red, light green. What is the colour of a light green frog?"
 ANSWER = "light green"
-
-
-def test_a_stream_has_role_pieces_reason_and_usage(server):
-    *said, last, usage = ask(server, TEXT, stream=True, stream_options={"include_usage": True})
-    assert said[0].choices[0].delta.role == "assistant"
-    pieces = [chunk.choices[0].delta.content for chunk in said]
-    assert "".join(pieces) == ANSWER
-    assert len([piece for piece in pieces if piece]) > 1
-    assert [chunk.choices[0].finish_reason for chunk in said] == [None] * len(said)
-    assert last.choices[0].finish_reason == "stop"
-    assert usage.choices == []
-    assert usage.usage.completion_tokens == ask(server, TEXT).usage.completion_tokens
-    assert all(chunk.usage is None for chunk in ask(server, TEXT, stream=True))
-
-
-def test_a_stream_ends_as_the_protocol_says_and_its_connection_lives_on(server):
-    connection = http.client.HTTPConnection(urlsplit(server.address).netloc, timeout=20)
-    body = json.dumps({"model": "embedded", "messages": [{"role": "user", "content": TEXT}], "stream": True})
-    for _ in range(2):
-        connection.request("POST", "/v1/chat/completions", body=body)
-        reply = connection.getresponse()
-        assert reply.headers["Content-Type"] == "text/event-stream"
-        assert reply.read().endswith(b"\n\ndata: [DONE]\n\n")
-    connection.close()
 
 
 def test_tool_calls_are_streamed_with_their_arguments_in_pieces(server):
@@ -54,15 +28,6 @@ def test_tool_calls_are_streamed_with_their_arguments_in_pieces(server):
         choice = stream.get_final_completion().choices[0]
     assert choice.finish_reason == "tool_calls"
     assert json.loads(choice.message.tool_calls[0].function.arguments) == {"city": "Paris", "days": 3}
-
-
-def test_several_choices_are_the_same_answer(server):
-    reply = ask(server, TEXT, n=3)
-    assert [(choice.index, choice.message.content) for choice in reply.choices] == [(n, ANSWER) for n in range(3)]
-    assert reply.usage.completion_tokens == 3 * ask(server, TEXT).usage.completion_tokens
-    streamed = [chunk.choices[0] for chunk in ask(server, TEXT, n=2, stream=True)]
-    said = ["".join(one.delta.content or "" for one in streamed if one.index == index) for index in range(2)]
-    assert said == [ANSWER, ANSWER]
 
 
 class Step(BaseModel):
@@ -163,9 +128,3 @@ def test_what_fits_is_kept(schema, text, value):
 def test_a_schema_that_cannot_be_obeyed_is_refused(schema, cause):
     with pytest.raises(BadRequest, match=cause):
         obey("green", schema)
-
-
-def test_a_refused_schema_is_a_bad_request(server):
-    described = {"name": "reply", "schema": {"not": {}}}
-    with pytest.raises(openai.BadRequestError, match="cannot answer with this JSON schema: it uses not"):
-        ask(server, response_format={"type": "json_schema", "json_schema": described})

@@ -9,90 +9,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import openai
 import pytest
 
-from ace_bench.core.types import Message
-from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.server.faults import Faults, parse_chances
 from tests.packages.rehearsal.server.conftest import QUESTION, ask
 
 COMPLETIONS, LONG = "/v1/chat/completions", QUESTION + " " * 500
-
-
-def test_the_reply_is_the_backbone_s_own_with_its_cached_tokens(server):
-    own = EmbeddedBackbone().complete([Message(role="user", content=LONG)], role="", session="")
-    for cached in (False, True):
-        reply = ask(server, LONG, temperature=0, seed=1, max_tokens=9)
-        assert reply.choices[0].message.content == own.text == "green"
-        assert reply.choices[0].finish_reason == "stop"
-        assert (reply.usage.prompt_tokens, reply.usage.completion_tokens) == (own.usage.prompt, own.usage.completion)
-        assert reply.usage.total_tokens == reply.usage.prompt_tokens + reply.usage.completion_tokens
-        assert (reply.usage.prompt_tokens_details.cached_tokens > 0) is cached
-
-
-def test_models_health_and_stats(serve):
-    root = (server := serve()).address.removesuffix("/v1")
-    ask(server)
-    answers = {path: json.load(urlopen(f"{root}/{path}")) for path in ("health", "stats", "v1/models")}
-    assert answers["health"] == {"status": "ok"}
-    assert answers["stats"] == {"requests": 1, "completions": 1}
-    assert [model["id"] for model in answers["v1/models"]["data"]] == ["embedded"]
-    assert json.load(urlopen(f"{root}/v1/models/embedded"))["id"] == "embedded"
-
-
-def test_text_may_come_in_parts(server):
-    parts = [{"type": "text", "text": "Answer. "}, {"type": "text", "text": QUESTION}]
-    reply = ask(server, messages=[{"role": "developer", "content": parts}])
-    assert reply.choices[0].message.content == "green"
-
-
-IMAGE = [{"type": "image_url", "image_url": {"url": "x"}}]
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"n": 0}, r"`int` >= 1 - at `\$.n`"),
-        ({"logprobs": True}, "cannot do 'logprobs'"),
-        ({"stream_options": {"include_usage": True}}, "needs stream=true"),
-        ({"response_format": {"type": "xml"}}, r"at `\$.response_format.type`"),
-        ({"messages": []}, r"length >= 1 - at `\$.messages`"),
-        ({"messages": [{"role": "robot", "content": "x"}]}, r"'robot' - at `\$.messages\[0\].role`"),
-        ({"messages": [{"role": "user", "content": IMAGE}]}, r"'image_url' - at `\$.messages\[0\].content\[0\].type`"),
-    ],
-)
-def test_what_it_cannot_do_is_refused_by_name(server, fields, message):
-    with pytest.raises(openai.BadRequestError, match=message):
-        ask(server, **fields)
-
-
-def test_what_is_not_there_is_named(server):
-    with openai.OpenAI(base_url=server.address, api_key="none", max_retries=0) as client:
-        with pytest.raises(openai.NotFoundError, match="does not exist"):
-            client.chat.completions.create(model="gpt", messages=[{"role": "user", "content": "x"}])
-        with pytest.raises(openai.NotFoundError, match=f"nothing at /v1/responses; this server has {COMPLETIONS}"):
-            client.responses.create(model="embedded", input="x")
-
-
-WRONG_BODIES = [
-    b"{",
-    b"[]",
-    b"{}",
-    b'{"model": "embedded", "messages": [{"role": "user", "content": 7}]}',
-    b"[" * 99_999,
-]
-
-
-def test_malformed_bodies_get_400_and_the_connection_lives_on(server):
-    connection = http.client.HTTPConnection(urlsplit(server.address).netloc, timeout=20)
-    for body in WRONG_BODIES:
-        connection.request("POST", COMPLETIONS, body=body)
-        reply = connection.getresponse()
-        assert (reply.status, json.load(reply)["error"]["type"]) == (400, "invalid_request_error"), body[:20]
-    connection.close()
 
 
 def raw(server, request, *, half_close=False):
@@ -127,13 +51,6 @@ def test_a_request_of_another_form_gets_an_answer_and_no_traceback(server, capfd
         assert reply.error["message"]
     assert ask(server).choices[0].message.content == "green"
     assert capfd.readouterr().err == ""
-
-
-def test_embeddings_come_in_both_forms(server):
-    with openai.OpenAI(base_url=server.address, api_key="none") as client:
-        floats = client.embeddings.create(model="embedded", input="a green frog", encoding_format="float")
-        usual = client.embeddings.create(model="embedded", input="a green frog")  # the client asks for base64
-    assert usual.data[0].embedding == pytest.approx(floats.data[0].embedding, rel=1e-6)
 
 
 def test_many_threads_at_once(serve):
