@@ -2,12 +2,13 @@
 
 import ast
 import json
-
-import pytest
+from itertools import product
+from pathlib import Path
 
 from ace_bench.core.prompts import Transcript
 from ace_bench.core.types import Message, Turn
 from ace_rehearsal.reader.acting import next_step
+from tests.expected import check
 from tests.packages.rehearsal.reader.conftest import WRONG, advice_of, ask, read, render
 
 APPS = "- orchard: An app about trees.\n- supervisor: Accounts and the task.\n"
@@ -53,52 +54,44 @@ def learnt(**shown):
     return "\n".join(lines)
 
 
-def test_without_lessons_it_gives_up():
-    assert said(opening(TAUGHT))[1] == DONE
-    assert learnt(feedback="", labels="none") == learnt(feedback=WRONG, labels="correctness") == ""
+def trajectory(*turns):
+    return Transcript(tuple(Turn(thought="", action=code, observation=shown) for code, shown in turns)).text
 
 
-def test_the_code_of_a_lesson_runs_with_the_values_of_another_task():
-    messages = opening(TAUGHT.replace("plum", "wild cherry"), learnt(gold=SOLUTION, feedback=WRONG))
-    thought, code = said(messages)
-    assert "[new-1]" in thought
-    assert code == "print(apis.api_docs.show_api_descriptions(app_name='orchard'))"
-    messages = after(messages, code, LISTED)
-    code = said(messages)[1]
-    assert 'kind = "wild cherry"\n\nfor tree in apis.orchard.show_tree_library(kind=kind):\n    apis' in code
-    failed = after(messages, code, "Execution failed. Traceback:\nException: no")
-    assert said(failed)[1] == DONE, "what failed is not tried again"
-
-
-def test_an_api_that_the_task_does_not_name_gives_way_to_one_that_it_names():
-    messages = opening('Water all the "plum" old trees in my Orchard.', learnt(gold=SOLUTION, feedback=WRONG))
-    code = said(after(messages, said(messages)[1], LISTED))[1]
-    assert "in apis.orchard.show_old_trees(kind=kind)" in code
-
-
-def test_an_attempt_that_worked_teaches_its_code():
-    turns = (Turn(thought="", action=f'kind = "plum"\n{DONE}', observation="Done."),)
-    shown = {"trajectory": Transcript(turns).text, "feedback": "The answer is correct.", "labels": "correctness"}
-    assert 'kind = "plum"' in learnt(**shown)
-
-
-@pytest.mark.parametrize("success", [True, False])
-def test_of_a_failure_the_reference_is_learnt_and_of_a_success_what_it_did(success):
-    turns = (Turn(thought="", action=DONE, observation=""),)
-    task = {"trajectory": Transcript(turns).text, "success": success, "gold": f"apis.orchard.sing()\n{DONE}"}
-    (item,) = asked("extractor", **task)["memory_items"]
-    assert ("orchard.sing" in item["content"]) is not success
-
-
-def test_a_conversation_without_tags():
+def steps_taken():
+    """Yield what it learns from an attempt, and its steps on tasks like the learnt one."""
+    plum = trajectory((f'kind = "plum"\n{DONE}', "Done."))
+    for shown in (
+        *({"feedback": "", "labels": "none"}, {"feedback": WRONG, "labels": "correctness"}),
+        {"trajectory": plum, "feedback": "The answer is correct.", "labels": "correctness"},
+        {"trajectory": trajectory(("print(1)", "1"), (DONE, ""), ("print(2)", "2")), "feedback": "Correct."},
+        {"gold": SOLUTION, "feedback": WRONG},
+    ):
+        yield (playbook := learnt(**shown))
+    for success, gold in product((True, False), (f"apis.orchard.sing()\n{DONE}", None)):
+        yield asked("extractor", trajectory=plum, success=success, gold=gold)
+    for question in (TAUGHT, TAUGHT.replace("plum", "wild cherry"), 'Water all the "plum" old trees in my Orchard.'):
+        yield said(opening(question))
+        messages = opening(question, playbook)
+        for output in (LISTED, "Execution failed. Traceback:\nException: no", "3"):
+            yield (step := said(messages))
+            messages = after(messages, step[1], output)
+        yield said(messages)
+    listing = SOLUTION.replace('apis.orchard.water_tree(tree_id=tree["tree_id"])', "pass").replace(
+        "complete_task()", 'complete_task(answer=", ".join(tree["name"] for tree in trees))'
+    )
+    yield said(after(opening("How many plum trees?", learnt(gold=listing, feedback=WRONG)), "print(1)", "1"))
     messages = [
-        Message(role="system", content=f"Call {DONE}.\n## Playbook\n{learnt(gold=SOLUTION)}"),
+        Message(role="system", content=f"Call {DONE}.\n## Playbook\n{playbook}"),
         Message(role="user", content="Task: Of an example."),
         Message(role="assistant", content="```python\nprint(1)\n```"),
         Message(role="user", content=f"Output:\n```\n1\n```\n\nYour task is: {TAUGHT}"),
     ]
-    assert "show_api_descriptions" in said(messages)[1]
-    assert "```" not in read(f'{DONE}\nTask: Count.\n{{"operations": []}}'), "who studies does not act"
+    yield from (said(messages), said(messages[:2]), said(messages[2:]), said([messages[3]]))
+    yield read(f'{DONE}\nTask: Count.\n{{"operations": []}}')  # who studies does not act
+    yield from (episode(attention=100), episode(attention=1), episode(attention=1, remembers=True))
+    memory = Message(role="user", content="- step 3: api_docs.show_api_descriptions(app_name='orchard')")
+    yield read([*opening(TAUGHT, playbook), memory], attention=1)
 
 
 CODE = f"""
@@ -122,16 +115,16 @@ def episode(attention, *, remembers=False):
     return [code for code, _ in steps]
 
 
+def test_steps_stay():
+    check(
+        "".join(json.dumps(one) + "\n" for one in steps_taken()), Path(__file__).with_name("expected") / "acting.jsonl"
+    )
+
+
 def test_code_is_run_piece_by_piece_and_look_ups_of_long_ago_are_forgotten_unless_a_memory_lists_them():
     steps = episode(attention=100)
-    assert steps[:3] == [
-        "print(apis.api_docs.show_api_descriptions(app_name='supervisor'))",
-        "print(apis.api_docs.show_api_doc(app_name='supervisor', api_name='show_profile'))",
-        "# Log in.\nprofile = apis.supervisor.show_profile()",
-    ]
     assert len({*steps}) == len(steps), "nothing is looked up twice"
     run = "\n".join(step for step in steps if "api_docs" not in step)
     assert ast.dump(ast.parse(run)) == ast.dump(ast.parse(CODE))
-    forgetful = episode(attention=1)
-    assert len(forgetful) > len({*forgetful})
+    assert len(forgetful := episode(attention=1)) > len({*forgetful})
     assert episode(attention=1, remembers=True) == steps

@@ -5,18 +5,14 @@ import os
 import subprocess
 import sys
 
-from ace_field.reasoning_bank import Experience, MemoryItem
-from ace_field.workflows import Workflow
 from tests.launching import ROOT
 from tests.packages.rehearsal.reader.conftest import (
-    CHOICES,
     WORLDS,
     WRONG,
     advice_of,
     answer,
     ask,
     learn,
-    render,
 )
 
 
@@ -59,33 +55,6 @@ def test_bullets_are_judged_by_what_they_led_to(world):
     other = next(gold for _, gold in world.train if gold != world.gold)
     bad = ask("reflector", **attempt, gold=other, feedback=WRONG)
     assert "harmful" in {tag["tag"] for tag in bad["bullet_tags"]}
-
-
-def test_workflows_of_solved_questions_answer_one_like_them(world):
-    solved = [render("experience", question=question, answer=gold)[-1].content for question, gold in world.train]
-    reply = ask("inducer", background=world.background, experiences=solved)
-    found = "\n\n".join(Workflow(**{**one, "steps": tuple(one["steps"])}).text for one in reply["workflows"])
-    assert answer(world, "workflows", workflows=found) == world.gold
-    assert answer(world, "workflows", workflows="(none)") != world.gold
-
-
-def extracted(world, question, **fields):
-    reply = ask("extractor", background=world.background, question=question, **fields)
-    items = tuple(MemoryItem(**item) for item in reply["memory_items"])
-    return Experience(question=question, success=True, items=items).text
-
-
-def test_items_of_a_success_or_of_a_known_answer_help_with_a_question_like_theirs(world):
-    known = [extracted(world, question, answer=gold) for question, gold in world.train]
-    failed = [extracted(world, asked, answer="nonsense", gold=gold, success=False) for asked, gold in world.train]
-    for texts in (known, failed):
-        assert answer(world, "reasoning_bank", memory_items="\n\n".join(texts)) == world.gold
-
-
-def test_items_of_a_failure_keep_it_from_giving_the_same_answer():
-    wrong = answer(CHOICES, "reasoning_bank", memory_items="(none)")
-    text = extracted(CHOICES, CHOICES.train[0][0], answer=wrong, success=False)
-    assert answer(CHOICES, "reasoning_bank", memory_items=text) != wrong
 
 
 def test_answers_do_not_depend_on_the_hash_seed_or_on_what_was_asked_before():

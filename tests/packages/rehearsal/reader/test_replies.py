@@ -73,6 +73,12 @@ MERGED = (
     f"[a-1] {LESSON}\n[a-2] {LESSON}",
 )
 PAST = "[1]\nQuestion: a\nAnswer: b\nFeedback: The answer is not correct.\n\n[2]\nQuestion: c\nAnswer: d\nFeedback: {}"
+REFUSED = 'When asked "Which colour has the harbour?", do not answer `red`.'
+MEMORIES = [
+    (role, name, text)
+    for role, name in (("workflows", "workflows"), ("reasoning_bank", "memory_items"))
+    for text in ("", REFUSED, REFUSED.replace("red", "blue"))
+]
 OFFICE = "Tools:\n- ledger(account): Payments.\n- desk(name): Rooms.\n"
 STEP = "### Step {}\n```python\n{}(account='Acme')\n```\nOutput:\n```\n{}\n```\n"
 
@@ -102,6 +108,7 @@ def role_replies():
     yield from (
         ask("judge", of="bird_sql", schema="s", gold="SELECT 'A'", predicted=one) for one in ("select 'A'", "1")
     )
+    yield from (ask(role, **asked, **{name: f"{LESSON} {text}"}) for role, name, text in MEMORIES)
     yield ask("self_reflection", **asked, answer="red\nor so", reflections=[], as_text=False)
     for said, observed in (("blue", ""), ("(None)", ""), ("blue", "Traceback: x")):
         yield ask("self_judge", **asked, answer=said, observed=observed)
