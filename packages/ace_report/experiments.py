@@ -175,7 +175,7 @@ def _name(stem: str) -> str:
 
 def _for_method(overrides: Sequence[str]) -> list[str]:
     """Leave out the settings for other methods than the row's: ``gepa:sampling.proposer.max_tokens=16384``."""
-    method = next((override.removeprefix("method=") for override in overrides if override.startswith("method=")), "")
+    method = PlannedRun(overrides=tuple(overrides)).option("method")
     return [setting.override for setting in map(read_setting, overrides) if setting.only in ("", method)]
 
 

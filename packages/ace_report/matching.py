@@ -7,8 +7,10 @@ simulated, real or sample data, a setting of the cell's own plan, or the setting
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ace_bench.core.encoding import digest_of_text
@@ -42,24 +44,25 @@ class Runs:
     def __init__(self, runs: Iterable[RunSummary], compose: Compose) -> None:
         """``compose`` turns overrides into a configuration."""
         self._compose = compose
-        self._found: dict[tuple[PlannedRun, int, tuple[str, ...]], RunSummary | None] = {}
-        known = list(runs)
-        settings = {run.folder: settings_with_defaults(run, compose) for run in known}
-        more = [run for run in known if settings[run.folder]["mode"].get("before")]
-        self._runs = _by_settings(more, lambda run: settings_digest(settings[run.folder], before=False))
-        for key, some in _by_settings(known, lambda run: settings_digest(settings[run.folder])).items():
-            self._runs.setdefault(key, []).extend(some)
+        self._find = cache(self._found)
+        self._runs = defaultdict[tuple[str, int], list[RunSummary]](list)
+        ordered = sorted(runs, key=lambda run: (run.finished, run.attempt))  # those that count most come last
+        settings = [settings_with_defaults(run, compose) for run in ordered]
+        for before in (False, True):
+            for run, own in zip(ordered, settings, strict=True):
+                if before or own["mode"].get("before"):
+                    self._runs[settings_digest(own, before=before), run.seed].append(run)
 
     def find(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> RunSummary | None:
         """Return the planned run, finished or not, or ``None``; ``extra`` overrides all (``backbone=...``).
 
         A run that was also evaluated before adaptation matches a plan that does not need this.
         """
-        key = (planned, seed, tuple(extra))
-        if key not in self._found:
-            overrides = self.overrides(planned, seed=seed, extra=extra)
-            self._found[key] = None if overrides is None else self._made_with(overrides, seed)
-        return self._found[key]
+        return self._find(planned, seed, tuple(extra))
+
+    def _found(self, planned: PlannedRun, seed: int, extra: tuple[str, ...]) -> RunSummary | None:
+        overrides = self.overrides(planned, seed=seed, extra=extra)
+        return None if overrides is None else self._made_with(overrides, seed)
 
     def _made_with(self, overrides: Sequence[str], seed: int) -> RunSummary | None:
         config = self._compose(overrides)
@@ -80,16 +83,6 @@ class Runs:
                 return None
             found.append(f"{need.setting}={quoted(str(run.context_file(need.context)))}")
         return found
-
-
-def _by_settings(
-    runs: Iterable[RunSummary], digest: Callable[[RunSummary], str]
-) -> dict[tuple[str, int], list[RunSummary]]:
-    """Return the runs with the same settings and seed, whatever their data; those that count most come last."""
-    found: dict[tuple[str, int], list[RunSummary]] = {}
-    for run in sorted(runs, key=lambda run: (run.finished, run.attempt)):
-        found.setdefault((digest(run), run.seed), []).append(run)
-    return found
 
 
 def other_data(run: RunSummary, overrides: Sequence[str], config: Mapping[str, Any]) -> Iterator[str]:
