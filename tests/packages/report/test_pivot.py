@@ -49,17 +49,6 @@ def test_two_runs_of_one_seed_are_never_averaged(results):
     assert "differ in digest" in markdown(page_of(table))
 
 
-def test_runs_over_other_samples_have_columns_of_their_own(results):
-    make(results, "ace", ACE[:10], "limit=10")
-    (table,) = tables(results)
-    assert [heading.title for heading in table.columns.values()] == [
-        "FiNER (limit=10) accuracy",
-        "FiNER (limit=null) accuracy",
-    ]
-    assert [cell.value for cell in table.cells["ace"].values()] == [80.0, 70.0]
-    assert "different samples" in markdown(page_of(table))
-
-
 def test_a_column_is_not_named_by_a_setting_in_which_its_runs_differ(tmp_path):
     for limit, metric in ((2, "bird_ex"), (2, "streambench_ex"), (3, "bird_ex")):
         make(tmp_path, "ace", [1.0] * limit, f"limit={limit}", f"task.metric={metric}", task="bird_sql")
@@ -78,32 +67,15 @@ def test_real_and_simulated_runs_are_in_tables_of_their_own(results):
     assert {(row["simulated"], row["method"]) for row in rows} == {("True", "base"), ("True", "ace"), ("False", "ace")}
 
 
-def test_metrics_may_be_rows_or_columns_and_settings_either(results):
-    (table,) = tables(results, rows=("metric",), columns=("method",), metrics=("accuracy", "usd.adapt"))
-    assert {row: line["ace"].value for row, line in table.cells.items()} == {"accuracy": 70.0, "usd.adapt": 0.4}
-    (table,) = tables(results, metrics=("usd.adapt/n", "accuracy/n"))
-    assert {cell.place.unit: cell.value for cell in table.cells["ace"].values()} == {"dollars": 0.01, "": 1.75}
-    (table,) = tables(results, rows=("threshold",), columns=("method",))
-    assert list(table.rows) == ["0.9", "-"]
-    (table,) = tables(results, over_seeds=False)
-    assert list(table.rows) == ["ace · 0", "ace · 1", "base · 0", "base · 1"]
-
-
-def test_the_base_row_is_chosen_by_its_values(results):
-    make(results, "icl", ACE)
-    (table,) = tables(results, base="ace")
-    assert table.cells["base"]["finer"].change == -45.0
-    with pytest.raises(ConfigError, match=r"fits no row: .*base.*; give values"):
-        tables(results, base="gepa")
-
-
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
         ({"rows": ("methd",)}, "did you mean method"),
         ({"rows": ("treshold",)}, "did you mean method.refiner.threshold"),
         ({"metrics": ("acuracy",)}, "did you mean accuracy"),
-        ({"columns": ("method",)}, "in rows and columns"),
+        ({"columns": ("method",)}, "method is in rows and columns; leave it out of one of them"),
+        ({"base": "gepa"}, "--base gepa fits no row: ace; base; give values that only one row has"),
+        ({"base": "0", "over_seeds": False}, "--base 0 fits several rows: ace · 0; base · 0; give values"),
     ],
 )
 def test_mistakes_name_the_right_spelling(results, layout, message):

@@ -59,6 +59,7 @@ CLAIMED_OVER_SEEDS = {
     "4b/ace/latency": 0.5, "11/ace/average": 0.8,
 }  # fmt: skip
 """Runs of the claims with one seed and with three; on DDXPlus one of GEPA collapses."""
+OWN_METRICS = "score,usd.total,steps,usd.adapt/n,accuracy/n,timing.adapt.wall_s,tokens.total.in"
 COMMANDS = {
     "tables_of_the_paper": ("tables", "{paper}", "table=1,2,4,12,13,17", "--out", "{out}"),
     "tables_of_a_rehearsal": ("tables", "{rehearsed}", "table=field", "--with-paper", "--out", "{out}"),
@@ -77,7 +78,7 @@ COMMANDS = {
     ),
     "figure_of_the_field": ("figures", "{rehearsed}", "figure=field", "--out", "{out}"),
     "own_tables": ("tables", "{own}", "--rows", "method,threshold", "--base", "base"),
-    "own_costs": ("tables", "{own}", "--rows", "metric", "--columns", "method", "--metric", "score,usd.total,steps"),
+    "own_costs": ("tables", "{own}", "--rows", "metric,update", "--columns", "method", "--metric", OWN_METRICS),
     "own_latex": ("tables", "{own}", "task=finer", "--over", "nothing", "--format", "latex"),
     "own_figure": ("figures", "{own}", "--x", "threshold", "--out", "{out}"),
     "own_amounts": ("figures", "{own}", "--x", "token_budget", "--y", "usd.total", "--out", "{out}"),
