@@ -62,7 +62,7 @@ def _run(code: str) -> None:
         report.stack = traceback.StackSummary.from_list(frames)
         sys.stderr.write("".join(report.format()))  # a model reads this
     finally:
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError):  # the code may have closed it
             sys.stdout.flush()
     os._exit(0)
 

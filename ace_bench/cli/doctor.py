@@ -116,7 +116,7 @@ def _check(results: Path, command: str | None) -> _Checkup:
         if path.is_dir():
             clear(path)
         else:
-            with suppress(OSError):
+            with suppress(OSError):  # it is then printed as still there
                 path.unlink()
     return checkup
 
@@ -161,7 +161,7 @@ def _repair_cache(path: Path) -> tuple[str, bool]:
 def _drafts(results: Path) -> Iterator[Path]:
     """Yield the drafts of files that killed processes left behind."""
     for path in results.rglob(f"*{DRAFT}"):
-        with suppress(OSError):
+        with suppress(OSError):  # its owner has just finished it
             if _DRAFT.search(path.name) and time.time() - path.stat().st_mtime > _OLD_S:
                 yield path
 

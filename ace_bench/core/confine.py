@@ -180,7 +180,7 @@ def _limit(bounds: Bounds) -> None:
 def _threads_of(uid: int) -> int:
     count = 0
     for process in os.scandir("/proc"):
-        with suppress(OSError):
+        with suppress(OSError):  # it has ended meanwhile
             if process.name.isdigit() and process.stat().st_uid == uid:
                 count += len(os.listdir(f"/proc/{process.name}/task"))
     return count

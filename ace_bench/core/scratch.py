@@ -75,7 +75,7 @@ def abandoned_folders(kind: str = "*") -> list[Path]:
     found = []
     for parent in {Path(tempfile.gettempdir()).resolve(), Path("/tmp").resolve()}:
         for folder in parent.glob(f"{_NAME}{kind}-*"):
-            with suppress(OSError):
+            with suppress(OSError):  # it has gone meanwhile
                 if _abandoned(folder):
                     found.append(folder)
     return sorted(found)

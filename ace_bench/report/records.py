@@ -295,8 +295,8 @@ def _folders_in(folder: str, on_closed: Callable[[str], object]) -> list[str]:
             return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
     except PermissionError:
         on_closed(folder)
-    except OSError:
-        pass
+    except (FileNotFoundError, NotADirectoryError):
+        pass  # it has gone meanwhile
     return []
 
 

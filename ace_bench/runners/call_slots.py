@@ -144,7 +144,7 @@ class SlotServer(ThreadingUnixStreamServer):
         self.shutdown()
         self.server_close()
         for connection in tuple(self.open):  # runs that wait for a slot learn that there is none
-            with suppress(OSError):
+            with suppress(OSError):  # the run may have ended
                 connection.shutdown(socket.SHUT_RDWR)
         self._scratch.close()
 
@@ -156,6 +156,7 @@ class _Connection(BaseRequestHandler):
 
     def handle(self) -> None:
         self.server.open.add(self.request)
+        # A run that has ended, or sent no number, needs no slot.
         with suppress(OSError, ValueError), self.server.slots.acquire(float(self.request.recv(64))):
             self.request.send(_GRANTED)
             self.request.recv(1)

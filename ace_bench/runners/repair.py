@@ -133,7 +133,7 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
 
     folder, damaged = spec.folder, CheckedFiles(spec.folder).damaged()
     for name in damaged:  # those that are intact are not written again
-        with suppress(OSError):
+        with suppress(OSError):  # it may be missing, or a folder
             (copy / name).unlink()
     intact = [name for name in (METRICS, SUMMARY) if name not in damaged and (folder / name).is_file()]
     kept = {name: (folder / name).read_text() for name in intact}
@@ -162,6 +162,7 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
 
 
 def _parsed(path: Path) -> Record:
+    """Return the JSON object of a file; an empty one if it is missing or damaged."""
     try:
         found = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):

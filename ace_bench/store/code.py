@@ -142,7 +142,7 @@ class CodeReader:
         self._path = cache_folder("code") / "modules.msgpack"
         try:
             self._known = msgspec.msgpack.decode(self._path.read_bytes(), type=dict[str, _Source])
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # there is none yet, or another version wrote it
             self._known = {}
         self._new: dict[str, _Source] = {}
         self._here = str(import_folder())
@@ -193,7 +193,7 @@ class CodeReader:
         try:
             with open(file, "rb") as opened:
                 content = opened.read()
-        except OSError:
+        except OSError:  # a module without a source that can be read
             return None
         key = sha256(f"{name} {os.path.basename(file)}\n".encode() + content).hexdigest()
         known = self._known.get(key) or self._new.get(key)
@@ -248,7 +248,7 @@ def _file(folder: str, name: str) -> str | None:
 def _list_folder(folder: str) -> frozenset[str]:
     try:
         return frozenset(os.listdir(folder))
-    except OSError:
+    except OSError:  # nothing can be imported from there
         return frozenset()
 
 

@@ -95,7 +95,7 @@ def _host() -> dict[str, Any]:
     ``id`` is a hash of the host's name: it shows which processes shared a machine without naming it.
     """
     gpus, memory = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]), None
-    with suppress(ValueError, OSError):
+    with suppress(ValueError, OSError):  # some systems do not tell it
         memory = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     return {
         "id": hashlib.blake2b(platform.node().encode(), digest_size=4).hexdigest(),
@@ -107,7 +107,7 @@ def _host() -> dict[str, Any]:
 
 
 def _processor() -> str | None:
-    with suppress(OSError):
+    with suppress(OSError):  # only Linux has it
         found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
         if found:
             return found[1].strip()

@@ -114,7 +114,7 @@ def replace_files(contents: Mapping[Path, bytes]) -> None:
             draft.replace(path)
     except BaseException:
         for draft in drafts.values():
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # the first error is the one to raise
                 draft.unlink()
         raise
     sync_folders(path.parent for path in contents)

@@ -126,7 +126,7 @@ class RunFolder:
         """Whether a file has this content."""
         try:
             return (self.path / name).read_bytes() == content
-        except OSError:
+        except OSError:  # missing or unreadable: it is to be written
             return False
 
     def set_status(self, state: str) -> None:
@@ -171,7 +171,7 @@ def is_in_use(path: Path) -> bool:
     """Whether a process works on a run folder; writes nothing."""
     try:
         lock = os.open(path / LOCK, os.O_RDONLY)
-    except OSError:
+    except OSError:  # a copy, or the run of another user
         return False
     try:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)

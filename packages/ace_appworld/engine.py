@@ -168,7 +168,7 @@ class EngineProcess:
         """Return the last 2,000 characters that it wrote to standard error."""
         try:
             return self._log.read_text(errors="replace")[-_STDERR_CHARS:].strip()
-        except OSError:
+        except OSError:  # its folder has been removed
             return ""
 
     def _read_events(self, stdout: IO[bytes]) -> None:

@@ -90,7 +90,7 @@ class RunBatchFiles:
     def close(self) -> None:
         """End the processes, which nobody waits for any more."""
         for batch in filter(self._is_running, self._begun):
-            with suppress(OSError, ValueError):
+            with suppress(OSError, ValueError):  # it has ended, or did not begin
                 group, ends = int(Path(batch).read_text(encoding="ascii")), time.monotonic() + _ENDING_S
                 os.killpg(group, signal.SIGTERM)
                 while self._is_running(batch):

@@ -121,7 +121,7 @@ def _checksum(file: Path, folder: Path) -> str:
     """Return the SHA-256 of a file, cached by path, size and time: the official databases have 35 GB."""
     about = file.stat()
     note = folder / digest_of([str(file.resolve()), about.st_size, about.st_mtime_ns])
-    with contextlib.suppress(OSError, UnicodeDecodeError):
+    with contextlib.suppress(OSError, UnicodeDecodeError):  # it is computed again
         known = note.read_text(encoding="ascii")
         if _SHA256.fullmatch(known):
             return known

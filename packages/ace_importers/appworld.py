@@ -111,7 +111,7 @@ def _texts(folder: Path) -> Iterator[tuple[Path, str]]:
         if path.is_file():
             try:
                 yield path, path.read_text(encoding="utf-8")
-            except (OSError, UnicodeDecodeError):
+            except UnicodeDecodeError:  # a picture or a program
                 continue
 
 

@@ -158,6 +158,6 @@ def in_use(port: int) -> bool:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOCAL, port))
-        except OSError:
+        except OSError:  # taken, or not for this user
             return True
     return False

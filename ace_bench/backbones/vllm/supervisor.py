@@ -100,7 +100,7 @@ def _descendants(group: int) -> list[int]:
         try:
             # The name in brackets may hold spaces and brackets itself; what follows it never does.
             state, parent, its_group, session = entry.read_text().rpartition(")")[2].split()[:4]
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # it has ended meanwhile
             continue
         process = int(entry.parent.name)
         if state == "Z":

@@ -110,7 +110,7 @@ def descendants(ancestor: int) -> list[int]:
         try:
             # The name in brackets may hold spaces and brackets itself; what follows it never does.
             state, parent = entry.read_text().rpartition(")")[2].split()[:2]
-        except (OSError, ValueError):
+        except (OSError, ValueError):  # it has ended meanwhile
             continue
         if state != "Z":
             children.setdefault(int(parent), []).append(int(entry.parent.name))

@@ -266,7 +266,7 @@ def _stamp(folder: Path | str, names: tuple[str, ...]) -> _Stamp:
 def _stamp_of(path: str) -> tuple[int, int]:
     try:
         found = os.stat(path)
-    except OSError:
+    except OSError:  # there is none yet
         return (0, 0)
     return found.st_mtime_ns, found.st_size
 
