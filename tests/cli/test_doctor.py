@@ -1,6 +1,7 @@
 """``ace-bench doctor`` keeps the sound replies of a damaged cache, and removes what killed processes left behind."""
 
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -8,9 +9,11 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from ace_bench.cli.main import start
 from ace_bench.core.types import NO_USAGE, Completion
+from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import FILE, Responses
-from tests.runners.test_repair import contents
+from tests.runners.test_repair import contents, lose_calls, made
 
 
 def test_of_a_damaged_cache_the_sound_replies_are_kept(doctor, tmp_path):
@@ -68,3 +71,34 @@ def test_temporary_folders_of_killed_processes_are_removed_and_those_in_use_stay
         for process in processes:
             process.kill()
             process.communicate()
+
+
+def test_all_that_is_found_and_done_is_printed(tmp_path, monkeypatch, capsys):
+    """The output of a look and of a repair is that of ``doctor.txt``."""
+    monkeypatch.setenv("COLUMNS", "150")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("ace_bench.cli.doctor.abandoned_folders", list)  # of other tests
+    sound = made(tmp_path / "one", "task=formula", "task.source=sample", "limit=2", "method=base", "seed=3")
+    folders = {}
+    for name in ("a_sound", "b_flipped", "c_lost", "d_unknown", "e_unread", "f_used", "g_stopped"):
+        shutil.copytree(sound, folders.setdefault(name, tmp_path / "results" / name / sound.parent.name / "seed3"))
+    journal = folders["b_flipped"] / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"kind"', b'"kinD"', 1))
+    for name in ("c_lost", "d_unknown", "g_stopped"):
+        lose_calls(folders[name], 1)
+    (folders["g_stopped"] / "metrics.json").unlink()
+    (folders["d_unknown"] / "journal.jsonl").unlink()
+    (folders["e_unread"] / "calls.jsonl").unlink()
+    (folders["e_unread"] / "calls.jsonl").mkdir()
+    with closing(Responses(tmp_path / "results")) as cache:
+        cache.add("key", Completion(text="text", usage=NO_USAGE, seconds=0.0))
+    (tmp_path / "results" / FILE).write_bytes(b"no database")
+    draft = tmp_path / "results" / "table.csv.0a1b2c3d.part"
+    draft.touch()
+    os.utime(draft, (0, 0))
+    printed = []
+    with closing(RunFolder(folders["f_used"])):
+        for options in ((), ("--repair",)):
+            printed.append(f"## doctor {' '.join(options)}: status {start('doctor', ['results', *options])}")
+            printed.append(capsys.readouterr().out.replace(sound.parent.name, "d" * 12))
+    assert "\n".join(printed) == Path(__file__).with_name("doctor.txt").read_text()
