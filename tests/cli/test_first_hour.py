@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 
 import pytest
 
@@ -95,16 +96,45 @@ def test_runs_are_listed_by_how_they_ended(told, tmp_path):
     rows = {row["folder"]: row for row in map(json.loads, out.splitlines())}
     assert status == 0
     one, other = (rows[str(ran.folder.relative_to(tmp_path))] for ran in (finished, broken))
-    assert (one["state"], one["score"]) == ("finished", finished.metrics["headline"]["after"])
-    assert (one["method"], one["calls"], one["simulated"]) == ("base", 2, True)
-    assert one["seconds"] is not None
-    assert (other["state"], other["score"], other["calls"]) == ("broken off", None, 1)
+    about = {"task": "formula", "source": "sample", "backbone": "embedded", "mode": "offline", "seed": 0}
+    score = finished.metrics["headline"]["after"]
+    figures = {"simulated": True, "metric": "accuracy", "score": score, "calls": 2, "usd": 0.0}
+    assert one == {
+        **about, **figures, "method": "base", "state": "finished", "reason": "",
+        "seconds": one["seconds"], "folder": one["folder"],
+    }  # fmt: skip
+    assert one["seconds"] == round(sum(part["wall_s"] for part in finished.metrics["timing"].values()), 1)
+    unknown = {"metric": None, "score": None, "seconds": None}
+    assert other == {
+        **about, **figures, **unknown, "method": "ace", "state": "broken off", "calls": 1,
+        "reason": other["reason"], "folder": other["folder"],
+    }  # fmt: skip
     assert "budget.calls=1" in other["reason"]
     opened = RunFolder(broken.folder)
     assert "  running  " in told("ls", "method=ace")[1]
     opened.close()
-    out = told("ls", "--state", "finished")[1]
-    assert [line.split()[:2] for line in out.splitlines()] == [["task", "data"], ["formula", "sample"]]
-    assert f"{one['score']:.2f} simulated" in out
+    status, out, _ = told("ls", "results")
+    cells = [re.split(r"  +", line) for line in out.splitlines()]
+    assert cells == [
+        ["task", "data", "method", "backbone", "mode", "seed", "score", "state", "cost", "time", "folder"],
+        [
+            *("formula", "sample", "ace", "embedded", "offline", "0", "n/a", "broken off", "$0.00", "n/a"),
+            other["folder"],
+        ],
+        [
+            *("formula", "sample", "base", "embedded", "offline", "0", f"{score:.2f} simulated", "finished", "$0.00"),
+            *(f"{one['seconds']:.0f}s", one["folder"]),
+        ],
+    ]
+    assert len({line.index("results/") for line in out.splitlines()[1:]} | {out.splitlines()[0].index("folder")}) == 1
+    assert [line.split()[2] for line in told("ls", "--state", "finished")[1].splitlines()] == ["method", "base"]
     (finished.folder / "metrics.json").write_text("{")
+    (broken.folder / "calls.jsonl").unlink()
+    (broken.folder / "calls.jsonl").mkdir()
+    states = [(row["method"], row["state"]) for row in map(json.loads, told("ls", "--json")[1].splitlines())]
+    assert states == [("ace", "damaged"), (None, "damaged")]
     assert "damaged" in told("ls")[1]
+    assert "damaged" not in told("ls", "task=formula", "--state", "finished")[1]
+    assert told("ls", "nowhere", "method=ace")[2] == (
+        "error: nowhere is not a folder; name folders of runs, or settings as KEY=VALUE\n"
+    )
