@@ -18,9 +18,8 @@ from ace_bench.report.statistics import mean_score
 from ace_bench.store.calls import restore_calls, stored_calls
 from ace_bench.store.lines import SEAL
 from ace_bench.store.results import CHECKSUMS
-from tests.integration.test_full_disk import permissions_count
 from tests.launching import launch
-from tests.packages.report.page.runs import changed, copied
+from tests.packages.report.page.runs import changed, copied, permissions_count
 
 SMALL = ("task=finer", "task.source=sample", "limit=6", "mode.epochs=1")
 

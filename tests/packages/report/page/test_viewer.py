@@ -21,9 +21,8 @@ from ace_benchmarks.results import make_runs
 from ace_report.page import content
 from ace_report.page.content import write_bundle
 from ace_report.page.results import Results
-from tests.integration.test_full_disk import permissions_count
 from tests.launching import ROOT
-from tests.packages.report.page.runs import lines_of, metrics_of, unfinished_copy, viewing
+from tests.packages.report.page.runs import lines_of, metrics_of, permissions_count, unfinished_copy, viewing
 
 
 def fetched(server, name, query=""):
