@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -34,7 +35,7 @@ from ace_bench.tasks.data import DataSettings, find_folder, sha256_of
 FORBIDDEN_WORD = "memory"
 """The engine takes a path with this word in it for an in-memory database, and breaks."""
 
-UNUSED_S = 7 * 24 * 3600
+UNUSED_S = timedelta(weeks=1).total_seconds()
 """A version of the mini-world that was not used for so long is removed; no run takes as long."""
 
 _VERSION = re.compile(r"[0-9a-f]{16}(\.part)?")

@@ -106,17 +106,11 @@ EVALUATION_S = 60
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The evaluator's result: the number of unit ``tests``, how many passed (``passes``), and its ``report``."""
+    """The evaluator's result: how many unit tests passed, and its report; by default, that nothing was evaluated."""
 
-    success: bool
-    tests: int
-    passes: int
-    report: str
-
-    @classmethod
-    def failed(cls, report: str) -> Verdict:
-        """Return the verdict on an episode of which nothing could be evaluated."""
-        return cls(success=False, tests=0, passes=0, report=report)
+    success: bool = False
+    passes: int = 0
+    report: str = ""
 
 
 def metrics(grades: Sequence[Grade]) -> Mapping[str, float]:

@@ -88,7 +88,7 @@ class Assignment:
 
     def failing_grade(self) -> Grade:
         """Return the grade of a sample without an attempt."""
-        return self.grade(Verdict.failed(""))
+        return self.grade(Verdict())
 
 
 class WorldSession:
@@ -169,5 +169,5 @@ class WorldSession:
         try:
             verdict = self._pool.score(self._server, self._assignment.task)
         except Unusable as error:
-            verdict = Verdict.failed(f"What the episode saved cannot be evaluated: {error}")
+            verdict = Verdict(report=f"What the episode saved cannot be evaluated: {error}")
         return self._assignment.grade(verdict, observed=observed, interactions=self._interactions)

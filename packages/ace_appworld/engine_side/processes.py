@@ -17,13 +17,14 @@ from pathlib import Path
 
 MAX_MESSAGE = 64 << 20
 """Longest message between the processes of an episode, in bytes."""
+CHUNK = 1 << 16
+"""Most bytes that are read or written at a time."""
 MAX_OUTPUT = 20_000
 """Characters of an output that an agent sees, as in the official agents."""
 INTERPRETER_KILLED = 128 + signal.SIGKILL
 """Exit status of a world whose interpreter was killed from outside."""
 
 _LENGTH = struct.Struct("!I")
-_CHUNK = 1 << 16
 
 
 def send(end: socket.socket, message: bytes | bytearray) -> None:
@@ -47,7 +48,7 @@ def receive(read: Callable[[int], bytes], most: int = MAX_MESSAGE) -> bytearray:
 def _read_exactly(read: Callable[[int], bytes], count: int) -> bytearray:
     received = bytearray()
     while len(received) < count:
-        part = read(min(count - len(received), _CHUNK))
+        part = read(min(count - len(received), CHUNK))
         if not part:
             raise ConnectionError("the other end closed the connection")
         received += part

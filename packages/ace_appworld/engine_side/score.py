@@ -1,8 +1,8 @@
 """Evaluates the saved outputs of episodes against the full data root, in processes that never ran agent code.
 
 A request names the ``task``, the ``root`` of the full data, the folder ``outputs`` with ``tasks/<id>/dbs``, and the
-limits ``memory`` (bytes) and ``seconds``. The answer has ``success``, ``tests`` (their number), ``passes`` (number
-passed) and ``report`` (the engine's text), or ``error`` and ``bad_outputs`` (whether the outputs caused the error).
+limits ``memory`` (bytes) and ``seconds``. The answer has ``success``, ``passes`` (the number of unit tests passed) and
+``report`` (the engine's text), or ``error`` and ``bad_outputs`` (whether the outputs caused the error).
 
 Each evaluation runs in a process of its own, which is killed when its time is up, so that bad outputs can only break
 their own evaluation. ``signal.alarm`` would not do: the engine handles that signal itself, and no signal handler runs
@@ -23,10 +23,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from .processes import end_tree
+from .processes import CHUNK, end_tree
 from .shared import adopt_orphans, die_with_parent
-
-_CHUNK = 1 << 16
 
 
 class Cancelled(Exception):
@@ -92,7 +90,7 @@ def _read_all(reading: int, control: int, until: float) -> bytes | None:
     while ready := select.select([reading, control], [], [], max(0.0, until - time.monotonic()))[0]:
         if control in ready:
             raise Cancelled
-        part = os.read(reading, _CHUNK)
+        part = os.read(reading, CHUNK)
         if not part:
             return bytes(received)
         received += part
@@ -111,4 +109,4 @@ def _evaluate(request: Mapping[str, Any]) -> Mapping[str, Any]:
         report = tracker.report(print_it=False, colorize=False)
     except BaseException:
         return {"error": traceback.format_exc()[-4000:]}
-    return {"success": tracker.success, "tests": tracker.num_tests, "passes": tracker.pass_count, "report": report}
+    return {"success": tracker.success, "passes": tracker.pass_count, "report": report}

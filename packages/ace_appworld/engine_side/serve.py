@@ -42,12 +42,9 @@ from typing import Any
 
 from .episode import Setup, World
 from .loading import load
-from .processes import close_all_but, end_tree, run_in_fork
+from .processes import CHUNK, close_all_but, end_tree, run_in_fork
 from .score import Cancelled, evaluate
 from .shared import Bounds, adopt_orphans, clear, die_with_parent, libraries
-
-_MESSAGE = 1 << 16
-"""Most bytes of a message between a server, its monitor and this process."""
 
 _MONITOR_LOST = {"status": -signal.SIGKILL, "error": "the process that watches it failed or was killed"}
 """The event for a server whose monitor ended without a message; the server ends with its monitor."""
@@ -81,7 +78,7 @@ class ForkServer:
                 if key.data is not None:
                     key.data()
                     continue
-                received, connections, _, _ = socket.recv_fds(stdin, _MESSAGE, 1)
+                received, connections, _, _ = socket.recv_fds(stdin, CHUNK, 1)
                 self._connections += connections
                 if not received:
                     return
@@ -135,7 +132,7 @@ class ForkServer:
         self._selector.register(ours, selectors.EVENT_READ, on_message)
 
     def _on_monitor(self, number: int) -> None:
-        message = json.loads(os.read(self._sockets[number], _MESSAGE) or "null")
+        message = json.loads(os.read(self._sockets[number], CHUNK) or "null")
         if message is None:
             self._reap(number)
             message = self._final.pop(number, _MONITOR_LOST)
@@ -145,7 +142,7 @@ class ForkServer:
         _send_event({"id": number, **message})
 
     def _on_score(self, number: int, received: bytearray) -> None:
-        message = os.read(self._sockets[number], _MESSAGE)
+        message = os.read(self._sockets[number], CHUNK)
         received += message
         if not message:
             self._reap(number)
@@ -170,8 +167,8 @@ def _score(control: int, parent: int, request: Mapping[str, Any]) -> None:
     die_with_parent(parent)
     with suppress(Cancelled):
         answer = json.dumps(evaluate(json.loads(Path(request["request"]).read_bytes()), control)).encode()
-        for start in range(0, len(answer), _MESSAGE):
-            os.write(control, answer[start : start + _MESSAGE])
+        for start in range(0, len(answer), CHUNK):
+            os.write(control, answer[start : start + CHUNK])
     os._exit(0)
 
 
@@ -228,7 +225,7 @@ def _watch(server: int, control: int, reading: int) -> None:
             selector.register(descriptor, selectors.EVENT_READ)
         while reading in {key.fd for key, _ in selector.select()}:
             selector.unregister(reading)
-            os.write(control, os.read(reading, _MESSAGE) or b'{"error": "it ended while it started"}')
+            os.write(control, os.read(reading, CHUNK) or b'{"error": "it ended while it started"}')
 
 
 def _serve(setup: Setup, harness: socket.socket, started: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ace_appworld.engine_side.processes import descendants
-from ace_bench.core.errors import RolloutFault
+from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.types import Labels, reveal
 from tests.packages.appworld.conftest import RUN, processes_in, settled, solved
 
@@ -146,7 +146,6 @@ def test_code_that_ends_the_interpreter_is_the_agents_own_error_and_the_episode_
 @pytest.mark.parametrize(
     "code",
     [
-        "import json\njson.dumps = lambda *a, **k: 'HACKED'\nprint(1)",
         "import json\njson.dumps = lambda *a, **k: '{\"output\": [1, 2]}'\nprint(1)",
         "e = __import__('os').__dict__['_ex' + 'it']\nprint(__import__('os').abort())",
         "c = __import__('ctypes')\nc.string_at(0)",
@@ -326,4 +325,18 @@ def test_the_start_runs_a_piece_of_code_and_says_what_confines_it(task, monkeypa
     monkeypatch.setattr(task._pool, "layers", None)
     task.start(said.append)
     assert said[0] == "AppWorld: loading the engine"
-    assert "agent code is confined by" in said[1]
+    assert said[1].startswith("AppWorld: agent code is confined by: ")
+    monkeypatch.setattr(task, "_check_engine", lambda: pytest.fail("the engine has run code already"))
+    task.start(said.append)
+
+
+def test_a_machine_that_cannot_confine_agent_code_is_refused_unless_that_is_allowed(task, sample, monkeypatch):
+    monkeypatch.setattr(task._pool, "_confined", True)
+    monkeypatch.setattr("ace_appworld.pool.missing_layers", lambda _: "it reads files")
+    with pytest.raises(ConfigError, match="cannot confine what agents run: it reads files; use"), task.open(sample):
+        pass
+    monkeypatch.setattr(task._pool, "_confined", False)
+    said: list[str] = []
+    with task.open(sample):
+        task._pool.describe(said.append)
+    assert said[1:] == ["AppWorld: agent code can do what you can do (task.confinement=none): it reads files"]

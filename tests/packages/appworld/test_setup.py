@@ -77,9 +77,18 @@ def test_a_download_finds_its_way_through_a_proxy_and_gets_no_keys(programs, tmp
     assert again == f"the official data is already in {target}; move it away to download it again\n"
 
 
-@pytest.mark.parametrize("script", ["echo 'status code: 403'", "mkdir data\necho 'status code: 403' >&2\nexit 1"])
+FAILED = {
+    "echo x; echo '403'": "403",
+    "echo '403' >&2; exit 1": "appworld ended with status 1: 403",
+    "": "nothing came",
+}
+
+
+@pytest.mark.parametrize("script", FAILED)
 def test_a_download_that_fails_says_why_and_leaves_nothing(programs, tmp_path, script):
     target = tmp_path / "data" / "appworld"
-    with pytest.raises(DataError, match=r"cannot be downloaded: .*403"):
+    with pytest.raises(
+        DataError, match=rf"^the official data cannot be downloaded: {FAILED[script]}\. On a machine that"
+    ):
         download(programs(appworld=script), target, Console(file=io.StringIO()))
     assert list(target.parent.iterdir()) == []

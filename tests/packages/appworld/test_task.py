@@ -228,8 +228,8 @@ def test_a_new_mini_world_takes_the_place_of_those_that_nobody_asked_for_in_a_wh
     old, late, part, other = (worlds / name for name in ("0" * 16, "1" * 16, "2" * 16 + ".part", "mine"))
     for folder in (old, late, part, other):
         (folder / "data").mkdir(parents=True)
-        os.utime(folder, (0, 0))
-    os.utime(late)
+        os.utime(folder, (0, time.time() - 7.1 * 24 * 3600))
+    os.utime(late, (0, time.time() - 6.9 * 24 * 3600))
     builder = sample_folder("pkg://ace_rehearsal/miniworld")
     root = sample_root(find_engine(), builder)
     assert {path for path in worlds.iterdir() if path.is_dir()} == {root, late, other}
@@ -250,7 +250,7 @@ def test_a_mini_world_with_other_code_or_data_is_another_version(name, tmp_path)
 
 def graded(task, difficulty, correct, interactions=1):
     truth = Truth(difficulty=difficulty, tests=2, solution="")
-    verdict = Verdict(success=correct, tests=2, passes=1 + correct, report="")
+    verdict = Verdict(success=correct, passes=1 + correct)
     return Assignment(task=task, truth=truth).grade(verdict, interactions=interactions)
 
 
@@ -271,3 +271,13 @@ def test_metrics_are_the_official_ones():
         "interactions": 2.5,
     }
     assert metrics([]) == {}
+
+
+def test_limits_have_bounds(fake_root):
+    bounds = {"timeout": [(1, 86_400), (0, 86_401)], "memory_gib": [(0.1, 1024), (0, 1025)]}
+    for name, (inside, outside) in bounds.items():
+        for value in inside:
+            make(data_dir=str(fake_root), source="real", **{name: value})
+        for value in outside:
+            with pytest.raises(ConfigError, match=f"task.{name}={value} must be"):
+                make(data_dir=str(fake_root), source="real", **{name: value})

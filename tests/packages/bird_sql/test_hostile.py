@@ -133,6 +133,8 @@ def test_a_worker_sees_no_environment_and_one_that_somebody_else_kills_costs_not
     pool.check()
     (process,) = pool._alive
     assert b"planted" not in Path(f"/proc/{process.pid}/environ").read_bytes()
+    assert pool.run(database, "SELECT 1").ran
+    assert pool._alive == {process}
     os.kill(process.pid, signal.SIGKILL)
     assert pool.run(database, "SELECT 1").ran
     assert len(pool._alive) == 1
