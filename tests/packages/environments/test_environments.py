@@ -8,7 +8,7 @@ from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.doubles import Recording
 from tests.interference import cases, check_pair
-from tests.launching import launch, options, quick, retries
+from tests.launching import launch
 from tests.packages.environments.running import ATLAS, CITIES, NEEDED, PACKAGES, SMALL, case, rollouts, settings_of
 from tests.wrong.refusing import refusal
 
@@ -58,19 +58,6 @@ def test_the_context_ends_the_system_message_and_references_follow_the_labels(en
     assert all(told in text for text in generator)
     assert "<playbook>" in generator[-1]
     assert not any("there is no fruit" in text for _, _, text in made[0].asked if labels == "none")
-
-
-@pytest.mark.parametrize("environment", [case("inspect"), case("verifiers")])
-@pytest.mark.parametrize("method", options("method"))
-def test_every_method_runs_over_it(method, environment, tmp_path):
-    if method in NEEDED:
-        pytest.importorskip(NEEDED[method])
-    mode = "mode=online" if retries(method) else "mode.epochs=1"
-    with settings_of(environment, tmp_path, tool=False) as task:
-        ran = launch(tmp_path, *task, f"method={method}", mode, "mode.before=false", *quick(method))
-    assert ran.status == 0
-    assert ran.metrics["headline"]["n"] == 4
-    assert ran.metrics["faults"] == {"adapt": {}, "evaluate": {}}
 
 
 @pytest.mark.parametrize(

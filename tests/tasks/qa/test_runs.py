@@ -111,20 +111,14 @@ def test_a_task_of_ones_own_inherits_the_settings_and_adds_its_metric(tmp_path, 
     assert set(ran.metrics["splits"]["test"]["after"]) >= {"accuracy", "by_topic"}
 
 
-def test_a_judge_that_cannot_be_read_is_a_fault_and_no_wrong_answer(data, tmp_path):
-    said = '{"reason": "", "verdict": "yes"}'
+@pytest.mark.parametrize(("said", "after", "faults"), [(RIGHT, 100.0, 0), ('{"reason": "", "verdict": "yes"}', 0.0, 4)])
+def test_the_verdict_decides_and_one_that_cannot_be_read_is_a_fault(said, after, faults, data, tmp_path):
     ran = launch(tmp_path, *own(data, "task.grader=judge"), backbone=lambda inner: JudgeSaying(inner, said))
     test = ran.metrics["splits"]["test"]["after"]
-    assert (test["n"], test["faults"]) == (4, 4)
-    assert sum(ran.metrics["faults"]["evaluate"].values()) == 4
+    assert (test["accuracy"], test["n"], test["faults"]) == (after, 4, faults)
+    assert sum(ran.metrics["faults"]["evaluate"].values()) == faults
     assert all(kind.startswith("judge/model/") for kind in ran.metrics["faults"]["evaluate"])
-    assert "reflector" not in ran.metrics["calls"]["adapt"], "nothing is learnt from an answer without a grade"
-
-
-def test_the_verdict_decides(data, tmp_path):
-    settings = own(data, "task.grader=judge", "method=base")
-    ran = launch(tmp_path, *settings, backbone=lambda inner: JudgeSaying(inner, RIGHT))
-    assert ran.metrics["headline"]["after"] == 100.0
+    assert ("reflector" in ran.metrics["calls"]["adapt"]) is not bool(faults), "nothing is learnt without a grade"
 
 
 def test_a_judged_run_that_is_killed_and_continued_pays_for_no_call_twice(data, tmp_path):
