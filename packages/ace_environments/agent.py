@@ -80,13 +80,14 @@ class _Progress:
     def attempt(self, final: str, *, ended: AttemptEnd) -> Attempt:
         """Sum up."""
         texts = [turn.thought for turn in self.turns if turn.thought]
-        calls = sum(turn.action.count("\n") + 1 for turn in self.turns if turn.action)
+        last = next(reversed(texts), "")
+        calls = sum(len(turn.action.splitlines()) for turn in self.turns)
         acted = any(turn.action or turn.observation for turn in self.turns)
         return Attempt(
-            answer=final or (texts[-1] if texts else ""),
+            answer=final or last,
             reasoning="\n\n".join(texts),
             cited=cited_in(texts),
-            reply=texts[-1] if texts else "",
+            reply=last,
             dropped=self.dropped,
             trajectory=tuple(self.turns) if acted else (),
             ended=ended,

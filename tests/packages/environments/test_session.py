@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from ace_bench.contexts.base import NoContext
 from ace_bench.core.errors import AceBenchError, ConfigError, DataError, RolloutFault, SettingError
-from ace_bench.core.replies import ToolCall, ToolTurn, offer
-from ace_bench.core.types import NO_USAGE, Completion, Message
-from ace_environments.agent import with_system_text, written
+from ace_bench.core.replies import ToolCall, ToolTurn, offer, write_turn
+from ace_bench.core.types import NO_USAGE, Attempt, Completion, GeneratorSpec, Message, Sample, Turn
+from ace_environments.agent import EnvironmentAgent, with_system_text, written
 from ace_environments.episode import ReplyRequest, Scores, fault
-from ace_environments.messages import describe_tool
+from ace_environments.messages import assistant_message, describe_tool, tool_message
 from ace_environments.session import EnvironmentItem, EnvironmentSession, graded
 from ace_environments.task import EnvironmentTask, SplitRatio, background_of, draw
 
@@ -213,6 +214,78 @@ def test_the_context_ends_the_system_message():
     assert with_system_text([SYSTEM, ASKED], "x") == (Message(role="system", content=" You add. \n\nx"), ASKED)
     assert with_system_text([ASKED], "x") == (Message(role="system", content="x"), ASKED)
     assert with_system_text([], "x") == (Message(role="system", content="x"),)
+
+
+@dataclass
+class Talking(Adding):
+    """Goes on with what was said; with tools, a reply's call is answered in its place."""
+
+    tools: bool = False
+
+    async def play(self, ask):
+        messages, schema = [SYSTEM, ASKED], offer([describe_tool("add", "", {})]) if self.tools else None
+        for _ in range(self.times):
+            turn = await ask(ReplyRequest(messages=tuple(messages), schema=schema))
+            messages.append(assistant_message(turn, tools=self.tools))
+            messages += [tool_message(call.id, f"<{call.name}>") for call in turn.tool_calls]
+            messages += [] if turn.tool_calls else [Message(role="user", content="Sure?")]
+
+    @property
+    def final(self):
+        return ""
+
+
+class Notes:
+    """A template that shows what it is given."""
+
+    def render(self, template, fields):
+        return [Message(role="system", content=f"{template}: {fields['reflection']}")]
+
+
+class Model:
+    takes_tools = True
+
+    def __init__(self, *replies):
+        self.replies, self.asked = list(replies), []
+
+    def __call__(self, messages, schema=None):
+        self.asked.append((messages[0].content, len(messages), schema is not None))
+        return Completion(text=self.replies.pop(0), usage=NO_USAGE, seconds=0.0)
+
+
+def solve(episode, model, *, max_turns):
+    sample = Sample(id="a", split="test", inputs={})
+    agent = EnvironmentAgent(
+        prompts=Notes(), generator=GeneratorSpec(template="notes", answer_format="text"), max_turns=max_turns
+    )
+    with closing(EnvironmentSession(item_of(episode), timeout=5.0)) as session:
+        return agent.solve(sample, session, NoContext(), model, None)
+
+
+def test_an_attempt_records_what_was_said_and_done():
+    model = Model("Two [a-00001].", "Yes.")
+    assert solve(Talking(), model, max_turns=2) == Attempt(
+        answer="Yes.",
+        reasoning="Two [a-00001].\n\nYes.",
+        cited=("a-00001",),
+        reply="Yes.",
+        trajectory=(
+            Turn(action="", observation="Sure?", thought="Two [a-00001]."),
+            Turn(action="", observation="", thought="Yes."),
+        ),
+        ended="completed",
+        counters={"turns": 2, "tool_calls": 0},
+    )
+    assert model.asked == [(" You add. \n\nnotes: (none)", 2, False), (model.asked[0][0], 4, False)]
+    calls = tuple(ToolCall(id=name, name=name, arguments='{"a": 1}') for name in "fg")
+    attempt = solve(Talking(tools=True), Model(write_turn(ToolTurn(tool_calls=calls))), max_turns=1)
+    shown = Turn(action="f(a=1)\ng(a=1)", observation="<f>\n<g>", thought="")
+    assert (attempt.answer, attempt.trajectory, attempt.ended) == ("", (shown,), "steps")
+    assert attempt.counters == {"turns": 1, "tool_calls": 2}
+    alone = solve(Talking(times=1), Model("Two."), max_turns=1)
+    assert (alone.answer, alone.trajectory, alone.ended) == ("Two.", (), "completed")
+    with pytest.raises(ConfigError, match="this environment has tools, and the backbone cannot be offered any"):
+        solve(Talking(tools=True), judge, max_turns=1)
 
 
 def test_tools_and_calls_are_written():
