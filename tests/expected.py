@@ -1,6 +1,7 @@
 """Output that shall stay as it is, in files. ``WRITE_EXPECTED=1`` with the command of the tests writes them anew."""
 
 import os
+from difflib import unified_diff
 from pathlib import Path
 
 
@@ -9,4 +10,6 @@ def check(text: str, path: Path) -> None:
     if os.environ.get("WRITE_EXPECTED"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    assert text == path.read_text()
+    expected = path.read_text()
+    lines = unified_diff(expected.splitlines(), text.splitlines(), str(path), "this run", n=1, lineterm="")
+    assert text == expected, "\n".join(["WRITE_EXPECTED=1 writes the file anew, where this is right:", *lines])

@@ -10,7 +10,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.task import Divisible, Task
 from ace_bench.core.types import Sample
 
-_ANSWER, _GROUP, _TASK = "answer", "group", "task"
+_ANSWER, _GROUP = "answer", "group"
 _LONGEST = 40
 
 
@@ -33,9 +33,8 @@ def divide(task: Task, splits: Sequence[str], by: str | None, parts: int | None)
     if by is None:
         raise ConfigError(f"mode=lifelong must know what a stage is: {_choices(task, samples)}")
     values = {sample.id: _values(task, sample, by, samples) for sample in samples}
-    counts = Counter(value for some in values.values() for value in some)
-    if by != _TASK:  # by name, as StreamBench sorts databases
-        counts = Counter(dict(sorted(counts.items())))
+    # By name, as StreamBench sorts databases; the tasks of task=stream are in the order of mode.stages all the same.
+    counts = Counter(sorted(value for some in values.values() for value in some))
     if parts is not None and not 2 <= parts <= len(counts):
         raise ConfigError(
             f"mode.parts={parts} must be at least 2 and at most the number of values of {by}, {len(counts)}"
