@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.embed import make_embedder
+from ace_bench.contexts.playbook.embed import EndpointEmbedder, make_embedder
 from ace_bench.contexts.playbook.embeddings import EmbeddingMemo, HashingEmbedder, Matrix
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core import resources
@@ -101,6 +101,15 @@ def test_the_nearest_texts_come_last_and_of_equal_ones_the_later() -> None:
     assert [one.similarity for one in found] == pytest.approx([0.766, 0.985, 1], abs=1e-3)
     assert [one.place for one in nearest.find(["b", "d"], near=["x"], top_k=1)] == [1]
     assert nearest.find([], near=["x"], top_k=1) == ()
+
+
+def test_an_endpoint_embeds_by_the_calls_of_a_run_and_without_texts_by_none() -> None:
+    endpoint = EndpointEmbedder(settings=None)  # type: ignore[arg-type]
+    assert endpoint.embed([]).shape == (0, 0)
+    with pytest.raises(ConfigError, match="counted by a run: elsewhere pass embedder=hashing"):
+        endpoint.embed(["a"])
+    endpoint.connect(HashingEmbedder())
+    assert (endpoint.embed(["a"]) == HashingEmbedder().embed(["a"])).all()
 
 
 def test_a_missing_extra_is_named_before_anything_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:

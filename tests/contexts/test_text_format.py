@@ -108,6 +108,10 @@ def test_what_was_changed_or_left_out_is_noted() -> None:
     )
 
 
+def test_the_first_id_without_a_number_gets_the_first_number() -> None:
+    assert fields_of(read("[rule] helpful=1 harmful=0 :: x").playbook) == [("others-00001", "others", "x", 1, 0)]
+
+
 RESEMBLING = (
     "\n[1] a footnote\n[x] a box\n[note] helpful advice\n[link-00001](http://example.org)\n### smaller\n# a\n##"
 )

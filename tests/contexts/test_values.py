@@ -94,6 +94,8 @@ def test_a_patch_is_as_small_as_the_change() -> None:
     before, after = Demonstrations(items=row(200)), Demonstrations(items=row(201))
     ((start, end, added),) = after.patch(before)["items"]
     assert (start, end, [one["question"] for one in added]) == (200, 200, ["question 200?"])
+    again = before.patched(after.patch(before))
+    assert all(one is other for one, other in zip(again.items, before.items, strict=False)), "they are not made anew"
     assert before.patch(after) == {"items": [(200, 201, [])]}
     moved = Demonstrations(items=row(201)[1:]).patch(before)["items"]
     assert [(start, end, len(added)) for start, end, added in moved] == [(0, 1, 0), (200, 200, 1)]

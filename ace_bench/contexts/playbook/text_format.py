@@ -132,7 +132,7 @@ def _bullets(entries: Sequence[_Entry], count: TokenCounter) -> tuple[list[tuple
     bullets: list[tuple[Bullet, _Entry]] = []
     notes: list[_Note] = []
     taken: set[str] = set()
-    following = 1 + max((number_of(entry.head.id) or 0 for entry in entries), default=0)
+    following = 1 + max(filter(None, (number_of(entry.head.id) for entry in entries)), default=0)
     for entry in entries:
         asked = bullet_id = entry.head.id
         content = read_content(entry.written)
