@@ -84,16 +84,16 @@ class Solved(ShownAttempt):
 
 
 def induce(
-    memory: Workflows, solved: Sequence[Solved], *, of: Sample, arena: Arena, session: str
+    memory: Workflows, solved: Sequence[Solved], *, sample: Sample, arena: Arena, session: str
 ) -> ContextUpdate[Workflows]:
     """Ask for the workflows of solved tasks and add those that are new; one that cannot be used is an event.
 
-    ``of`` is one of the samples, whose task text the inducer is shown.
+    The inducer is shown the task text of ``sample``, one of those that were solved.
     """
 
     def send(shown: ShownAttempts[Solved]) -> InducerReply:
         texts = [one.worded(arena) for one in shown.items]
-        fields = {"background": of.inputs["background"], "experiences": texts}
+        fields = {"background": sample.inputs["background"], "experiences": texts}
         return ask(arena.lm(ROLE, session), arena.prompts.render(ROLE, fields), InducerReply)
 
     reply, events = ask_role(ROLE, ShownAttempts(tuple(solved)), send)
@@ -169,10 +169,10 @@ class FromAttempts(WorkflowMemory):
             return ContextUpdate(context=context, events=tuple(events))
         sample, session = rollouts[0].sample, rollouts[0].key
         if not self._anew:
-            update = induce(context, solved, of=sample, arena=arena, session=session)
+            update = induce(context, solved, sample=sample, arena=arena, session=session)
             return ContextUpdate(context=update.context, events=(*events, *update.events))
         shown = [*map(Solved.text, context.solved), *solved]
-        update = induce(Workflows(), shown, of=sample, arena=arena, session=session)
+        update = induce(Workflows(), shown, sample=sample, arena=arena, session=session)
         learnt = any(event["event"] == "induced" for event in update.events)
         every = (*context.solved, *(one.worded(arena) for one in solved))
         memory = context.changed(items=update.context.items if learnt else context.items, solved=every)
@@ -210,7 +210,7 @@ class FromExamples(WorkflowMemory):
         memory, events = context, list[Record]()
         for place in range(0, len(solved), size):
             part = solved[place : place + size]
-            update = induce(memory, part, of=samples[place], arena=arena, session=f"induce/{place}")
+            update = induce(memory, part, sample=samples[place], arena=arena, session=f"induce/{place}")
             memory = update.context
             events += update.events
         return ContextUpdate(context=memory, events=tuple(events))

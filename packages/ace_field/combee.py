@@ -125,11 +125,9 @@ class CombeeCurator(Curator):
         fields = {**sample.inputs, "labels": arena.labels.value, **texts}
 
         def send(shown: Playbook) -> CuratorReply:
-            of = playbook if shown.partial else shown
-            place = (step.index + 1, step.total)
-            size = curator_fields(
-                of, of.sections, place, self.token_budget, reflection="", operations=self.limits.kinds
-            )
+            whole, place = playbook if shown.partial else shown, (step.index + 1, step.total)
+            budget, kinds = self.token_budget, self.limits.kinds
+            size = curator_fields(whole, whole.sections, place, budget, reflection="", operations=kinds)
             messages = arena.prompts.render(self.roles[role][0], {**fields, **shown.render(sample), **size})
             return ask(lm, messages, CuratorReply)
 

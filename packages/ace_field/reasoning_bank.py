@@ -203,9 +203,10 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
         memory, events = context, list[Record]()
         groups = self.judged_attempts(context, rollouts, arena)
         learnt = arena.map(lambda group: self.extract(group, arena), groups)
-        for group, (experience, told) in zip(groups, learnt, strict=True):
+        for group, (experience, happened) in zip(groups, learnt, strict=True):
             memory = memory if experience is None else memory.with_experience(experience)
-            events += about_sample(group[0].rollout.sample, (*chain.from_iterable(one.events for one in group), *told))
+            judged = chain.from_iterable(one.events for one in group)
+            events += about_sample(group[0].rollout.sample, (*judged, *happened))
         return ContextUpdate(context=memory, events=tuple(events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
