@@ -1,0 +1,38 @@
+"""Settings of ACE that contradict each other, and which parts the others choose."""
+
+import pytest
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.core.settings import build
+from ace_bench.methods.ace_variants.ablations import AceWithOtherView, RewritingCurator
+from ace_bench.runners.identifying import compose_run
+
+REFUSED = {
+    "reflector=rules update=rewrite": "update=rewrite needs a Curator, and reflector=rules asks none",
+    "curator_sees=nearest update=rewrite": "for a Curator that proposes deltas; with update=rewrite set all",
+    "curator_sees=nearest reflector=rules": "for a Curator that proposes deltas; with reflector=rules set all",
+    "harmful_every=2 reflector=off": "harmful_every=2 needs a Reflector: set reflector=on, or this to null",
+    "generator_reflections=1 reflector=off": "generator_reflections=1 needs a Reflector: set reflector=on",
+    "initial=nowhere.txt": "initial=nowhere.txt is not a file",
+}
+
+
+def make(words):
+    settings = compose_run(["method=ace", "embedder=hashing", *(f"method.{word}" for word in words.split())]).settings
+    return build(settings["method"], "method")
+
+
+@pytest.mark.parametrize("words", REFUSED)
+def test_settings_that_contradict_each_other_are_refused(words):
+    with pytest.raises(ConfigError, match=REFUSED[words]):
+        make(words)
+
+
+def test_each_of_them_alone_chooses_its_part():
+    other = make("generator_reflections=4 reflection_window=3 bullet_order=helpful retrieval.mode=bm25")
+    assert (type(other), other.earlier_lessons, other.helpful_first) == (AceWithOtherView, 4, True)
+    assert (other.remembered, make("reflection_window=3").remembered) == (4, 2)
+    assert (other.retrieval.mode, make("").retrieval) == ("bm25", None)
+    assert isinstance(make("update=rewrite").curator, RewritingCurator)
+    assert make("curator_sees=nearest curator_top_k=7").curator.view.top_k == 7
+    assert (make("harmful_every=2").reflector.every, make("reflector=off").rounds.retries) == (2, 0)
