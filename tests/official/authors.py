@@ -9,7 +9,6 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,45 +37,27 @@ def checkout(name: str) -> Path:
     return folder
 
 
-@dataclass(frozen=True)
-class AuthorsRun:
-    """What the authors' code did: see ``authors_finance.py`` for the fields."""
-
-    calls: list[dict[str, Any]]
-    steps: list[dict[str, Any]]
-    evaluations: list[dict[str, Any]]
-    files: dict[str, str]
-
-    def result(self, name: str) -> Any:
-        """Return one of the result files that their run wrote."""
-        return json.loads(self.files[name])
-
-    def side(self) -> Side:
-        """Return what is compared: calls, steps, scores and playbook files."""
-        calls = [
-            Call(call["role"], call["prompt"], call["reply"], call.get("answer"), call.get("correct"))
-            for call in self.calls
-        ]
-        steps = [Step(step["after"], step["next"]) for step in self.steps]
-        playbooks = {name: text for name, text in self.files.items() if name.endswith(".txt")}
-        return Side(calls, steps, self._scores(), playbooks)
-
-    def _scores(self) -> dict[str, list[float]]:
-        final = self.result("final_results.json")
-        before = [final["initial_test_results"]["accuracy"]]
-        if "online_test_results" in final:
-            windows = self.result("test_results.json")["test_results"]["window_results"]
-            after = [final["online_test_results"]["accuracy"]]
-            return {"before": before, "after": after, "windows": [window["window_accuracy"] for window in windows]}
-        looks = self.result("train_results.json")["results"]
-        after = [final["final_test_results"]["accuracy"]]
-        return {"before": before, "after": after, "validation": [look["val_result"]["accuracy"] for look in looks]}
-
-
-def run_finance(code: Path, folder: Path, url: str, *options: str, timeout: float = _TIMEOUT) -> AuthorsRun:
+def run_finance(code: Path, folder: Path, url: str, *options: str, timeout: float = _TIMEOUT) -> Side:
     """Run ``finance/run.py`` of a checkout in a folder made by ``Finance.write``, one test worker, in order."""
     command = [sys.executable, str(_HERE / "authors_finance.py"), str(code), str(folder), url]
-    return AuthorsRun(**_record(folder, [*command, "--test_workers", "1", *options], {**os.environ}, timeout))
+    record = _record(folder, [*command, "--test_workers", "1", *options], {**os.environ}, timeout)
+    files: dict[str, str] = record["files"]
+    results = {name: json.loads(text) for name, text in files.items() if name.endswith(".json")}
+    playbooks = {name: text for name, text in files.items() if name.endswith(".txt")}
+    calls = [Call(**call) for call in record["calls"]]
+    return Side(calls, [Step(step["after"], step["next"]) for step in record["steps"]], _scores(results), playbooks)
+
+
+def _scores(results: Mapping[str, Any]) -> dict[str, list[float]]:
+    final = results["final_results.json"]
+    if "online_test_results" in final:
+        after, name = final["online_test_results"], "windows"
+        windows = results["test_results.json"]["test_results"]["window_results"]
+        looks = [window["window_accuracy"] for window in windows]
+    else:
+        after, name = final["final_test_results"], "validation"
+        looks = [look["val_result"]["accuracy"] for look in results["train_results.json"]["results"]]
+    return {"before": [final["initial_test_results"]["accuracy"]], "after": [after["accuracy"]], name: looks}
 
 
 def run_appworld(code: Path, root: Path, url: str, tasks: Sequence[str], *, labels: bool, max_steps: int) -> Side:

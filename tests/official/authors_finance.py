@@ -3,10 +3,10 @@
     python tests/official/authors_finance.py CHECKOUT FOLDER URL [options of their finance/run.py]
 
 CHECKOUT is a checkout of ace-agent/ace, FOLDER holds ``finance/data/sample_config.json`` and the files it names, and
-URL is a server that speaks the chat-completions protocol. ``FOLDER/record.json`` then holds ``calls`` (role, id, prompt
-and reply in order; of a Generator's the answer and its verdict), ``steps`` (playbook before and after, next number of a
-bullet), ``evaluations`` (playbook and result of each) and ``files`` (what their run wrote, by name). Only the standard
-library is needed: the packages that their code imports are replaced by small stand-ins.
+URL is a server that speaks the chat-completions protocol. ``FOLDER/record.json`` then holds ``calls`` (role, prompt and
+reply in order; of a Generator's the answer and its verdict), ``steps`` (the playbook after each, and the next number of
+a bullet) and ``files`` (what their run wrote, by name). Only the standard library is needed: the packages that their
+code imports are replaced by small stand-ins.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 _SECONDS = 600  # of a call: a real model on a small machine is slow
-_KEPT = ("final_results.json", "train_results.json", "test_results.json", "pre_train_post_train_results.json")
+_KEPT = ("final_results.json", "train_results.json", "test_results.json")
 
 
 def completion(url: str, parameters: dict[str, Any]) -> Any:
@@ -61,7 +61,6 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[dict[str, Any]] = []
         self.steps: list[dict[str, Any]] = []
-        self.evaluations: list[dict[str, Any]] = []
 
     def watch_calls(self) -> None:
         """Note each call; the roles take the function from ``llm``, so it is wrapped before they are imported."""
@@ -70,8 +69,7 @@ class Recorder:
 
         def call(*arguments: Any, **options: Any) -> Any:
             reply, about = inner(*arguments, **options)
-            noted = {"role": options["role"], "id": options["call_id"], "prompt": arguments[3], "reply": reply}
-            self.calls.append(noted)
+            self.calls.append({"role": options["role"], "prompt": arguments[3], "reply": reply})
             return reply, about
 
         llm.timed_llm_call = call
@@ -89,25 +87,16 @@ class Recorder:
         processor.answer_is_correct = graded
 
     def watch_loop(self) -> None:
-        """Note each step and each evaluation."""
-        loop = importlib.import_module("ace.ace")
-        train, evaluate = loop.ACE._train_single_sample, loop.evaluate_test_set
+        """Note each step."""
+        loop = importlib.import_module("ace.ace").ACE
+        train = loop._train_single_sample
 
         def step(system: Any, **options: Any) -> Any:
-            before, first = system.playbook, len(self.calls)
             answers = train(system, **options)
-            noted = {"epoch": options["epoch"], "step": options["step"], "before": before, "after": system.playbook}
-            self.steps.append({**noted, "next": system.next_global_id, "calls": [first, len(self.calls)]})
+            self.steps.append({"after": system.playbook, "next": system.next_global_id})
             return answers
 
-        def evaluated(processor: Any, generator: Any, playbook: str, *arguments: Any, **options: Any) -> Any:
-            first = len(self.calls)
-            result, errors = evaluate(processor, generator, playbook, *arguments, **options)
-            noted = {"playbook": playbook, "result": result, "errors": errors}
-            self.evaluations.append({**noted, "calls": [first, len(self.calls)]})
-            return result, errors
-
-        loop.ACE._train_single_sample, loop.evaluate_test_set = step, evaluated
+        loop._train_single_sample = step
 
 
 def _written(results: Path) -> dict[str, str]:
@@ -131,8 +120,7 @@ def main() -> None:
     recorder.watch_loop()
     sys.argv = ["run.py", *options, "--save_path", "authors"]
     run.main()
-    record = {"calls": recorder.calls, "steps": recorder.steps, "evaluations": recorder.evaluations}
-    Path("record.json").write_text(json.dumps({**record, "files": _written(Path("authors"))}), encoding="utf-8")
+    Path("record.json").write_text(json.dumps({**vars(recorder), "files": _written(Path("authors"))}), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -79,7 +79,7 @@ def test_each_step_equals_the_authors(
     data = questions.write(tmp_path)
     theirs, overrides = scenario.write(tmp_path)
     with serving(FinanceReplies(openings(code), questions.targets, messy=messy, seed=name)) as server:
-        expected = run_finance(code, tmp_path, server.url, "--task_name", task, *theirs).side()
+        expected = run_finance(code, tmp_path, server.url, "--task_name", task, *theirs)
         done = ours.run(code, tmp_path, server.url, f"task={task}", f"task.data_dir={data}", *overrides)
     result = compare(expected, ours.side(done))
     assert expected.steps[0].playbook != expected.steps[-1].playbook, "they learn from the script"

@@ -46,7 +46,7 @@ def test_each_step_equals_the_authors_before_a_real_model(
     theirs += ["--max_tokens", str(MAX_TOKENS)]
     overrides += ["backbone.sampling.seed=null", f"backbone.sampling.max_tokens={MAX_TOKENS}"]
     with serving(replies) as server:
-        expected = run_finance(code, tmp_path, server.url, "--task_name", task, *theirs, timeout=_HOURS).side()
+        expected = run_finance(code, tmp_path, server.url, "--task_name", task, *theirs, timeout=_HOURS)
         prompts, settings = len(replies), server.take_settings()
         done = ours.run(code, tmp_path, server.url, f"task={task}", f"task.data_dir={data}", *overrides, timeout=_HOURS)
     result = compare(expected, ours.side(done))
