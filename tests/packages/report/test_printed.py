@@ -93,8 +93,16 @@ COMMANDS = {
         *("tables", "{mixed}", "table=2", "backbone=embedded", "limit=1", "task.source=sample", "--paper", "on"),
         *("--out", "{out}"),
     ),
+    "nothing_ran": (
+        *("tables", "{mixed}", "table=10", "backbone=vllm", "backbone.url=http://here:1", "backbone.model=org/none"),
+        *("limit=3", "--out", "{out}"),
+    ),
     "results_to_reproduce": ("reproduce", "--list"),
     "dry_run": ("reproduce", "table=4", "figure=2", "backbone=embedded", "results={rehearsed}", "--dry-run"),
+    "dry_run_of_methods": (
+        *("reproduce", "experiment=field", "tasks=finer", "methods=icl,ace_empty", "passes=fit,once", "feedback=gold"),
+        *("backbone=embedded", "results={rehearsed}", "seed=0,1", "--dry-run"),
+    ),
     "estimates": ("reproduce", "table=1,2,4,10", "--estimate"),
     "estimates_of_a_part": (
         *("reproduce", "table=4,12", "experiment=no_gain", "limit={{train: 9, test: 16}}", "mode.before=true"),
