@@ -13,7 +13,7 @@ from typing import Any
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import changed_settings, fill_settings, identity_settings
+from ace_bench.core.identity import GROUPS, TOP, changed_settings, fill_settings, identity_settings
 from ace_bench.report.planned import (
     Compose,
     PlannedRun,
@@ -36,6 +36,9 @@ _EMBEDDED = "embedded"
 _SAMPLE = "task.source=sample"
 _NAMED = (("backbone",), ("backbone", "model"), ("task", "source"))
 """Settings that the name or the marks of the conditions already contain."""
+CHOOSING = (*GROUPS, *TOP, "backbone", "roles", "sampling", "protocol")
+"""First parts of the settings that choose runs."""
+_CAN_CHANGE_ANSWERS = (*CHOOSING, "unreadable_replies", "repeat_calls")
 _MISSING = object()
 
 
@@ -220,11 +223,12 @@ class Selector:
             return identity_settings(self.compose(run_overrides(plan, overrides, self.compose)))
 
         for setting in map(read_setting, variant.overrides):
+            if setting.path in _NAMED or setting.path[0] not in _CAN_CHANGE_ANSWERS:
+                continue
             users = [plan for plan in plans if setting.is_for(plan.names)]
-            users = users[:1] if setting.path[0] == "backbone" else users  # all have the same backbone
-            if setting.path not in _NAMED and any(
+            if any(
                 _lookup(identity(plan, variant.overrides), setting.path) != _lookup(identity(plan, usual), setting.path)
-                for plan in users
+                for plan in (users[:1] if setting.path[0] == "backbone" else users)  # a backbone is the same for all
             ):
                 yield str(setting).removeprefix("+").removeprefix("backbone.")
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from ace_bench.cli.arguments import DIFFERENCES, Parser, print_line
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import GROUPS, TOP
 from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import read_setting
 from ace_bench.store.files import write_files
@@ -63,7 +62,6 @@ in which the runs differ; --lines names those that come first in its name. Runs 
 Simulated and real runs are in figures of their own, and tasks in panels of their own. KEY=VALUE[,VALUE] chooses runs.
 """
 _RESULTS = Path("results")
-_CHOOSING = (*GROUPS, *TOP, "backbone", "roles", "sampling", "protocol")
 _OPTIONS = ("results", "out")
 """Options of these commands that a user may take for settings."""
 _SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
@@ -260,15 +258,17 @@ def _sorted(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, 
 
 def _check_chooses(what: str, override: str) -> None:
     """Reject a setting by which no run can be chosen; raises ``ConfigError`` with the right spelling."""
+    from ace_report.conditions import CHOOSING
+
     group = read_setting(override).path[0]
     value = override.partition("=")[2]
     if group in _OPTIONS:
         raise ConfigError(f"{override} chooses no runs; write --{group} {value}")
     if group == "seed":
         raise ConfigError(f"{override} chooses no runs, since {what}s are over all seeds; leave it out")
-    if group in _CHOOSING:
+    if group in CHOOSING:
         return
-    close = get_close_matches(group, [*_CHOOSING, *_OPTIONS, what], n=1)
+    close = get_close_matches(group, [*CHOOSING, *_OPTIONS, what], n=1)
     if not close:
         raise ConfigError(f"{override} chooses no runs, since {group} changes no answer; leave it out")
     right = f"--{close[0]} {value}" if close[0] in _OPTIONS else override.replace(group, close[0], 1)
