@@ -38,7 +38,6 @@ def test_every_claim_follows_from_the_papers_own_numbers():
         assert computed == pytest.approx(claim.value, abs=0.1), claim.than
 
 
-@pytest.mark.slow
 def test_a_claim_over_two_tasks_is_tested_as_one_and_its_verdict_needs_runs(tmp_path):
     planner = Planner(tmp_path, SHARED.compose)
     shares = {"ace_offline_gt": 0.8, "gepa": 0.5, "icl": 0.78}

@@ -101,7 +101,6 @@ def find(results, *extra, plan=OFFLINE, seed=0):
     return found and found.folder
 
 
-@pytest.mark.slow
 def test_a_planned_run_is_found_again_whatever_its_places_and_budget(tmp_path):
     assert find(tmp_path) is None
     done = launch(tmp_path, *OFFLINE.overrides, "concurrency=2", "budget.calls=5000", "name=paper")

@@ -1,7 +1,10 @@
-"""The experiment that lists methods: what is left out and why, its tables, and its figure."""
+"""The experiment that lists methods: what is left out and why, its tables, and its figure.
 
-import csv
+``python -m tests.packages.report.test_field`` writes ``printed/field.txt`` anew.
+"""
+
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from ace_report.figures.field import score_by_cost
 from ace_report.reproducing.checking import refused
 from ace_report.reproducing.request import jobs, read_request
 from ace_report.tables.cells import Measured, Place
-from ace_report.tables.field import Member, pairs_grid, with_certainty
+from ace_report.tables.field import Member, with_certainty
 from ace_report.tables.formats import Page
 from ace_report.tables.grids import Grid
 from ace_report.tables.latex import latex
@@ -22,6 +25,7 @@ from ace_report.tables.results_index import ResultsIndex, Wanted
 from ace_report.tables.write import write_tables
 from tests.packages.report.conftest import EXPERIMENTS, compose
 from tests.packages.report.planned import Planner
+from tests.packages.report.test_printed import FLOAT, PRINTED
 
 EMBEDDED = ("backbone=embedded", "task.source=sample")
 METHODS, TASKS = ("icl", "dc"), ("finer", "formula")
@@ -39,10 +43,9 @@ def results_index(results, **settings):
     return ResultsIndex(results=results, compose=compose, chosen=CHOSEN, **settings)
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
+def make_runs(results):
     """All runs of two methods on two tasks that are not refused, one of them failed; only Dynamic Cheatsheet gains."""
-    planner = Planner(tmp_path_factory.mktemp("field"), compose, simulated=True, source="sample")
+    planner = Planner(results, compose, simulated=True, source="sample")
     for planned in FIELD.runs("field"):
         if refusal(planned.overrides):
             continue
@@ -55,7 +58,12 @@ def results(tmp_path_factory):
             if "agent.scaffold=json" in planned.overrides and "task=finer" in planned.overrides:
                 file.rename(folder / "environment.json")
                 (folder / "status.json").write_text(json.dumps({"state": "failed", "reason": "the server is gone"}))
-    return planner.results
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("field"))
 
 
 @pytest.fixture(scope="module")
@@ -113,37 +121,17 @@ def test_a_setting_of_a_column_for_one_method_is_not_in_the_runs_of_others():
     assert runs["dc_own_stream_none"] == EXPERIMENTS.run("1", "dc_online", "normal_tgc").overrides
 
 
+def print_tables(results, out):
+    """The tables of the field: scores with tests of all pairs, and costs."""
+    write_tables(results_index(results, refusal=refusal), out, Wanted(names=("field",)))
+    text = "\n".join(file.read_text() for file in (out / "tables.md", *out.glob("*_costs_*.csv")))
+    return FLOAT.sub(lambda number: f"{float(number[0]):.4g}", text).replace(str(results), "ROOT")
+
+
 def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp_path):
-    files = write_tables(results_index(results, refusal=refusal), tmp_path, Wanted(names=("field",)))
-    texts = {file.name.partition("_embedded")[0]: file.read_text() for file in files if file.suffix == ".md"}
-    assert "| dc | stream | json | none | 83.3 [66.4, 92.7]‡ | left out |" in texts["table_field"]
-    assert "| dc | stream | own | none | 83.3 [66.4, 92.7] | left out |" in texts["table_field"], "no base replies so"
-    assert "icl: feedback gold only; passes fit only (it shows reference answers)" in texts["table_field"]
-    assert "dc stream json gold (Formula accuracy)" in texts["table_field"]
-    assert "differs from base of the same scaffold" in texts["table_field"]
-    assert (
-        "Not finished: icl fit json gold (FiNER accuracy), seed 0, failed: the server is gone." in texts["table_field"]
-    )
-    assert "| icl | fit | json | gold | failed |" in texts["table_field"]
-    assert "1 runs are missing" in texts["table_field"]
-    assert "paper" not in texts["table_field"].partition("### Statistics")[0].partition("\n- ")[0].partition("\n")[2]
-    assert "[simulated, sample data: not comparable with published numbers]" in texts["table_field_costs"]
-    costs = next(file for file in files if file.suffix == ".csv" and "_costs_" in file.name)
-    with costs.open() as lines:
-        found = {(line["row"], line["column"], line["stage"]): line for line in csv.DictReader(lines)}
-    planner = Planner(results, compose, simulated=True, source="sample")
-    folder = planner.folder(FIELD.run("field", "dc_own_stream_none", "finer"), EMBEDDED, 0)
-    metrics = json.loads((folder / "metrics.json").read_text())
-    cost = found["dc_own_stream_none", "finer", "adapt"]
-    assert float(cost["tokens in"]) == metrics["tokens"]["adapt"]["in"]
-    assert float(cost["calls"]) == sum(metrics["calls"]["adapt"].values())
-    assert float(cost["dollars"]) == metrics["usd"]["adapt"]
-    assert float(cost["cached share"]) == metrics["cache"]["adapt"]["share"]
-    assert found["icl_answer_alone_fit_gold", "finer", "adapt"]["dollars"] == "", "unknown is not zero"
-    assert "n/a" in texts["table_field_costs"]
+    assert print_tables(results, tmp_path) == (PRINTED / "field.txt").read_text()
 
 
-@pytest.mark.slow
 def test_the_cost_is_estimated_from_a_few_samples_before_it_is_paid(reproduce):
     status, said = reproduce("experiment=field", "tasks=finer", "methods=icl", "task.source=sample", "--estimate")
     assert status == 0, said
@@ -196,10 +184,6 @@ def test_membership_of_the_front_is_certain_only_where_the_draws_agree():
     assert with_certainty([member("a", even, None), member("b", noisy, 2)])[0].on_front is None
 
 
-def test_all_pairs_of_a_group_are_tested_and_corrected_together(table):
-    grid = pairs_grid(table)
-    assert {(row[2], row[3]) for row in grid.rows if row[1] == "json, online, labels gold"} == {("dc", "base")}, (
-        "as in the main table: the one that does not adapt is the base"
-    )
-    assert {row[4][-1] for row in grid.rows if row[5] == "<0.004"} == {"‡"}, "one seed is about its playbook"
-    assert all(float(row[5].lstrip("<")) >= float(row[6].lstrip("<")) for row in grid.rows)
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as folder:
+        (PRINTED / "field.txt").write_text(print_tables(make_runs(Path(folder) / "runs"), Path(folder) / "tables"))

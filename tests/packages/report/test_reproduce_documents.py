@@ -72,7 +72,6 @@ def test_the_cost_of_a_measurement_is_not_made_up(reproduce):
     assert reproduce("experiment=seed_003", "--estimate")[0] == 2
 
 
-@pytest.mark.slow
 def test_a_table_of_a_document_shows_no_number_of_the_paper(tmp_path, capsys):
     planner = Planner(tmp_path, compose)
     for planned in EXPERIMENTS.runs("seed_000"):

@@ -242,7 +242,6 @@ def test_a_table_that_no_run_fills_is_still_marked_as_simulated(tmp_path):
     assert "| paper |" not in text
 
 
-@pytest.mark.slow
 def test_the_file_of_all_tables_keeps_those_of_earlier_commands(real):
     made(real, "2")
     _, text = made(real, "5")
