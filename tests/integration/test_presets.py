@@ -57,9 +57,7 @@ def test_what_a_small_real_model_learns_is_in_no_prompt_and_asked_in_other_words
     assert not (things | places) & set(re.findall(r"[a-z]+", prompts.lower()))
 
 
-@pytest.mark.parametrize(
-    "method", ["base", "icl", "ace", "combee", "dc", "mem_prompt", "grow_prompt", "self_stream_icl"]
-)
+@pytest.mark.parametrize("method", ["base", "icl", "ace", "combee", "dc", "mem_prompt"])
 def test_the_methods_run_with_the_prompts_for_small_models(method, tmp_path):
     with running(ReaderServer(host="127.0.0.1", port=0)) as server:
         served = over_http(server.address)
@@ -89,14 +87,6 @@ def test_a_search_finds_the_best_run_and_repeated_runs_nothing(tmp_path):
     assert len(calls) == 2
     assert command(*asked, "mode.epochs=1", cwd=tmp_path).stdout.count("This run is finished") == 2
     assert calls == sorted((path, path.read_bytes()) for path in tmp_path.glob("**/calls.jsonl"))
-
-
-def test_the_composed_configuration_is_printed_as_a_tree(tmp_path, capsys):
-    launch(tmp_path, "debug=fast", "print_config=true")
-    printed = capsys.readouterr().out
-    assert not [*tmp_path.iterdir()], "nothing is run"
-    assert "── method" in printed
-    assert "threshold: 0.9" in printed
 
 
 @pytest.mark.slow

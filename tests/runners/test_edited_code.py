@@ -254,21 +254,19 @@ def test_runs_of_versions_that_recorded_no_code_stay_as_they_are(mine, start):
     assert start(*chosen)[0].status == 0
 
 
-def test_a_backbone_that_is_code_is_asked_again(tmp_path, capsys):
-    first = launch(tmp_path, *SMALL)
-    rewritten(first, lambda code: {**code, "ace_rehearsal.reader.lessons": "0" * 12})
+def test_a_backbone_that_is_code_is_asked_again_unless_a_paid_one_is_beside_it(start, tmp_path, capsys):
+    lessons = "ace_rehearsal.reader.lessons"
+
+    def edit(ran):
+        rewritten(ran, lambda code: {**code, lessons: "0" * 12})
+
+    edit(launch(tmp_path, *SMALL))
     assert launch(tmp_path, *SMALL).status == 0
-    assert "ace_rehearsal.reader.lessons changed, and a replay gave the same result" in " ".join(
-        capsys.readouterr().out.split()
-    )
-
-
-def test_a_backbone_that_is_code_beside_a_paid_one_cannot_be_checked(start):
-    first, _, _ = start()
-    rewritten(first, lambda code: {**code, "ace_rehearsal.reader.lessons": "0" * 12})
+    assert f"{lessons} changed, and a replay gave the same result" in " ".join(capsys.readouterr().out.split())
+    edit(start()[0])
     ran, paid, said = start()
     assert (ran.status, paid) == (2, 0)
-    assert "ace_rehearsal.reader.lessons answers in place of a model, which a replay cannot check" in said
+    assert f"{lessons} answers in place of a model, which a replay cannot check" in said
 
 
 def test_a_replay_needs_no_server_and_asks_in_the_form_that_the_probe_found(tmp_path, capsys):

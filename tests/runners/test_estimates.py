@@ -130,13 +130,6 @@ def test_a_model_that_uses_its_reply_limit_lies_within_the_high_end(method, tmp_
         assert low <= actual <= high <= 4.5 * actual, (low, actual, high)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("run", [("method=awm", "labels=gold"), ("method=reflexion", "labels=none")])
-def test_roles_that_follow_a_verdict_are_priced_before_it_was_seen(run, measure):
-    found = measure(*run, "task=finer", *ONLINE, "limit={train: 20, val: 6, test: 20}")
-    assert all(high is not None and low <= spent < high for low, spent, high in found.values())
-
-
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "run",

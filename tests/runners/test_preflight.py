@@ -119,14 +119,6 @@ def test_a_budget_that_only_the_high_end_passes_is_no_reason_to_stop(tmp_path, c
     assert " to " in output.partition("Estimate")[2].partition(" calls")[0]
 
 
-def test_an_estimate_without_prices_says_so(tmp_path, capsys):
-    assert launch(tmp_path, *SMALL, "dry_run=true").status == 0
-    said = capsys.readouterr().out.partition("Estimate")[2]
-    assert "dollars n/a (a backbone has no prices)" in said
-    assert " 0 " not in said
-    assert "replies like those of embedded" in said
-
-
 @pytest.mark.parametrize("error", [ConfigError("no such model; set backbone.model"), BackboneUnavailable("no server")])
 def test_a_failed_probe_ends_the_run_before_any_call_and_closes_the_server(error, tmp_path, capsys):
     log = []
@@ -136,15 +128,28 @@ def test_a_failed_probe_ends_the_run_before_any_call_and_closes_the_server(error
     assert str(error) in captured.out + captured.err
 
 
-def test_dry_run_shows_prompts_and_estimate_and_leaves_nothing(tmp_path, capsys):
+def test_a_dry_run_shows_prompts_and_an_estimate_and_leaves_nothing(tmp_path, capsys):
     ran = launch(tmp_path, *SMALL, "dry_run=true")
-    output = capsys.readouterr().out
-    assert ran.status == 0
+    prompts, _, estimate = capsys.readouterr().out.rpartition("Estimate: ")
+    assert (ran.status, ran.folder.exists()) == (0, False)
     for role in ("generator", "reflector", "curator"):
-        assert f"first prompt of the {role}" in output
-    assert "<playbook>" in output
-    assert "Estimate" in output
-    assert not ran.folder.exists()
+        assert f"first prompt of the {role}" in prompts
+    assert "<playbook>" in prompts
+    assert "dollars n/a (a backbone has no prices)" in estimate
+    assert " 0 " not in estimate
+    assert "replies like those of embedded" in estimate
+
+
+def test_the_configuration_is_printed_as_a_tree_with_a_branch_for_each_group(tmp_path, capsys):
+    assert launch(tmp_path, *SMALL, "print_config=true", "limit=3").status == 0
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert not [*tmp_path.iterdir()], "nothing is run"
+    branches = [line[4:] for line in lines if line.startswith(("├── ", "└── "))]
+    groups = ["budget", "sampling", "task", "agent", "method", "backbone", "rehearsal", "mode"]
+    assert [name for name in branches if name in groups] == [name for name in branches if ":" not in name]
+    assert {*groups} - {"sampling"} <= {*branches}
+    assert "├── name: main" in lines
+    assert "│   limit: 3" in lines
 
 
 def test_a_shared_response_cache_pays_once_and_marks_replays(tmp_path):
