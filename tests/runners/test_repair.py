@@ -218,6 +218,14 @@ def test_a_flipped_bit_in_a_finished_journal_is_repaired_by_the_command_again_an
         assert api.load_run(folder).points("accuracy")
 
 
+def test_settings_that_are_lost_are_composed_from_the_command(runs, doctor, tmp_path):
+    folder, _ = runs("ace", True, tmp_path)
+    before = (folder / "config.yaml").read_bytes()
+    (folder / "config.yaml").write_text("[")
+    assert doctor(tmp_path, "--repair")[0] == 0
+    assert (folder / "config.yaml").read_bytes() == before
+
+
 def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs, doctor, tmp_path, capsys):
     folder, whole = runs("ace", True, tmp_path)
     lose_calls(folder, 2)
