@@ -228,6 +228,8 @@ def _shared(before: tuple[Any, ...], after: tuple[Any, ...]) -> int:
 
 
 def _changed(before: Any, change: Any) -> Any:
+    if change is None:
+        return None
     if isinstance(before, str):
         return "\n".join(_edited(before.split("\n"), converted(change, list[tuple[int, int, list[str]]])))
     if isinstance(before, list | tuple):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.base import ContextValue, NoContext
+from ace_bench.contexts.base import ContextValue, NoContext, apply_patch
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.core.context import Context
@@ -139,6 +139,7 @@ def test_a_cheatsheet_is_shown_as_a_whole_and_measured_without_its_attempts() ->
         [[0, 2, []], [1, 2, []]],
         [[0, 0, [{"question": 1, "answer": "a"}]]],
         [[0, 0, [{"question": "q", "answer": "a", "gold": "x"}]]],
+        None,
     ],
 )
 def test_a_patch_that_does_not_fit_is_refused(value: ContextValue, change: object) -> None:
@@ -164,7 +165,8 @@ class Log(ContextValue):
     """A kind that items are appended to."""
 
     items: tuple[str, ...] = ()
-    note: str = ""
+    more: tuple[str, ...] | None = None
+    note: str | None = ""
     seen: tuple[str, ...] = ()
 
     kind = "log"
@@ -178,5 +180,15 @@ def test_a_kind_that_grows_has_the_digest_of_its_saved_form() -> None:
         assert log.digest == digest_of(log.dump())
         log = log.changed(items=(*log.items, f"item {number}"))
     assert log.changed(items=log.items[1:]).digest == digest_of({**log.dump(), "items": log.items[1:]})
-    assert log.dump().keys() == {"kind", "items", "note"}
+    assert log.dump().keys() == {"kind", "items", "more", "note"}
     assert log.changed(seen=("s",)).dump()["seen"] == ("s",)
+
+
+def test_a_field_may_come_to_have_no_value_and_have_one_again():
+    log = Log(note="é")
+    for fields in ({"note": None}, {"more": ("a",)}, {"more": ("a",), "note": None}):
+        other = log.changed(**fields)
+        for before, after in ((log, other), (other, log)):
+            patch = json.loads(json.dumps(after.patch(before)))
+            assert before.patched(patch) == after
+            assert Log.load(apply_patch(before.dump(), patch)) == after
