@@ -203,11 +203,10 @@ def test_a_reflector_that_misleads_takes_over_every_nth_step(tmp_path):
 
 
 def test_with_retrieval_the_generator_sees_some_bullets_and_the_curator_all(tmp_path):
-    text = tmp_path / "playbook.txt"
-    text.write_text("## OTHERS\n" + "".join(f"[oth-{n:05d}] know toy-train-{n}\n" for n in range(6)))
+    known = "".join(f"[oth-{n:05d}] know toy-train-{n}\n" for n in range(6))
     script = Scripted(curator=lesson)
     retrieval = ("method.retrieval.mode=bm25", "method.retrieval.top_k=2", "method.retrieval.duplicates=1.0")
-    settings = (*retrieval, f"method.initial={text}", "method.refiner.when=never")
+    settings = (*retrieval, starting_from(tmp_path, f"## OTHERS\n{known}"), "method.refiner.when=never")
     ran = play(tmp_path, *settings, script=script, train=3)
     assert [step["context_size"] for step in steps(ran)] == [7, 8, 9]
     for call in script.of("generator"):

@@ -6,6 +6,7 @@ import pytest
 
 from tests.agents.world import COMPLETE, PROMPTS, code, make_agent
 from tests.launching import ROOT, launch
+from tests.methods.playing import starting_from
 from tests.methods.test_ace_agentic import GOLD, RIGHT, Acting, Worlds
 from tests.packages.appworld.sharing import sharing
 from tests.runners.scripted import Scripted, kept, rollouts
@@ -51,10 +52,9 @@ def test_a_retry_is_shown_what_the_rules_found_and_gold_is_nowhere(labels, tries
 
 
 def test_bullets_that_an_attempt_used_are_tagged_by_its_outcome(tmp_path):
-    initial = tmp_path / "playbook.txt"
-    initial.write_text("## OTHERS\n[oth-00007] read all pages\n")
-    right = play(tmp_path / "right", f"method.initial={initial}", script=Acting([LOOKUP, RIGHT]))
-    wrong = play(tmp_path / "wrong", f"method.initial={initial}", "method.retries=0", script=Acting([LOOKUP]))
+    initial = starting_from(tmp_path, "## OTHERS\n[oth-00007] read all pages\n")
+    right = play(tmp_path / "right", initial, script=Acting([LOOKUP, RIGHT]))
+    wrong = play(tmp_path / "wrong", initial, "method.retries=0", script=Acting([LOOKUP]))
     votes = [(book[0]["helpful"], book[0]["harmful"]) for book in map(kept, (right, wrong))]
     assert votes == [(1, 0), (0, 1)]
 

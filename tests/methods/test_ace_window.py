@@ -1,6 +1,7 @@
 """Reflections on earlier samples that ACE's Generator is shown while it adapts, and the order of its bullets."""
 
 import re
+from shutil import copytree
 
 import pytest
 
@@ -73,12 +74,9 @@ def test_an_agent_sees_them_too(tmp_path):
 
 
 def test_a_prompt_set_that_would_not_show_them_is_refused(tmp_path, capsys):
-    prompts = tmp_path / "prompts"
-    for source in (ROOT / "prompts" / "default").rglob("*.*"):
-        copy = prompts / source.relative_to(ROOT / "prompts" / "default")
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        text = source.read_text()
-        copy.write_text(text.replace("recent_reflections", "something_else") if copy.name == "generator.j2" else text)
+    prompts = copytree(ROOT / "prompts" / "default", tmp_path / "prompts")
+    for path in prompts.rglob("generator.j2"):
+        path.write_text(path.read_text().replace("recent_reflections", "something_else"))
     asked = []
     settings = ("method=ace", WINDOW, f"prompts={prompts}", "task.source=sample")
     assert launch(tmp_path, *settings, backbone=lambda inner: Recording(inner, asked)).status == 2

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.methods.playing import starting_from
 from tests.runners.scripted import Scripted, answer, events, kept, play, reflection
 
 NEAR, FAR, CITED = "oth-00003", "oth-00005", "oth-00009"
@@ -14,10 +15,8 @@ SHOWN = re.compile(r"^\[(oth-\d+)\]", re.MULTILINE)
 
 @pytest.fixture
 def initial(tmp_path):
-    path = tmp_path / "playbook.txt"
     lines = [f"[{name}] helpful=0 harmful=0 :: {text}" for name, text in TEXTS.items()]
-    path.write_text("\n".join(["## OTHERS", *lines]))
-    return f"method.initial={path}"
+    return starting_from(tmp_path, "\n".join(["## OTHERS", *lines]))
 
 
 def curate(results, *settings, operations, **script):

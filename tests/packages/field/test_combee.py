@@ -5,6 +5,7 @@ import re
 import pytest
 
 from ace_bench.cli.main import start
+from tests.methods.playing import starting_from
 from tests.runners.scripted import Scripted, answer, delta, events, kept, play, reflection, steps
 
 LESSON = re.compile(r"insight of toy-train-(\d+)")
@@ -54,13 +55,11 @@ def test_one_group_is_shown_each_lesson_once_and_needs_no_merger(train, override
 
 
 def test_a_group_that_fails_proposes_nothing_and_a_failed_merger_changes_nothing_but_votes(tmp_path):
-    start = tmp_path / "playbook.txt"
-    start.write_text("## STRATEGIES\n[str-00007] helpful=2 harmful=0 :: keep calm\n")
+    first = starting_from(tmp_path, "## STRATEGIES\n[str-00007] helpful=2 harmful=0 :: keep calm\n")
     cite = {
         "generator": lambda call: answer(f"wrong on {call.sample}", "str-00007"),
         "reflector": lambda call: {**reflection(f"insight of {call.sample}", str_00007="helpful")},
     }
-    first = f"method.initial={start}"
 
     def some(call):
         return "mumble" if "insight of toy-train-0" in call.prompt else propose(call)
