@@ -1,17 +1,21 @@
 """Tracking with event files of TensorBoard, and with the client of Weights & Biases, which may be away or stuck."""
 
+import json
 import os
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from ace_bench.runners.progress import Progress
 from ace_bench.store.call_log import Account
+from ace_trackers import wandb
 from ace_trackers.points import Points, flatten
 from tests.launching import ROOT, launch
 
@@ -54,6 +58,67 @@ def items(records, kind):
             for item in record.history.item if kind == "history" else record.summary.update:
                 found.setdefault(item.key or ".".join(item.nested_key), []).append(item.value_json)
     return found
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Put a stand-in in the place of the client; returns what it was asked since the last time."""
+    (tmp_path / "client").mkdir()
+    shutil.copy(Path(__file__).with_name("wandb_stand_in.py"), tmp_path / "client" / "wandb.py")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "client"), prepend=os.pathsep)
+    monkeypatch.setenv("RECORD", str(tmp_path / "record"))
+
+    def take():
+        said = (tmp_path / "record").read_text().splitlines()
+        (tmp_path / "record").unlink()
+        return [json.loads(line) for line in said]
+
+    return take
+
+
+def test_what_leaves_the_machine_and_that_a_stopped_run_goes_on_in_the_same_tracker_run(tmp_path, recorded, caplog):
+    words = (*RUN, "tracker.wandb.every=0.001")
+    assert launch(tmp_path / "results", *words, "budget.calls=4").status == 3
+    (_, opened), *_, last = recorded()
+    assert last == ["finish", 1]
+    ran = launch(tmp_path / "results", *words)
+    first, metric, *points, summary, scores, costs, artifact, last = recorded()
+    assert (ran.status, caplog.messages) == (0, [])
+    assert first == ["init", opened]
+    config = opened.pop("config")
+    private = {"disable_git": True, "save_code": False, "host": "undisclosed", "console": "off", "silent": True}
+    private |= {f"x_disable_{what}": True for what in ("machine_info", "meta", "stats")}
+    assert opened == {
+        "project": "ace-bench",
+        "entity": None,
+        "mode": "online",
+        "resume": "allow",
+        "id": (ran.folder / "wandb" / "id").read_text(),
+        "dir": str(ran.folder),
+        "name": "finer-ace-embedded-offline-gold-seed0",
+        "group": ran.metrics["digest"][:12],
+        "settings": {**private, "x_save_requirements": False},
+    }
+    assert len(opened["id"]) == 16
+    assert config.keys() == {*wandb._SETTINGS, *wandb._KINDS, "backbones"}
+    assert (config["limit"], config["seed"], config["task"]["source"], config["simulated"]) == (5, 0, "sample", True)
+    assert not {"data_dir", "initial", "context"} & {*config["task"], *config["method"], *config["mode"]}
+    assert str(tmp_path) not in json.dumps(config)
+    assert config["backbones"].keys() == {"generator"}
+    assert metric == ["metric", "*", "spent/calls"]
+    assert {kind for kind, _ in points} == {"log"}
+    assert points[-1][1]["spent/calls"] == len(ran.lines("calls"))
+    numbers = dict(flatten(ran.metrics))
+    assert summary == ["summary", numbers]
+    for title, table, groups in (
+        ("scores", scores, ("headline.", "splits.")),
+        ("costs", costs, ("calls.", "tokens.", "usd.", "rollouts.", "timing.", "faults.")),
+    ):
+        rows = [[name, float(value)] for name, value in numbers.items() if name.startswith(groups)]
+        spent = {"spent/calls": len(ran.lines("calls"))}
+        assert table == ["log", {title: [["figure", "value"], *rows], **spent}]
+    assert artifact == ["artifact", "context-run-1", "playbook", ran.metrics["context"], "tested.json", "tested.txt"]
+    assert last == ["finish", 0]
 
 
 @pytest.mark.slow
