@@ -61,9 +61,10 @@ def test_an_evaluation_is_one_file_at_half_the_price_with_the_same_records(tmp_p
     assert (online.status, ran.status, again.status, server.sizes()) == (0, 0, 0, [TEST])
     printed = " ".join(capsys.readouterr().out.split())
     assert (
-        "batches for calls of evaluations at 0.5 of the price; those of adaptation go online at the full price"
+        "batches for calls of evaluations at 0.5 of the price; calls of adaptation go online at the full price"
         in printed
     )
+    assert {json.loads(line)["body"]["seed"] for line in server.files["file-0"].splitlines()} == {0}
     assert again.folder == online.folder, "batches identify no run: one begun online is the same with them"
     assert {call["id"] for call in ran.lines("calls")} == {call["id"] for call in online.lines("calls")}
     assert ran.metrics["usd"]["total"] == pytest.approx(online.metrics["usd"]["total"] / 2)

@@ -57,8 +57,10 @@ def wait_for_process(results):
     return int(found[0].with_suffix(".process").read_text())
 
 
-def test_one_process_answers_the_run_that_a_server_would(tmp_path, behave):
-    ran = launch(tmp_path, *words())
+def test_one_process_answers_the_run_that_a_server_would(tmp_path, behave, capsys):
+    ran = launch(tmp_path, *words("backbone.batch.price_factor=1"))
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "batches for calls of evaluations; calls of adaptation are refused" in printed
     assert (ran.status, processes(ran.folder)) == (0, ["0001.process"])
     assert ran.metrics["tokens"]["evaluate"] == {"in": 10 * TEST, "out": TEST}
     served = identify(settled(*composed(*words(batch=()))))
