@@ -1,18 +1,67 @@
 """The program as a whole: its list of commands, and words that are no command."""
 
-from importlib.metadata import version
+from argparse import ArgumentTypeError
+from importlib.metadata import EntryPoint, version
 
 import pytest
+from rich.table import Table
 
-from ace_bench.cli.main import all_commands, main, start
+from ace_bench.cli.arguments import add_column, count
+from ace_bench.cli.main import Command, all_commands, commands_of_others, list_commands, main, start
 
 
 def test_the_version_is_printed_and_without_arguments_the_commands_are_listed(capsys):
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"ace-bench {version('ace-bench')}\n"
-    assert main([]) == 0
-    listed = capsys.readouterr().out
-    assert all(f"  {name} " in listed for name in all_commands())
+    for word in ("--version", "-V"):
+        assert main([word]) == 0
+        assert capsys.readouterr().out == f"ace-bench {version('ace-bench')}\n"
+    printed = []
+    for words in ([], ["-h"], ["--help"]):
+        assert main(words) == 0
+        printed.append(capsys.readouterr().out)
+    (usage,) = {*printed}
+    head, commands, *_ = usage.split("\n\n")
+    assert (head, commands) == ("usage: ace-bench COMMAND ...", list_commands(all_commands()).rstrip())
+    assert "\n`--config-dir DIR` with any command adds" in usage
+
+
+def test_commands_of_packages_are_described_by_their_docstrings(tmp_path, monkeypatch):
+    (tmp_path / "mine_of_test.py").write_text(
+        '"""Count all.\n\nIn vain."""\n\ndef first(): pass\ndef other():\n    """Do More of it"""\n'
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    places = {"b": "mine_of_test:other", "a": "mine_of_test", "c": "mine_of_test:first", "d": "nowhere_at_all.module"}
+    points = [EntryPoint(name, place, "commands") for name, place in places.items()]
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: points if group == "commands" else [])
+    assert list_commands({"longest": Command("x", "one of ours"), **commands_of_others("commands")}) == (
+        "  longest  one of ours\n  a        count all\n  b        do More of it\n  c        \n"
+        "  d        needs nowhere_at_all.module, which is not installed\n"
+    )
+
+
+def test_a_count_is_a_whole_number_above_0():
+    assert [count(text) for text in ("1", "20")] == [1, 20]
+    for text in ("0", "-1", "1.5", "x"):
+        with pytest.raises(ArgumentTypeError, match=f"^{text} must be a whole number, 1 or more$"):
+            count(text)
+
+
+def test_a_column_is_as_wide_as_the_longest_word_of_its_heading(capsys):
+    table = Table()
+    for heading in ("a headings word", ""):
+        add_column(table, heading)
+    assert [(column.min_width, column.overflow, column.justify) for column in table.columns] == [
+        (8, "fold", "left"),
+        (1, "fold", "left"),
+    ]
+
+
+def test_an_import_error_of_the_program_is_not_a_missing_package(monkeypatch):
+    def fail(name):
+        raise ImportError("cannot import name x from y")
+
+    monkeypatch.setattr("ace_bench.cli.main.import_module", fail)
+    with pytest.raises(ImportError, match="cannot import name x"):
+        main(["ls"])
 
 
 @pytest.mark.parametrize(
