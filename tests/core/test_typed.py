@@ -1,5 +1,8 @@
+import gc
 import subprocess
 import sys
+
+from ace_bench.core.encoding import collector_paused
 
 CODE = """
 import sys, threading
@@ -21,3 +24,12 @@ threads = [threading.Thread(target=read) for _ in range(16)]
 def test_threads_that_meet_a_type_together_do_not_crash_the_interpreter():
     for _ in range(3):
         assert subprocess.run([sys.executable, "-c", CODE], check=False).returncode == 0
+
+
+def test_the_collector_is_paused_and_then_as_it_was():
+    assert gc.isenabled()
+    with collector_paused():
+        with collector_paused():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled()
