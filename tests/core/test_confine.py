@@ -204,6 +204,7 @@ def test_each_kernel_is_asked_for_all_that_it_can_forbid(version, asked, monkeyp
         def syscall(self, number, *arguments):
             calls.append((number, *arguments))
             if arguments[0] is None:
+                assert arguments[2] == 1
                 return version
             return os.open(os.devnull, os.O_RDONLY) if number == 444 else 0
 

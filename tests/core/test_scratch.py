@@ -1,6 +1,7 @@
 """Folders that hostile code filled are removed, in bounded time and without an exception."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,10 +44,17 @@ def plant(folder):
     (folder / "dangling").symlink_to("nowhere")
 
 
+@pytest.fixture
+def target(tmp_path):
+    """A folder that goes even if the test fails: pytest cannot remove one that is nested deep."""
+    folder = tmp_path / "target"
+    folder.mkdir()
+    yield folder
+    subprocess.run(["rm", "-rf", folder], check=False)
+
+
 @pytest.mark.parametrize("make", [nest, name_oddly, lock, fill, plant])
-def test_whatever_is_left_goes(tmp_path, make):
-    target = tmp_path / "target"
-    target.mkdir()
+def test_whatever_is_left_goes(target, make):
     make(target)
     if make is fill:
         assert not clear(target, seconds=0), "there is an end to it"
