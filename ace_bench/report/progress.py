@@ -38,11 +38,10 @@ class Tail(Generic[T]):
         self._at = 0
 
     def read(self) -> list[T] | None:
-        """Return the values of the lines since the last call; ``None`` if the file was replaced: begin again."""
+        """Return the values of the lines since the last call; ``None`` if the file was replaced: follow it anew."""
         try:
             with self._path.open("rb") as file:
                 if file.seek(0, 2) < self._at:
-                    self._at = 0
                     return None
                 file.seek(self._at)
                 data = file.read()

@@ -84,13 +84,13 @@ def test_units_of_metrics():
 
 
 def test_runs_of_other_samples_are_told_apart_before_and_after_they_finish(monkeypatch):
-    def tested(one):
+    def read_samples(one):
         assert one.finished
         if one.folder.name == "g":
             raise StoreError("its journal is damaged")
         return [f"s{one.identity['limit']}"]
 
-    monkeypatch.setattr(RunSummary, "tested_samples", property(tested))
+    monkeypatch.setattr(RunSummary, "tested_samples", property(read_samples))
     runs = [*RUNS, run("d"), run("e", limit=6, metrics=METRICS), run("f", source="real")]
     runs[0] = replace(runs[0], metrics=METRICS)
     runs.append(run("g", metrics=METRICS))

@@ -86,7 +86,7 @@ def test_spending_by_role_adds_up_to_the_metrics(results):
         run.value("spent.adapt.all.all.dollars")
 
 
-def written(folder, name, kind=None):
+def flat_lines(folder, name, kind=None):
     """The lines of a file of a run, as a frame shows them: nested values under names with one dot."""
     for line in map(json.loads, (folder / name).read_text().splitlines()):
         if line.get("kind") == kind:
@@ -106,11 +106,11 @@ def test_frames_hold_all_lines_and_say_which_run_a_row_is_from(results):
             {"run": f"{run.method} · {run.mode} · seed {run.seed}", "method": run.method, "mode": run.mode,
              "seed": run.seed} for run in runs
         ]  # fmt: skip
-        lines = [names | line for names, run in zip(about, runs, strict=True) for line in written(run.folder, *file)]
+        lines = [names | line for names, run in zip(about, runs, strict=True) for line in flat_lines(run.folder, *file)]
         assert list(frame.columns[:4]) == list(about[0])
         rows = frame.to_dict("records")
         assert [{key: row[key] for key in line} for row, line in zip(rows, lines, strict=True)] == lines
-        assert len(getattr(one, name)) == len([*written(runs[0].folder, *file)])
+        assert len(getattr(one, name)) == len([*flat_lines(runs[0].folder, *file)])
         assert not {"run", "seed", "messages"} & {*getattr(one, name)}
         assert len(getattr(alone, name)) == len(frame)
     sent = [call.request for run in runs for call in restore_calls(stored_calls(run.folder).entries)]
