@@ -10,7 +10,18 @@ import pytest
 
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.method import RESTART
-from ace_bench.report.evidence import GradeScores, StepChange, collapsed, last_sizes, points_of, sharpest_fall
+from ace_bench.core.types import Fault, Stage, Usage
+from ace_bench.report.evidence import (
+    CallCosts,
+    GradeScores,
+    StepChange,
+    collapsed,
+    evaluates_other_context,
+    last_sizes,
+    points_of,
+    sharpest_fall,
+    spent,
+)
 from ace_bench.report.frames import load_frames
 from ace_bench.report.histories import history
 from ace_bench.report.records import check_comparable, find_runs, marks_of, read_run
@@ -80,10 +91,48 @@ def test_spending_by_role_adds_up_to_the_metrics(results):
         assert run.value(f"spent.adapt.{role}.train.calls") == run.value(f"calls.adapt.{role}") > 0
     assert run.value("spent.adapt.all.all.samples") == 6
     assert run.value("spent.adapt.all.train.rollouts") == run.value("rollouts.adapt") > 6
-    assert run.value("spent.adapt.all.val.calls") == 0
-    assert run.value("spent.adapt.all.not_train.calls") == 0
     with pytest.raises(ConfigError, match="names the unknown 'dollars'; use in, out, calls, rollouts, samples"):
         run.value("spent.adapt.all.all.dollars")
+
+
+def call(session, role="generator", **about):
+    usage = Usage(prompt=10, completion=1, cached=None, usd=None)
+    return CallCosts(stage=Stage(session.partition("/")[0]), role=role, session=session, usage=usage, **about)
+
+
+LOST = Fault(owner="backbone", kind="no_reply", message="")
+CALLS = [
+    call("adapt/epoch0/finer-train-0001/0123456789ab/0"),
+    call("adapt/epoch0/finer-train-0001/0123456789ab/0", "reflector"),
+    call("adapt/epoch0/finer-train-0001/0123456789ab/1", replayed=True),
+    call("adapt/epoch0/finer-val-0002/0123456789ab/0"),
+    call("adapt/step0", "curator", fault=LOST),
+    call("evaluate/finer-test-0001/0123456789ab/0"),
+]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "figure"),
+    [
+        *(("adapt.all.all.in", 40), ("adapt.all.all.out", 4), ("adapt.all.all.calls", 4), ("adapt.all.all.samples", 2)),
+        *(("adapt.all.train.calls", 3), ("adapt.all.train.in", 20), ("adapt.all.train.rollouts", 2)),
+        *(("adapt.all.not_val.in", 30), ("adapt.all.not_val.samples", 1), ("adapt.all.val.calls", 1)),
+        *(("adapt.reflector.all.calls", 1), ("adapt.curator.all.calls", 0), ("adapt.curator.all.in", 10)),
+        *(("evaluate.all.test.in", 10), ("evaluate.all.train.in", 0), ("adapt.generator.all.rollouts", 3)),
+    ],
+)
+def test_what_was_spent_is_summed_over_calls_by_stage_role_and_split(wanted, figure):
+    assert spent(CALLS, wanted) == figure
+
+
+def test_a_call_evaluates_another_context_by_the_digest_in_its_session():
+    sessions = {
+        "evaluate/finer-test-0001/0123456789ab/0": False, "evaluate/finer-test-0001/ffffffffffff/0": True,
+        "evaluate/finer-val-0001/ffffffffffff/0": False, "adapt/finer-test-0001/ffffffffffff/0": False,
+        "evaluate/finer-test-0001": False, "evaluate/all": False,
+    }  # fmt: skip
+    found = {one: evaluates_other_context(call(one), "test", "0123456789ab" + 52 * "c") for one in sessions}
+    assert found == sessions
 
 
 def flat_lines(folder, name, kind=None):
