@@ -68,7 +68,7 @@ def test_a_column_names_the_split_in_several_words(tmp_path):
 def test_a_file_for_each_split_reports_questions_in_both(tmp_path):
     data = {"train": write(tmp_path / "a.jsonl", rows(3)), "test": write(tmp_path / "b.jsonl", rows(5)[2:])}
     task = made({name: str(path) for name, path in data.items()})
-    assert task.splits == ("train", "test")
+    assert (task.splits, task.source) == (("train", "test"), "real")
     said = []
     task.start(said.append)
     assert said[0] == "qa: 3 train, 3 test questions"
