@@ -104,6 +104,7 @@ def test_settings_that_fit_arrive_as_they_are():
         ({"parts": {"x": {"sise": 1}}}, "there is no setting a.part.parts.x.sise; did you mean a.part.parts.x.size?"),
         ({"zzz": 1}, "there is no setting a.part.zzz; there are count, below, like, share"),
         ({"_target_": "nowhere.Part"}, "a.part._target_=nowhere.Part cannot be imported"),
+        ({"_target_": "json.Part"}, "a.part._target_=json.Part cannot be imported"),
         ({"_target_": None}, "a.part={_target_: null, count: 3} must be a group of settings with a _target_"),
         ({"_target_": f"{__name__}.Part", "count": {"_target_": 3}}, "a.part.count={_target_: 3} must be a group"),
     ],

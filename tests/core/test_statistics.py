@@ -38,14 +38,6 @@ def test_a_group_is_drawn_whole_and_so_widens_the_interval():
     assert 40 < narrow_low < 50 < narrow_high < 60
 
 
-def test_items_without_a_group_stand_alone_beside_groups():
-    drawn = []
-    items = ["a1", "a2", "", "b1"]
-    bootstrap_interval(items, lambda some: drawn.append(tuple(some)) or 0.0, group=lambda item: item[:1])
-    assert all(("a1" in some) == ("a2" in some) for some in drawn)
-    assert any("" in some and "b1" not in some for some in drawn)
-
-
 def test_one_group_alone_says_nothing_of_its_spread():
     assert bootstrap_interval([1.0, 2.0, 3.0], fmean, group=lambda _: "one") is None
 
