@@ -8,7 +8,7 @@ from ace_bench.core.types import Attempt, Turn
 from ace_field.heuristic import Observations, _observed
 from tests.methods.playing import context_of
 from tests.packages.field.making import learn
-from tests.runners.scripted import gold, steps
+from tests.runners.scripted import events, gold
 
 
 def test_replies_are_noted_once_and_the_latest_are_shown_from_then_on(tmp_path):
@@ -22,7 +22,7 @@ def test_replies_are_noted_once_and_the_latest_are_shown_from_then_on(tmp_path):
         assert not any(gold("toy-train-0") in call.prompt for call in script.of("generator")), "feedback is never used"
     noted = [{"category": "final_answer", "content": f"answer {n}", "outcome": "neutral"} for n in range(2)]
     assert context_of(ran)["entries"] == noted
-    assert [step["context_size"] for step in steps(ran)] == [1, 2, 2, 2]
+    assert [(event["event"], event["entries"]) for event in events(ran)] == [("kept", 1)] * 2 + [("skipped", 0)] * 2
     assert ran.metrics["calls"]["adapt"] == {"generator": 4}
 
 
