@@ -71,15 +71,14 @@ class ClaimResult:
 
 def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
     """One row a claim; ``numbers``: with the paper's."""
-    words = [_words(result) for result in results]
-    header = tuple(name for name in words[0] if numbers or name != "paper")
-    return Grid(title="Claims", header=header, rows=tuple(tuple(one[name] for name in header) for one in words))
+    words = [_words(result, numbers=numbers) for result in results]
+    return Grid(title="Claims", header=tuple(words[0]), rows=tuple(tuple(one.values()) for one in words))
 
 
 def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: bool) -> Grid:
     """The claims for LaTeX, in groups by subject, with notes on the verdicts below."""
-    names = [name for name in ("section", "paper", "ours", "interval", "p", "verdict") if numbers or name != "paper"]
-    words = [_words(result) for result in results]
+    words = [_words(result, numbers=numbers) for result in results]
+    names = [name for name in ("section", "paper", "ours", "interval", "p", "verdict") if name in words[0]]
     firsts = (f"{result.claim.than}{' (primary)' * result.claim.primary}" for result in results)
     rows = [(first, *(one[name] for name in names)) for first, one in zip(firsts, words, strict=True)]
     return Grid(
@@ -116,13 +115,13 @@ def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str
     ]
 
 
-def _words(result: ClaimResult) -> Mapping[str, str]:
+def _words(result: ClaimResult, *, numbers: bool) -> Mapping[str, str]:
     tested, claim, bounds = result.comparison, result.claim, result.bounds
     return {
         "claim": claim.label,
         "of": claim.than,
         "section": claim.section,
-        "paper": signed(claim.value, claim.unit),
+        **({"paper": signed(claim.value, claim.unit)} if numbers else {}),
         "ours": signed(result.value, claim.unit, NOT_KNOWN)
         + "†" * bool(result.deviations and result.value is not None),
         "interval": "all seeds equal" if bounds and result.equal else signed_bounds(bounds).strip() or "-",
