@@ -41,7 +41,9 @@ def test_says_whether_a_file_is_the_official_one(words, tmp_path, capsys, monkey
     assert out.count("no published file known") == 2
 
 
-def test_gold_that_is_graded_as_wrong_fails(capsys, monkeypatch):
+@pytest.mark.parametrize("reason", [None, "it returns no row"])
+def test_gold_that_is_graded_as_wrong_fails_without_a_known_reason(reason, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
     grade = check.grade_golds
 
     def without_first(task, samples):
@@ -51,8 +53,11 @@ def test_gold_that_is_graded_as_wrong_fails(capsys, monkeypatch):
             return [(sample, session.grade(None)), *graded[1:]]
 
     monkeypatch.setattr(check, "grade_golds", without_first)
-    assert start("check", ["formula", "--source", "sample"]) == 1
-    assert "formula-test-0001: the gold answer is graded as wrong" in capsys.readouterr().out
+    monkeypatch.setattr(Formula, "expected_loss", lambda *_: reason, raising=False)
+    assert start("check", ["formula", "--source", "sample"]) == (1 if reason is None else 0)
+    said = "the gold answer is graded as wrong" + ("" if reason is None else f", as expected: {reason}")
+    lines = [line for line in capsys.readouterr().out.splitlines() if "graded as wrong" in line]
+    assert lines == [f"formula-{split}-0001: {said}" for split in ("train", "val", "test")]
 
 
 @pytest.fixture
