@@ -138,4 +138,4 @@ def test_a_window_is_predicted_under_the_context_at_its_start(window, tmp_path):
 
 def test_steps_that_are_larger_than_a_window_are_refused(tmp_path, capsys):
     assert play(tmp_path, *ONLINE, "mode.batch_size=2", script=Scripted()).status == 2
-    assert "batch_size=2 samples cannot be learnt from at once where window=1 are predicted" in capsys.readouterr().err
+    assert "where window=1 are predicted at once: set window=2" in capsys.readouterr().err
