@@ -137,13 +137,13 @@ class Progress:
         """Return the epochs, and the number of samples by split; nothing is expected before the run has written it."""
         if self._totals is None:
             try:
-                epochs = read_identity(self._folder)["settings"]["mode"].get("epochs")
+                epochs = read_identity(self._folder)["settings"]["mode"].get("epochs", 1)
                 counts: dict[str, int] = {}
                 for sample in unpack_samples(read_object(self._folder, SAMPLES)).values():
                     counts[sample.split] = counts.get(sample.split, 0) + 1
             except (StoreError, DataError):
                 return 1, {}
-            self._totals = (epochs if isinstance(epochs, int) else 1, counts)
+            self._totals = (epochs, counts)
         return self._totals
 
 

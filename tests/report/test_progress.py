@@ -7,8 +7,9 @@ import pytest
 
 from ace_bench.core.errors import StoreError
 from ace_bench.report.progress import Progress
+from ace_bench.store.results import CHECKSUMS
 from tests.launching import launch
-from tests.packages.report.page.runs import FINER, copied
+from tests.packages.report.page.runs import FINER, copied, unfinished_copy
 
 
 @pytest.fixture(scope="module")
@@ -77,6 +78,16 @@ def test_a_long_curve_is_thinned_and_keeps_its_end(steps, every, tmp_path):
     record = Progress(tmp_path).record()
     assert record["sizes"] == [(n, 10 * n, n) for n in range(1, steps + 1) if (steps - n) % every == 0]
     assert (record["done"], record["total"], record["steps"]) == (0, None, steps)
+
+
+@pytest.mark.parametrize(("epochs", "total"), [(3, 15), (None, 5)])
+def test_a_mode_without_epochs_takes_each_sample_once(epochs, total, ran, tmp_path):
+    folder = unfinished_copy(ran, tmp_path / "seed0")
+    identity = json.loads((folder / "identity.json").read_text())
+    identity["settings"]["mode"] = {} if epochs is None else {"epochs": epochs}
+    (folder / "identity.json").write_text(json.dumps(identity))
+    (folder / CHECKSUMS).unlink()
+    assert Progress(folder).record()["total"] == total
 
 
 def test_a_journal_that_a_continued_run_repaired_is_read_anew(ran, tmp_path):
