@@ -133,6 +133,7 @@ def test_a_context_of_an_unknown_kind_with_its_own_patches_is_shown_as_its_first
     initial.write_text(initial.read_text().replace('"playbook"', '"garden"'))
     data = run_data(read_run(folder))
     assert data["kind"] == "garden"
+    assert data["rollouts"][-1]["at"] == len(data["steps"])
     assert "contexts of kind 'garden'" in " ".join(data["notes"])
     first, *changes = ("\n".join(lines) for lines in unfolded(data["texts"], "context"))
     assert json.loads(first) == json.loads(initial.read_text())

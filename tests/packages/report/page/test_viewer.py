@@ -166,6 +166,12 @@ def test_no_path_leads_to_a_file(viewer):
         assert answer_of(viewer, path) == (404, reason), path
 
 
+def test_the_first_event_says_how_far_each_unfinished_run_is(viewer, shelf):
+    (key,) = [key for key, run in viewer.results.runs().items() if run.folder == shelf.unfinished]
+    name, changed = next(events(viewer))
+    assert (name, [*changed]) == ("progress", [key])
+
+
 def test_runs_made_for_measurements_are_whole_and_a_run_that_comes_is_listed(shelf, tmp_path):
     make_runs([shelf.ace, shelf.base], tmp_path / "made", 12)
     found = find_runs(tmp_path / "made")
