@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from ace_bench.core.task import Judged, Lifecycle
-from ace_bench.core.types import Labels, reveal
+from ace_bench.core.types import Grade, Labels, reveal
 from ace_bird_sql.questions import format_question, orders, parts_of, sql_by_stream_bench, sql_of
 from ace_bird_sql.task import METRICS
 from tests.packages.bird_sql.conftest import SCRIPT, build
@@ -204,6 +204,24 @@ def test_metrics_over_all_and_by_difficulty(make):
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_headline_decides_what_is_correct(metric, grading):
     assert grading(EMPTY, metric=metric)(EMPTY).correct is (metric in ("bird_ex", "execution_corrected", "judge"))
+
+
+@pytest.mark.parametrize(
+    ("metric", "corrected", "said"),
+    [
+        ("execution", 1.0, "its query returns no row: execution never gives a point for that"),
+        (
+            "streambench_ex",
+            1.0,
+            "its query returns no row, or does not begin with SELECT: streambench_ex never gives a point for that",
+        ),
+        ("bird_ex", 1.0, None),
+        ("execution", 0.0, None),
+    ],
+)
+def test_why_a_gold_query_gets_no_point(metric, corrected, said, make):
+    grade = Grade(score=0.0, correct=False, observed="", gold="", detail={"execution_corrected": corrected})
+    assert make(metric=metric).expected_loss(grade) == said
 
 
 def test_a_gold_query_that_fails_is_said_once_and_never_matched(grading, caplog):
