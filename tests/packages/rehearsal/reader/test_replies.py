@@ -109,6 +109,12 @@ def role_replies():
         ask("judge", of="bird_sql", schema="s", gold="SELECT 'A'", predicted=one) for one in ("select 'A'", "1")
     )
     yield from (ask(role, **asked, **{name: f"{LESSON} {text}"}) for role, name, text in MEMORIES)
+    for (task, answers), feedback in product(
+        ((asked, ("blue", "red")), (TAGS.task, (TAGS.gold, "x,y"))), (RIGHT, WRONG)
+    ):
+        for said in answers:
+            yield ask("reflector_harmful", **task, answer=said, gold=answers[0], feedback=feedback)
+            yield ask("reflector_harmful", **task, answer=said, feedback=feedback, labels="correctness")
     yield ask("self_reflection", **asked, answer="red\nor so", reflections=[], as_text=False)
     for said, observed in (("blue", ""), ("(None)", ""), ("blue", "Traceback: x")):
         yield ask("self_judge", **asked, answer=said, observed=observed)
