@@ -89,29 +89,7 @@ def test_a_run_and_a_text_are_merged_into_a_playbook_that_a_run_starts_from(ran,
     assert "Read the whole table first" in (after / "contexts" / "final.json").read_text()
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "reason"),
-    [
-        ("notes.txt", "just prose\n", "no playbook"),
-        ("broken.json", "{", "broken JSON"),
-        ("other.json", '{"kind": "cheatsheet", "text": ""}', ""),
-        ("folder", None, "is not the folder of a finished run"),
-        ("gone.json", None, "cannot be read"),
-    ],
-)
-def test_files_without_a_playbook_are_refused_by_name(tmp_path, capsys, name, text, reason):
-    path = tmp_path / name
-    if text is not None:
-        path.write_text(text)
-    elif name == "folder":
-        path.mkdir()
-    assert start("playbook", ["merge", str(path), "--out", str(tmp_path / "out.json")]) == 2
-    said = capsys.readouterr().err
-    assert str(path) in said
-    assert reason in said
-    assert not (tmp_path / "out.json").exists()
-
-
+WRONG = {"notes.txt": "just prose\n", "broken.json": "{", "other.json": '{"kind": "cheatsheet", "text": ""}'}
 THEIRS = """## STRATEGIES
 [str-00001] helpful=5 harmful=1 :: Read the whole table first.
 [str-00004] helpful=1 harmful=2 :: Use the cached value of the rate [x].
@@ -141,6 +119,7 @@ COMMANDS = (
     *("forget MERGED --source none --dry-run", "forget MERGED --bullet str-00001", "lint"),
     *("feedback MERGED --bullet str-00001 --harmful", "feedback MERGED --bullet str-00001 --helpful --out LEFT.txt"),
     *("feedback RUN --bullet fac-00001 --helpful --out LEFT", "", "--help", "unknown"),
+    *(f"merge FOLDER/{name} --out FOLDER/none.json" for name in (*WRONG, "", "gone.json")),
 )
 
 
@@ -150,11 +129,14 @@ def test_what_the_commands_print(ran, tmp_path, capsys, monkeypatch):
     names = {"RUN": ran, **{name: folder / f"{name.lower()}.txt" for name in ("THEIRS", "OURS")}}
     names |= {"MERGED": folder / "merged.json", "LEFT": folder / "left.json"}
     folder.mkdir()
+    for name, text in WRONG.items():
+        (folder / name).write_text(text)
     names["THEIRS"].write_text(THEIRS)
     names["OURS"].write_text(OURS)
     lines = []
     for command in COMMANDS:
         words = [str(names.get(word, word)).replace("LEFT.txt", f"{folder}/left.txt") for word in command.split()]
+        words = [word.replace("FOLDER", str(folder)) for word in words]
         try:
             status = start("playbook", words)
         except SystemExit as end:
@@ -163,6 +145,7 @@ def test_what_the_commands_print(ran, tmp_path, capsys, monkeypatch):
         for name, path in names.items():
             said = said.replace(str(path), name)
         lines.append(f"$ playbook {command}\n{said.replace(str(folder), 'FOLDER')}({status})\n")
+    assert not (folder / "none.json").exists()
     check("\n".join(lines), Path(__file__).with_name("expected") / "commands.txt")
 
 
