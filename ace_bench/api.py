@@ -59,12 +59,12 @@ class Run(RunSummary):
     @property
     def context(self) -> Context:
         """The context that was tested; raises ``StoreError`` for a run that has not finished."""
-        return self._saved(_TESTED)
+        return self._load_context(_TESTED)
 
     @property
     def contexts(self) -> Mapping[str, Context]:
         """All saved contexts by name: ``initial``, ``final``, ``best``, ``tested``; raises ``StoreError``."""
-        return {path.stem: self._saved(path.stem) for path in sorted((self.folder / "contexts").glob("*.json"))}
+        return {path.stem: self._load_context(path.stem) for path in sorted((self.folder / "contexts").glob("*.json"))}
 
     @property
     def playbook(self) -> Playbook:
@@ -87,7 +87,7 @@ class Run(RunSummary):
         path = self.folder / "summary.txt"
         return path.read_text(encoding="utf-8") if self.finished and path.exists() else f"{self.folder}: {self.state}"
 
-    def _saved(self, name: str) -> Context:
+    def _load_context(self, name: str) -> Context:
         return restore(read_object(self.folder, f"contexts/{name}.json"))
 
 

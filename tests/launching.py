@@ -24,7 +24,7 @@ from ace_bench.core.task import Task
 from ace_bench.methods.base import BaseMethod
 from ace_bench.runners import run as experiment
 from ace_bench.runners.build import RunSpec, assemble
-from ace_bench.runners.composing import settled
+from ace_bench.runners.composing import settle
 from ace_bench.runners.host import reporting
 from ace_bench.runners.identifying import IdentifiedRun
 from ace_field.stream_memory import StreamMemory
@@ -185,5 +185,5 @@ def launch(
         return spec(made)
 
     with mock.patch.object(experiment, "build_run", wrapped), reporting() as report:
-        experiment.run(settled(config, choices), report.host)
+        experiment.run(settle(config, choices), report.host)
     return Ran(status=report.status, folder=next(iter((*folders, *report.folders)), results))

@@ -80,7 +80,7 @@ class ExecutionMemory:
                 return None
             by_step.setdefault(known.step, []).append(self._spelling(known.call))
         self.saved += len(statements)
-        return "\n".join(self._remembered(*one, in_view) for one in by_step.items()) if statements else None
+        return "\n".join(self._recall_output(*one, in_view) for one in by_step.items()) if statements else None
 
     @property
     def text(self) -> str:
@@ -93,7 +93,7 @@ class ExecutionMemory:
     def _holds(self, step: int) -> bool:
         return all(self._known.find(call) is not None for call in self._reads[step])
 
-    def _remembered(self, step: int, spellings: Iterable[str], in_view: Callable[[int], bool]) -> str:
+    def _recall_output(self, step: int, spellings: Iterable[str], in_view: Callable[[int], bool]) -> str:
         what = ", ".join(dict.fromkeys(spellings))
         if in_view(step):
             return f"(from memory: {what} was looked up before; see its output above)"

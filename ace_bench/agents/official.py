@@ -39,7 +39,7 @@ def official_citations(text: str) -> tuple[str, ...]:
 
 
 def _from_text(text: str) -> str:
-    finished = _finished(text)
+    finished = _read_finish(text)
     if finished is not None:
         return finished
     for pattern in (_DOUBLE_QUOTED, _SINGLE_QUOTED):
@@ -57,7 +57,7 @@ def _from_text(text: str) -> str:
     return NO_ANSWER
 
 
-def _finished(text: str) -> str | None:
+def _read_finish(text: str) -> str | None:
     """Return what stands in the last ``Finish[...]`` that ends on its line."""
     closed = (line.rpartition("]")[0] for line in text.split("\n"))  # so that every match ends at a bracket
     found = [answer for line in closed for answer in _FINISH.findall(line)]
@@ -146,12 +146,12 @@ class OfficialTrimming:
                 place = output + 1
             elif len(after) > 1:
                 place = place if place >= len(after) - _KEPT_BLOCKS else len(after)
-                after = [self._marked(after[0]), *after[2:]]
+                after = [self._mark_left_out(after[0]), *after[2:]]
             else:
                 break
         return (*before, *after)
 
-    def _marked(self, task: Message) -> Message:
+    def _mark_left_out(self, task: Message) -> Message:
         if task.content.endswith(self.history_left_out):
             return task
         return replace(task, content=task.content + self.history_left_out)

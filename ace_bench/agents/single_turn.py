@@ -152,12 +152,12 @@ class SingleTurn:
         if self._generator.answer_format == "text":
             return Attempt(answer=_text_reply(lm, messages))
         if self._generator.answer_format == "xml":
-            return self._tagged(messages, lm)
+            return self._solve_with_tags(messages, lm)
         if self._parse_replies == "official":
             return _official_attempt(lm, messages)
         return ask(lm, messages, GeneratorReply, _attempt)
 
-    def _tagged(self, messages: Sequence[Message], lm: Lm) -> Attempt:
+    def _solve_with_tags(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []
         said: list[str] = []
         text = _text_reply(lm, messages)
@@ -234,13 +234,13 @@ def _from_text(text: str) -> GeneratorReply | None:
     """Read an answer from a text without a readable object, if all places that give one agree."""
     answers = {match[3] for match in _MEMBER.finditer(text)}
     if not answers and "final_answer" not in text:
-        answers = {_unboxed(match[1]) for match in _SENTENCE.finditer(text)} | set(_FINISH.findall(text))
+        answers = {_strip_box(match[1]) for match in _SENTENCE.finditer(text)} | set(_FINISH.findall(text))
     if len(answers) != 1 or not (answer := answers.pop()):
         return None
     return GeneratorReply(reasoning=text, bullet_ids=list(dict.fromkeys(_CITED.findall(text))), final_answer=answer)
 
 
-def _unboxed(sentence: str) -> str:
+def _strip_box(sentence: str) -> str:
     """Return the answer of a sentence without formulas' marks; "" if it holds more than the boxed answer."""
     said = sentence.strip(_WRAPPING).rstrip(".").strip(_WRAPPING)
     if not said.startswith(_BOXED):

@@ -68,7 +68,7 @@ _ELSEWHERE = (_SLURM, "hydra.launcher.init.address=", "hydra/launcher=submitit_s
 def experiment(config: DictConfig) -> float | None:
     """Run one experiment and return its score for searches; exits with its status unless that is 0."""
     from ace_bench.runners.call_slots import shares_slots
-    from ace_bench.runners.composing import settled
+    from ace_bench.runners.composing import settle
     from ace_bench.runners.host import EXIT_INTERRUPTED, reporting
     from ace_bench.runners.metrics import objective
     from ace_bench.runners.run import run
@@ -81,7 +81,7 @@ def experiment(config: DictConfig) -> float | None:
             f"max_calls_in_flight={config.max_calls_in_flight} is for all runs of a sweep: give it on the command line"
         )
     with reporting(command_of(hydra_config.overrides.task)) as report:
-        report.metrics = run(settled(config, hydra_config.runtime.choices), report.host)
+        report.metrics = run(settle(config, hydra_config.runtime.choices), report.host)
     status, folders = report.status, report.folders
     for folder in folders:
         note_run(folder)

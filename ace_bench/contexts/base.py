@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self, get_args, get_orig
 import msgspec
 
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.encoding import converted, digest_of
+from ace_bench.core.encoding import convert, digest_of
 from ace_bench.core.errors import DataError
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import GeneratorSpec, Record, Sample
@@ -90,7 +90,7 @@ class ContextValue:
                 raise msgspec.ValidationError(f"its kind is {record.get('kind')!r}")
             if unknown := record.keys() - names - {"kind"}:
                 raise msgspec.ValidationError(f"unknown fields {', '.join(sorted(unknown))}")
-            value: Self = converted({name: record[name] for name in names & record.keys()}, cls)
+            value: Self = convert({name: record[name] for name in names & record.keys()}, cls)
         except msgspec.ValidationError as error:
             raise DataError(f"not a context of kind {cls.kind}: {error}") from error
         return value
@@ -100,7 +100,7 @@ class ContextValue:
         """SHA-256 of the saved form: equal contexts have equal digests."""
         if self.grows is None:
             return digest_of(self.dump())
-        others = {name: value for name, value in self._saved() if name != self.grows}
+        others = {name: value for name, value in self._saved_fields() if name != self.grows}
         state = self._hashed.state.copy()
         state.update(b"]," + _SAVED.encode({"kind": self.kind, **others})[1:])
         return str(state.hexdigest())
@@ -109,7 +109,7 @@ class ContextValue:
     def _hashed(self) -> _Beginning:
         items = getattr(self, str(self.grows))
         begun = vars(self).pop("_begun", None)
-        if begun is None or _shared(begun.items, items) < len(begun.items):
+        if begun is None or _count_shared(begun.items, items) < len(begun.items):
             begun = _Beginning((), hashlib.sha256(b'{"%b":[' % str(self.grows).encode()))
         state, new = begun.state.copy(), items[len(begun.items) :]
         if new:
@@ -144,13 +144,13 @@ class ContextValue:
 
     def dump(self) -> Record:
         """Return all fields and the kind as a JSON object."""
-        return {"kind": self.kind, **{name: msgspec.to_builtins(value) for name, value in self._saved()}}
+        return {"kind": self.kind, **{name: msgspec.to_builtins(value) for name, value in self._saved_fields()}}
 
     def encode(self) -> bytes:
         """Return what ``dump`` returns as JSON, without the many small objects of it."""
-        return msgspec.json.encode({"kind": self.kind, **dict(self._saved())})
+        return msgspec.json.encode({"kind": self.kind, **dict(self._saved_fields())})
 
-    def _saved(self) -> Iterator[tuple[str, Any]]:
+    def _saved_fields(self) -> Iterator[tuple[str, Any]]:
         for field in fields(self):
             value = getattr(self, field.name)
             if value or field.name != self.optional:
@@ -169,7 +169,7 @@ class ContextValue:
         owner: Any = type(self)
         kinds = _field_types(owner)
         try:
-            found = {name: _patched(getattr(self, name), patch[name], kinds[name]) for name in patch if name != "kind"}
+            found = {name: _patch(getattr(self, name), patch[name], kinds[name]) for name in patch if name != "kind"}
         except (KeyError, AttributeError, msgspec.ValidationError, DataError) as error:
             raise _not_a_patch(self.kind, error) from error
         return self.changed(**found)
@@ -178,7 +178,7 @@ class ContextValue:
 def apply_patch(record: Record, patch: Record) -> Record:
     """Apply a patch of changed fields to a saved context; raises ``DataError`` if it was made against another."""
     try:
-        changed = {name: _changed(record.get(name, ()), change) for name, change in patch.items() if name != "kind"}
+        changed = {name: _alter(record.get(name, ()), change) for name, change in patch.items() if name != "kind"}
     except (KeyError, msgspec.ValidationError, DataError) as error:
         raise _not_a_patch(record.get("kind"), error) from error
     return {**record, **changed}
@@ -202,7 +202,7 @@ def _change(before: Any, after: Any) -> Any:
         return _SAME
     same = 0
     if isinstance(before, tuple) and isinstance(after, tuple):
-        same = _shared(before, after)
+        same = _count_shared(before, after)
         before, after = before[same:], after[same:]
     before, after = msgspec.to_builtins(before), msgspec.to_builtins(after)
     if before == after:
@@ -214,26 +214,26 @@ def _change(before: Any, after: Any) -> Any:
     return after
 
 
-def _patched(before: Any, change: Any, kind: Any) -> Any:
+def _patch(before: Any, change: Any, kind: Any) -> Any:
     """Return a field after a change; items of a tuple that stay are the same objects."""
     if isinstance(before, tuple) and get_origin(kind) is tuple and get_args(kind)[1:] == (...,):
-        edits = converted(change, list[tuple[int, int, list[get_args(kind)[0]]]])  # type: ignore[misc]
-        return tuple(_edited(before, edits))
-    return converted(_changed(msgspec.to_builtins(before), change), kind)
+        edits = convert(change, list[tuple[int, int, list[get_args(kind)[0]]]])  # type: ignore[misc]
+        return tuple(_edit_items(before, edits))
+    return convert(_alter(msgspec.to_builtins(before), change), kind)
 
 
-def _shared(before: tuple[Any, ...], after: tuple[Any, ...]) -> int:
+def _count_shared(before: tuple[Any, ...], after: tuple[Any, ...]) -> int:
     """Return how many first items are the same objects."""
     return next(compress(count(), map(is_not, before, after)), min(len(before), len(after)))
 
 
-def _changed(before: Any, change: Any) -> Any:
+def _alter(before: Any, change: Any) -> Any:
     if change is None:
         return None
     if isinstance(before, str):
-        return "\n".join(_edited(before.split("\n"), converted(change, list[tuple[int, int, list[str]]])))
+        return "\n".join(_edit_items(before.split("\n"), convert(change, list[tuple[int, int, list[str]]])))
     if isinstance(before, list | tuple):
-        return _edited(before, converted(change, list[_Edit]))
+        return _edit_items(before, convert(change, list[_Edit]))
     return change
 
 
@@ -250,7 +250,7 @@ def _edits(before: Sequence[Any], after: Sequence[Any]) -> list[_Edit]:
     ]
 
 
-def _edited(before: Sequence[Any], edits: Sequence[_Edit]) -> list[Any]:
+def _edit_items(before: Sequence[Any], edits: Sequence[_Edit]) -> list[Any]:
     items, limit = list(before), len(before)
     for start, end, new in reversed(edits):
         if not 0 <= start <= end <= limit:

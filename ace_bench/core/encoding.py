@@ -25,7 +25,7 @@ def decoder_of(kind: Any) -> msgspec.json.Decoder[Any]:
         return _decoder(kind)
 
 
-def converted(value: Any, kind: Any) -> Any:
+def convert(value: Any, kind: Any) -> Any:
     """Convert plain values to a type; raises ``msgspec.ValidationError`` if they do not fit."""
     decoder_of(kind)  # makes the first use of the type happen under the lock
     return msgspec.convert(value, kind)

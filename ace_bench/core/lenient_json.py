@@ -87,7 +87,7 @@ class _Scanner:
     def _members(self, into: dict[str, Any]) -> None:
         """Read an object; the end of the outermost one may be missing."""
         self._open()
-        while (char := self._next()) != "}":
+        while (char := self._next_character()) != "}":
             if not char and self._depth == 1:
                 return
             if not char:
@@ -95,7 +95,7 @@ class _Scanner:
             if char not in _MARKS:
                 raise ValueError(f"a name was expected at character {self.place}")
             name = self._string(char, _AFTER_NAME)
-            if self._next() != ":":
+            if self._next_character() != ":":
                 raise _Truncated
             self.place += 1
             into[name] = self._value(_AFTER_MEMBER)
@@ -105,14 +105,14 @@ class _Scanner:
     def _items(self) -> list[Any]:
         self._open()
         items: list[Any] = []
-        while self._next() != "]":
+        while self._next_character() != "]":
             items.append(self._value(_AFTER_ITEM))
             self._comma("]")
         self._close()
         return items
 
     def _value(self, after: re.Pattern[str]) -> Any:
-        char = self._next()
+        char = self._next_character()
         if not char:
             raise _Truncated
         if char == "{":
@@ -121,7 +121,7 @@ class _Scanner:
             return inner
         if char == "[":
             return self._items()
-        return self._string(char, after) if char in _MARKS else self._bare()
+        return self._string(char, after) if char in _MARKS else self._read_bare_word()
 
     def _string(self, mark: str, after: re.Pattern[str]) -> str:
         start = self.place + 1
@@ -131,7 +131,7 @@ class _Scanner:
                 return _ESCAPE.sub(_unescape, self._text[start : found.start()])
         raise _Truncated
 
-    def _bare(self) -> Any:
+    def _read_bare_word(self) -> Any:
         found = _BARE.match(self._text, self.place)
         if found is None:
             raise ValueError(f"a value was expected at character {self.place}")
@@ -146,7 +146,7 @@ class _Scanner:
         return json.loads(word) if _NUMBER.fullmatch(word) else word
 
     def _comma(self, end: str) -> None:
-        char = self._next()
+        char = self._next_character()
         if char == ",":
             self.place += 1
         elif char and char != end:
@@ -162,7 +162,7 @@ class _Scanner:
         self._depth -= 1
         self.place += 1
 
-    def _next(self) -> str:
+    def _next_character(self) -> str:
         """Skip blanks and return the next character; "" at the end."""
         space = _SPACE.match(self._text, self.place)
         self.place = space.end() if space else self.place

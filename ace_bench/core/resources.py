@@ -125,7 +125,7 @@ GUESTS = "ace_"
 """How the names of the packages begin that come in the same wheel, in a checkout in the folder ``packages``."""
 
 
-def missing(feature: str, package: str, otherwise: str = "") -> ConfigError:
+def missing_package(feature: str, package: str, otherwise: str = "") -> ConfigError:
     """Return the error for a feature without its package; ``otherwise`` says what else the user can do."""
     hint = f", or {otherwise}" if otherwise else ""
     return ConfigError(f"{feature} needs {package}: pip install 'ace-bench[{EXTRAS[package]}]'{hint}")
@@ -135,7 +135,7 @@ def require(feature: str, *packages: str, otherwise: str = "") -> None:
     """Raise ``ConfigError`` for the first of ``packages`` that is not installed; imports nothing."""
     for package in packages:
         if find_spec(package) is None:
-            raise missing(feature, package, otherwise)
+            raise missing_package(feature, package, otherwise)
 
 
 def missing_extra(error: BaseException | None, feature: str = "this command") -> ConfigError | None:
@@ -143,7 +143,7 @@ def missing_extra(error: BaseException | None, feature: str = "this command") ->
     while error is not None:
         package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if package in EXTRAS:
-            return missing(feature, package)
+            return missing_package(feature, package)
         if package.startswith(GUESTS) and find_spec(package) is None:
             return ConfigError(f"{feature} needs the package {package}: install ace-bench again, which brings it")
         error = error.__cause__ or error.__context__

@@ -76,12 +76,12 @@ def abandoned_folders(kind: str = "*") -> list[Path]:
     for parent in {Path(tempfile.gettempdir()).resolve(), Path("/tmp").resolve()}:
         for folder in parent.glob(f"{_NAME}{kind}-*"):
             with suppress(OSError):  # it has gone meanwhile
-                if _abandoned(folder):
+                if _is_abandoned(folder):
                     found.append(folder)
     return sorted(found)
 
 
-def _abandoned(folder: Path) -> bool:
+def _is_abandoned(folder: Path) -> bool:
     about = folder.lstat()
     if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or time.time() - about.st_mtime < _YOUNG_S:
         return False

@@ -21,7 +21,7 @@ _MARK = re.compile(r"[\[{]|[-:?](\s|$)")
 
 def refuse_secrets(settings: Mapping[str, object]) -> None:
     """Raise ``ConfigError`` that names the first setting with a secret, without the secret."""
-    for path, why in _found(settings, "", secrets_of_environment()):
+    for path, why in _find_keys(settings, "", secrets_of_environment()):
         header = path.rpartition(".")[2] if "extra_headers" in path else "HEADER"
         raise ConfigError(
             f"{path} {why} and would be written into the run folder: put it into an environment variable and name "
@@ -40,7 +40,7 @@ def refuse_secret_arguments(arguments: Iterable[str]) -> None:
                 refuse_secrets({name: msgspec.yaml.decode(value)})
 
 
-def _found(value: object, path: str, known: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _find_keys(value: object, path: str, known: Sequence[str]) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, part in value.items():
             name = str(key)
@@ -49,13 +49,13 @@ def _found(value: object, path: str, known: Sequence[str]) -> Iterator[tuple[str
                 continue
             if not isinstance(part, bool | Mapping | list) and part not in (None, "", "null") and secret_by_name(name):
                 yield whole, "is a secret by its name"
-            yield from _found(part, whole, known)
+            yield from _find_keys(part, whole, known)
     elif isinstance(value, Sequence) and not isinstance(value, str):
         for place, part in enumerate(value):
             flag, equals, _ = str(part).partition("=")
             given = equals or value[place + 1 :]
             if flag.startswith("--") and given and secret_by_name(flag.lstrip("-")):
                 yield path, f"holds a secret ({flag})"
-            yield from _found(part, path, known)
+            yield from _find_keys(part, path, known)
     elif isinstance(value, str) and (why := secret_by_value(value, known)):
         yield path, why

@@ -53,7 +53,7 @@ def build(node: Any, path: str, **parts: Any) -> Any:
     arguments that are not settings. Nested nodes are built first. Raises ``ConfigError`` that names the wrong setting.
     """
     if not isinstance(node, Mapping) or not isinstance(node.get(_TARGET), str):
-        raise ConfigError(f"{path}{_given(node)} must be a group of settings with a {_TARGET}, as in configs/")
+        raise ConfigError(f"{path}{_format_given(node)} must be a group of settings with a {_TARGET}, as in configs/")
     try:
         make = pkgutil.resolve_name(node[_TARGET])
     except (ImportError, AttributeError, ValueError) as error:
@@ -69,7 +69,7 @@ def make_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str, 
     known = {name: one for name, one in _parameters(make).items() if name not in parts}
     for name in settings:
         if name not in known:
-            raise ConfigError(f"there is no setting {inside}{name}; {_closest(str(name), inside, list(known))}")
+            raise ConfigError(f"there is no setting {inside}{name}; {_suggest_setting(str(name), inside, list(known))}")
     for name, parameter in known.items():
         if parameter.default is parameter.empty and name not in settings:
             raise ConfigError(f"{inside}{name} is missing; set it, as the file in configs/ does")
@@ -93,9 +93,9 @@ def settings_of(path: str) -> Iterator[None]:
 def check(value: Any, kind: Any, path: str) -> None:
     """Raise ``ConfigError`` if a value does not fit an annotation."""
     if isinstance(value, int | float) and abs(value) > _LARGEST and not math.isinf(value):
-        raise ConfigError(f"{path}{_given(value)} is larger than any number that can be used")
+        raise ConfigError(f"{path}{_format_given(value)} is larger than any number that can be used")
     if not _fits(value, kind):
-        raise ConfigError(f"{path}{_given(value)} must be {describe(kind)}")
+        raise ConfigError(f"{path}{_format_given(value)} must be {describe(kind)}")
 
 
 def _value(value: Any, kind: Any, path: str) -> Any:
@@ -198,21 +198,21 @@ def _bounds_in_words(bounds: Meta) -> str:
     return f" above {above}{'' if most is None else f' and at most {most}'}"
 
 
-def _given(value: Any) -> str:
+def _format_given(value: Any) -> str:
     """Return ``=value`` as on the command line; a long value is cut."""
-    text = _written(value)
+    text = _format_value(value)
     return f"={text if len(text) <= _SHOWN else text[:_SHOWN] + '...'}"
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {_written(one)}' for name, one in value.items())}}}"
+        return f"{{{', '.join(f'{name}: {_format_value(one)}' for name, one in value.items())}}}"
     if isinstance(value, list | tuple):
-        return f"[{', '.join(map(_written, value))}]"
+        return f"[{', '.join(map(_format_value, value))}]"
     return {None: "null", True: "true", False: "false"}[value] if isinstance(value, bool | None) else str(value)
 
 
-def _closest(name: str, inside: str, known: Sequence[str]) -> str:
+def _suggest_setting(name: str, inside: str, known: Sequence[str]) -> str:
     matches = get_close_matches(name, known, n=1)
     return f"did you mean {inside}{matches[0]}?" if matches else f"there are {', '.join(known) or 'none'}"
 

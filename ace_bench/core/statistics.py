@@ -150,7 +150,7 @@ def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float,
         return wilson_bounds(float(scores.mean()), n, t_quantile(math.inf, LEVEL))
     if len(groups) < 2:
         return None
-    return Variances.of(scores.mean(axis=0), groups, sides=[scores] if seeds > 1 else []).estimate().wilson
+    return Variances.analyse(scores.mean(axis=0), groups, sides=[scores] if seeds > 1 else []).estimate().wilson
 
 
 def paired_difference(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> Estimate | None:
@@ -170,7 +170,7 @@ def difference_variances(ours: Array, base: Array, groups: Sequence[Sequence[int
     differing = np.count_nonzero(gains, axis=-1)
     typical = np.sqrt((gains**2).sum(axis=-1) / np.maximum(differing, 1))
     prior = np.where(differing > 0, typical, 1 / max(ours.shape[-2], base.shape[-2]))
-    return Variances.of(gains, groups, sides=sides, prior=prior)
+    return Variances.analyse(gains, groups, sides=sides, prior=prior)
 
 
 def wilson_bounds(share: float, n: float, quantile: float) -> tuple[float, float]:
@@ -214,7 +214,7 @@ class Variances:
     seeds_df: Array
 
     @classmethod
-    def of(
+    def analyse(
         cls, gains: Array, groups: Sequence[Sequence[int]], *, sides: Sequence[Array] = (), prior: Array | None = None
     ) -> Variances:
         """Analyse ``gains``, means over the seeds of ``sides`` (..., seeds, samples) with at least two seeds each.

@@ -17,7 +17,7 @@ from ace_bench.contexts.playbook.bullets import COUNTERS, age
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refiner
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.encoding import converted
+from ace_bench.core.encoding import convert
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompts import RAW_REFLECTION
 from ace_bench.core.replies import ask, describe_unreadable, parse
@@ -115,7 +115,7 @@ def _parse_operation(item: Any) -> Operation:
             raise ValueError(f"unknown tag {cut(item['tag'])!r}; known are {', '.join(COUNTERS)}")
         votes[tag] = 1
     named = {"id": item["bullet_id"]} if "bullet_id" in item else {}
-    operation: Operation = converted({**named, **item, "type": kind.strip().upper(), "votes": votes}, Operation)
+    operation: Operation = convert({**named, **item, "type": kind.strip().upper(), "votes": votes}, Operation)
     if isinstance(operation, Tag) and not operation.votes.record():
         raise ValueError("a TAG must count something: helpful, harmful or neutral")
     return operation
@@ -252,7 +252,7 @@ class PlaybookEditor:
 
     def preview_votes(self, insight: Insight) -> Playbook:
         """Return the playbook with the Reflector's votes counted; the editor's own does not change."""
-        return self._applied([insight.sample], insight.votes, VOTES_ONLY).playbook
+        return self._apply_operations([insight.sample], insight.votes, VOTES_ONLY).playbook
 
     def count_votes(self, *insights: Insight) -> None:
         """Count the Reflector's votes, sample by sample."""
@@ -284,12 +284,12 @@ class PlaybookEditor:
         self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits, events: Sequence[Record]
     ) -> None:
         """Apply operations from some samples, and note the samples' events before theirs."""
-        self.playbook, touched, happened = self._applied(samples, operations, limits)
+        self.playbook, touched, happened = self._apply_operations(samples, operations, limits)
         self.touched += touched
         ids = [sample.id for sample in samples]
         about = {"sample": ids[0]} if len(ids) == 1 else {"samples": ids}
         self.events += [{**about, **event} for event in (*events, *happened)]
 
-    def _applied(self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits) -> Applied:
+    def _apply_operations(self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits) -> Applied:
         sources = [sample.id for sample in samples]
         return apply(self.playbook, operations, step=self._step, sources=sources, limits=limits, count=self._count)

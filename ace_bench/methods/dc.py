@@ -188,7 +188,7 @@ class Retrieval(DynamicCheatsheet):
 
         update = self.rewrite(
             cheatsheet,
-            _Retrieved(self._nearest(cheatsheet.episodes, [sample.asked for sample in samples])),
+            _Retrieved(self._find_nearest(cheatsheet.episodes, [sample.asked for sample in samples])),
             fields,
             session=f"prepare/{samples[0].id}/{cheatsheet.digest[:12]}/{step.index}",
             arena=arena,
@@ -220,7 +220,7 @@ class Retrieval(DynamicCheatsheet):
         """Return what the authors' curator was shown; ``None`` without ``protocol=authors``."""
         return arena.prompts.render(_PAIRS, fields)[-1].content if self._authors else None
 
-    def _nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:
+    def _find_nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:
         """Return the attempts most like any of the questions, the most similar last."""
         known = [episode.question for episode in episodes]
         found = self._questions.find(known, near=questions, top_k=self._retrieved)

@@ -13,7 +13,7 @@ from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.report.differences import (
     Settings,
     all_settings,
-    differing,
+    differing_paths,
     flat,
     setting_text,
     short_names,
@@ -128,7 +128,7 @@ def _data(run: RunSummary) -> object:
 
 def sample_names(sets: Mapping[str, Settings]) -> dict[str, str]:
     """Name sets of samples by the settings that select them, or else by a digest."""
-    paths = [path for path in differing(list(sets.values())) if path.startswith(SAMPLE_SETTINGS)]
+    paths = [path for path in differing_paths(list(sets.values())) if path.startswith(SAMPLE_SETTINGS)]
     names = short_names(paths)
     found = {
         key: ", ".join(setting_text(path, one[path], names[path]) for path in paths if path in one)

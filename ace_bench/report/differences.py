@@ -81,12 +81,12 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
     Paths, concurrency, budgets and trackers only count among runs that have nothing else to tell them apart.
     """
     settings = all_settings(runs)
-    paths = differing(settings)
-    for more in (_contents, _configured, _folder):
+    paths = differing_paths(settings)
+    for more in (_contents, _read_config, _folder):
         twins = _twins(paths, settings)
         if not twins:
             break
-        added = _added([runs[place] for place in twins], more)
+        added = _added_settings([runs[place] for place in twins], more)
         for place, extra in zip(twins, added, strict=True):
             settings[place] = {**settings[place], **extra}
         paths = [*dict.fromkeys(chain(paths, *added))]
@@ -187,7 +187,7 @@ _scalar_text = lru_cache(maxsize=4096, typed=True)(_text)
 """Thousands of runs have the same values."""
 
 
-def differing(settings: Sequence[Settings]) -> list[str]:
+def differing_paths(settings: Sequence[Settings]) -> list[str]:
     """Return the paths of the settings that differ, in the order of names; of settings that always agree, the first."""
     found, counts = set[str](), Counter[str]()
     kinds: dict[tuple[object, ...], dict[str, Any]] = {}
@@ -242,7 +242,7 @@ def _twins(paths: Sequence[str], settings: Sequence[Settings]) -> list[int]:
     return [place for place, value in enumerate(values) if counts[value] > 1]
 
 
-def _added(runs: Sequence[RunSummary], read: Callable[[RunSummary], Settings]) -> list[Settings]:
+def _added_settings(runs: Sequence[RunSummary], read: Callable[[RunSummary], Settings]) -> list[Settings]:
     """Return by run those further settings in which the runs differ."""
     found = [read(run) for run in runs]
     texts: dict[str, set[str]] = {}
@@ -256,7 +256,7 @@ def _contents(run: RunSummary) -> Settings:
     return dict(flat("backbones", run.contents.get("backbones") or {}))
 
 
-def _configured(run: RunSummary) -> Settings:
+def _read_config(run: RunSummary) -> Settings:
     try:
         return dict(flat("", run.settings))
     except StoreError:

@@ -36,11 +36,11 @@ def one_line(text: str) -> str:
 
 def latex(text: str) -> str:
     """Return a text as the words of a LaTeX cell, caption or header; characters without a glyph are named: [U+4E2D]."""
-    words = _NO_LATEX.sub(_named, one_line(text)).translate(_LATEX)
+    words = _NO_LATEX.sub(_name_letter, one_line(text)).translate(_LATEX)
     return f"{{}}{words}" if words.startswith(_LATEX_OPTION) else words
 
 
-def _named(mark: re.Match[str]) -> str:
+def _name_letter(mark: re.Match[str]) -> str:
     return mark[0] if ord(mark[0]) in _LATEX else f"[U+{ord(mark[0]):04X}]"
 
 

@@ -139,7 +139,7 @@ def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
     counts = {event.first: event.last for event in events if event.first != event.last}
     graded = {line.key: line for line in lines if line.key in counts.values()}
     first = (line for line in _rollouts(lines, split) if line.stage == Stage.ADAPT)
-    found = _first(graded[counts[line.key]] if line.key in counts else line for line in first)
+    found = _first_of_each(graded[counts[line.key]] if line.key in counts else line for line in first)
     for step in (line for line in lines if line.kind == "step"):
         for sample in step.samples:
             if sample in found:
@@ -150,7 +150,7 @@ def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
 def evaluations(folder: Path, split: str, context: str, kind: type[L]) -> dict[str, L]:
     """Return by sample the rollouts of the last evaluation of a context, given by digest."""
     lines = [*_rollouts(read_lines_of(folder / "journal.jsonl", kind), split)]
-    return _first(line for line in reversed(lines) if line.stage == Stage.EVALUATE and line.context == context)
+    return _first_of_each(line for line in reversed(lines) if line.stage == Stage.EVALUATE and line.context == context)
 
 
 def points_of(grades: Mapping[str, GradeScores], metric: str, headline: str) -> Points:
@@ -208,7 +208,7 @@ def _rollouts(lines: Iterable[L], split: str) -> Iterator[L]:
     return (line for line in latest.values() if line.split == split)
 
 
-def _first(lines: Iterable[L]) -> dict[str, L]:
+def _first_of_each(lines: Iterable[L]) -> dict[str, L]:
     """Return the first rollout of each sample; runs share the names of samples, and samples equal details."""
     found: dict[str, L] = {}
     details: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}

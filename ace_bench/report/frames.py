@@ -65,13 +65,13 @@ def _frames_of_all(roots: Sequence[Path], problems: list[str], *, prompts: bool)
     differ = differences(runs)
     loaded = [_frames(run.folder, problems, prompts=prompts) for run in runs]
     return Frames(
-        rollouts=_joined([frames.rollouts for frames in loaded], differ),
-        steps=_joined([frames.steps for frames in loaded], differ),
-        calls=_joined([frames.calls for frames in loaded], differ),
+        rollouts=_join_frames([frames.rollouts for frames in loaded], differ),
+        steps=_join_frames([frames.steps for frames in loaded], differ),
+        calls=_join_frames([frames.calls for frames in loaded], differ),
     )
 
 
-def _joined(frames: Sequence[pd.DataFrame], differ: Differences) -> pd.DataFrame:
+def _join_frames(frames: Sequence[pd.DataFrame], differ: Differences) -> pd.DataFrame:
     """Put the frames of runs below each other, with what differs between the runs in front."""
     import pandas as pd
 

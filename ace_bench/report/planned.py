@@ -125,7 +125,7 @@ def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -
     plan = planned.overrides
     if _EMBEDDED in extra:
         plan = tuple(override for override in plan if not override.startswith(ROLE_BACKBONE))
-    given = _given(planned, extra)
+    given = _given_overrides(planned, extra)
     together = _last_of_each([*plan, *given])
     if fits(compose, together):
         return together
@@ -139,7 +139,7 @@ def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -
 def left_out(planned: PlannedRun, extra: Sequence[str], compose: Compose) -> list[str]:
     """Return those ``extra`` settings that apply to a planned run's method or task but do not exist in the run."""
     taken = run_overrides(planned, extra, compose)
-    return [override for override in _last_of_each(_given(planned, extra)) if override not in taken]
+    return [override for override in _last_of_each(_given_overrides(planned, extra)) if override not in taken]
 
 
 def fits(compose: Compose, overrides: Sequence[str]) -> bool:
@@ -159,16 +159,16 @@ def override_value(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, str) and (not _PLAIN.fullmatch(value) or value.lower() in _WORDS):
-        return quoted(value)
+        return quote(value)
     return str(value)
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Quote a text for an override: Hydra reads backslashes as they are, but for those in front of a quote."""
     return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
 
 
-def _given(planned: PlannedRun, extra: Sequence[str]) -> list[str]:
+def _given_overrides(planned: PlannedRun, extra: Sequence[str]) -> list[str]:
     """Return the overrides for a run: choices of groups first, since their settings need them."""
     settings = settings_for(planned.names, extra)
     return [setting.override for setting in sorted(settings, key=lambda setting: not setting.chooses)]

@@ -103,7 +103,7 @@ class Progress:
         steps = [line for line in self._lines if line.kind == "step"]
         sizes = [(place, step.context_tokens, step.context_size) for place, step in enumerate(steps, start=1)]
         stage = graded[-1].stage if graded else ""
-        epochs, samples = self._expected()
+        epochs, samples = self._expected_samples()
         if stage == Stage.EVALUATE and tests:
             split, context = tests[-1].split, tests[-1].context
             counted = [line for line in tests if (line.split, line.context) == (split, context)]
@@ -125,7 +125,7 @@ class Progress:
             "steps": len(steps),
             "tokens": sizes[-1][1] if sizes else None,
             "items": sizes[-1][2] if sizes else None,
-            "sizes": _thinned(sizes),
+            "sizes": _thin_out(sizes),
             "calls": self._made,
             "in": self._usage.prompt,
             "out": self._usage.completion,
@@ -133,7 +133,7 @@ class Progress:
             "usd": self._usage.usd,
         }
 
-    def _expected(self) -> tuple[int, Mapping[str, int]]:
+    def _expected_samples(self) -> tuple[int, Mapping[str, int]]:
         """Return the epochs, and the number of samples by split; nothing is expected before the run has written it."""
         if self._totals is None:
             try:
@@ -147,6 +147,6 @@ class Progress:
         return self._totals
 
 
-def _thinned(points: list[T]) -> list[T]:
+def _thin_out(points: list[T]) -> list[T]:
     """Return at most ``_POINTS`` of the points, the last one among them."""
     return points[:: -ceil(len(points) / _POINTS) or -1][::-1]

@@ -103,7 +103,7 @@ class RunArena:
         Raises ``CallLost`` if a backbone left a call unanswered: then only the other calls are recorded.
         """
         key = self._key(sample, context, trial)
-        record = self._recorded(key)
+        record = self._recorded_rollout(key)
         if record is None:
             try:
                 record = self._attempt(key, sample, context, trial, reflection, draw=trial if own_seed else 0)
@@ -133,7 +133,7 @@ class RunArena:
 
     def is_recorded(self, sample: Sample, context: Context) -> bool:
         """Whether the first rollout of a sample is already recorded."""
-        return self._recorded(self._key(sample, context, 0)) is not None
+        return self._recorded_rollout(self._key(sample, context, 0)) is not None
 
     def rollouts(self, samples: Sequence[Sample], context: Context) -> Sequence[Rollout]:
         """First rollouts in parallel, in the order of ``samples``."""
@@ -182,7 +182,7 @@ class RunArena:
             return max(self.concurrency, generator.widest)
         return self.concurrency
 
-    def _recorded(self, key: str) -> RolloutRecord | None:
+    def _recorded_rollout(self, key: str) -> RolloutRecord | None:
         """Return the recorded rollout, unless it needs a call that must be repeated."""
         record = self.journal.rollouts.get(key)
         answers = self.gateway.faults.is_answer

@@ -99,7 +99,7 @@ class SharedSlots:
                 connection.connect(self._address)
                 connection.sendall(f"{priority:.3f}\n".encode())
                 connection.settimeout(_LOOK_S)
-                while (granted := _received(connection)) is None:
+                while (granted := _receive(connection)) is None:
                     check()
             except OSError as error:
                 raise Stopped("the command that limits the calls of its runs has ended") from error
@@ -108,7 +108,7 @@ class SharedSlots:
             yield
 
 
-def _received(connection: socket.socket) -> bytes | None:
+def _receive(connection: socket.socket) -> bytes | None:
     try:
         return connection.recv(1)
     except TimeoutError:

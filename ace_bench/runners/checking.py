@@ -71,7 +71,7 @@ class RunChecks:
         callers: Counter[str] = Counter()
         total = 0
         for group in _by_seed(runs):
-            count, built = (len(group), self._build(group[0])) if results else self._unfinished(group)
+            count, built = (len(group), self._build(group[0])) if results else self._count_unfinished(group)
             total += count
             notes.update(dict.fromkeys(built.notes if count else ()))
             problem = built.problem
@@ -96,7 +96,7 @@ class RunChecks:
             raise ConfigError(_sentences(problems, total))
         return list(notes)
 
-    def _unfinished(self, group: Sequence[Candidate]) -> tuple[int, _Built]:
+    def _count_unfinished(self, group: Sequence[Candidate]) -> tuple[int, _Built]:
         """Return how many of some runs are left, counted from the first that is not finished, and that run."""
         for place, run in enumerate(group):
             built = self._build(run)

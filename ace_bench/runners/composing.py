@@ -34,7 +34,7 @@ class RunConfig:
     automatic: bool = False
 
 
-def settled(config: DictConfig, choices: Mapping[str, str], *, written: bool = True) -> RunConfig:
+def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = True) -> RunConfig:
     """Return a composed configuration as plain values, with ``embedder=auto`` replaced by the embedder's name.
 
     ``written``: the run may write it. Raises ``ConfigError`` for an interpolation that cannot be resolved, and for a

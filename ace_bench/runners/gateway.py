@@ -161,7 +161,7 @@ class CallGateway:
         and whatever ``stop`` raises.
         """
         call = self._prepare(backbone, messages, caller, schema)
-        recorded = self._recorded(call)
+        recorded = self._recorded_outcome(call)
         if recorded is not None:
             return recorded
         if self.unrecorded is not None:
@@ -190,7 +190,7 @@ class CallGateway:
             self._seen[request.name] += caller.repeats
         return _Call(caller=caller, repetition=repetition, backbone=backbone, request=request, seed=seed)
 
-    def _recorded(self, call: _Call) -> Completion | None:
+    def _recorded_outcome(self, call: _Call) -> Completion | None:
         """Return what an earlier process of this run got for a call; raises ``RolloutFault`` if that is a fault."""
         known = self.calls.find(call.id)
         if known is None or not self._is_answer(call, known.fault):

@@ -27,7 +27,7 @@ from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.core.settings import build, check_role_sampling, settings_of, with_role_sampling
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
-from ace_bench.runners.composing import RunConfig, digest_of_configs, settled
+from ace_bench.runners.composing import RunConfig, digest_of_configs, settle
 from ace_bench.runners.settings import Settings, check_budget_prices, place_of, read_settings
 from ace_bench.store.authors_code import ImportedSet, check_commit, read_imported, state_followed, with_commit_apart
 from ace_bench.store.code import Code, code_of
@@ -64,7 +64,7 @@ def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunCon
 
     with explain(folders, words):
         config, choices = (compose or Composer(folders)).compose(words)
-    composed = settled(config, choices)
+    composed = settle(config, choices)
     with suppress(FileUnwritable, OSError):  # without a cache, a start only takes longer
         if set(_RESOLVER.findall(str(config))) <= set(_PURE):
             write_sealed(cached, msgspec.msgpack.encode(asdict(composed)))

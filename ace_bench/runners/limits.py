@@ -57,7 +57,7 @@ class Budget:
     def too_small_for(self, needed: Account) -> str | None:
         """Return the limit that a run with this cost would pass, ``None`` if there is none. Unknown costs fit."""
         for name in _LIMITS:
-            limit, cost = getattr(self, name), getattr(Cost.of(needed), name)
+            limit, cost = getattr(self, name), getattr(Cost.from_account(needed), name)
             if limit is not None and cost is not None and cost > limit:
                 return f"budget.{name}={limit:g}"
         return None
@@ -93,7 +93,7 @@ class CallBounds:
         self._usd: dict[str, float] = {}
         self._ways: dict[int, tuple[Limited | None, Priced | None]] = {}
 
-    def of(self, backbone: Backbone, request: PreparedRequest) -> Cost:
+    def bound_call(self, backbone: Backbone, request: PreparedRequest) -> Cost:
         """Return the bound of a call."""
         role = request.role
         share = self._share[role] * _MARGIN if role in self._share else 1.0
@@ -201,9 +201,9 @@ class Reservations:
             self._exhausted = f"budget.seconds={limit:g} is used up"
         if self._exhausted is not None:
             raise BudgetExhausted(self._exhausted)
-        cost = self._bounds.of(backbone, request) if self.budget.needs_bounds else Cost(calls=1)
+        cost = self._bounds.bound_call(backbone, request) if self.budget.needs_bounds else Cost(calls=1)
         with self._others() as others:
-            taken = others.cost + Cost.of(self.ledger.total) + self._reserved
+            taken = others.cost + Cost.from_account(self.ledger.total) + self._reserved
             refusal = self.budget.refusal(taken, cost)
             if refusal is None:
                 self._held[ticket] = cost
@@ -219,7 +219,7 @@ class Reservations:
 
     def _book(self) -> None:
         if self.shared is not None:
-            self.shared.book(Cost.of(self.ledger.total), self._reserved)
+            self.shared.book(Cost.from_account(self.ledger.total), self._reserved)
 
 
 class Stop:

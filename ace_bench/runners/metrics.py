@@ -44,7 +44,7 @@ class _StageSums:
 def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -> Record:
     """Return the metrics of a run. Interrupting and continuing a run changes ``timing`` and ``cache`` alone."""
     journal, ledger, task = experiment.folder.journal, experiment.folder.calls.ledger, experiment.arena.task
-    sums, operations = _summed(journal, learn_unreadable=experiment.arena.learns_unreadable)
+    sums, operations = _sum_journal(journal, learn_unreadable=experiment.arena.learns_unreadable)
 
     def by_stage(value: Callable[[Stage], Any]) -> dict[str, Any]:
         return {stage.value: value(stage) for stage in Stage}
@@ -135,7 +135,7 @@ def _split(task: Task, outcome: RunOutcome) -> Record:
         scores = task.score([record.grade for record in records])
         if 0 < len(answered) < len(records):  # as the official code counts, which leaves failed samples out
             scores = {**scores, f"{task.headline}_without_faults": headline_score(task, answered)}
-        return {"n": len(records), "faults": len(records) - len(answered), **_rounded(scores)}
+        return {"n": len(records), "faults": len(records) - len(answered), **_round_scores(scores)}
 
     return {"before": describe(outcome.before), "after": describe(outcome.after)}
 
@@ -147,7 +147,7 @@ def _learning(task: Task, journal: Journal) -> Record:
         return {}
 
     def score(which: str) -> Record:
-        return _rounded(task.score([journal.rollouts[event[which]].grade for event in pairs]))
+        return _round_scores(task.score([journal.rollouts[event[which]].grade for event in pairs]))
 
     return {"learning": {"n": len(pairs), "before": score("first"), "after_curation": score("again")}}
 
@@ -158,11 +158,11 @@ def _trials(journal: Journal) -> Record:
     return {"trials": {"n": len(numbers), "mean": round(sum(numbers) / len(numbers), _DIGITS)}} if numbers else {}
 
 
-def _rounded(scores: Mapping[str, float]) -> dict[str, float]:
+def _round_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: round(score, _DIGITS) for name, score in scores.items()}
 
 
-def _summed(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[Stage, _StageSums], Mapping[str, int]]:
+def _sum_journal(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[Stage, _StageSums], Mapping[str, int]]:
     """Sum the journal up in one pass: its rollouts by stage, and the events of its steps by kind without faults.
 
     With ``learn_unreadable`` a reply that cannot be read is counted by its role, and is no fault.
@@ -204,7 +204,7 @@ def _cache(journal: Journal, ledger: Ledger, backbone: Callable[[str], Backbone]
         cached, prompt = account.usage.cached, account.usage.prompt
         share = None if cached is None or not prompt else round(cached / prompt, _DIGITS)
         parts = [(backbone(role), paid.usage) for stage in stages for role, paid in ledger.roles(stage).items()]
-        found = {"cached_tokens": cached, "share": share, "saved": _saved(parts)}
+        found = {"cached_tokens": cached, "share": share, "saved": _share_saved(parts)}
         counted = [sums[stage] for sums in servers.values() for stage in stages if stage in sums]
         queries = sum(one["queries"] for one in counted)
         if share is not None or not queries:
@@ -219,7 +219,7 @@ def _cache(journal: Journal, ledger: Ledger, backbone: Callable[[str], Backbone]
     return {**parts, "total": describe(ledger.total, Stage), "servers": servers}
 
 
-def _saved(parts: Iterable[tuple[Backbone, Usage]]) -> float | None:
+def _share_saved(parts: Iterable[tuple[Backbone, Usage]]) -> float | None:
     """Return the share of the input's price that was not billed; ``None`` if a price or a count is unknown."""
     full = billed = 0.0
     for backbone, usage in parts:

@@ -17,7 +17,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.program import command_line
-from ace_bench.core.resources import missing, missing_extra, options
+from ace_bench.core.resources import missing_extra, missing_package, options
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.settings import RENAMED, BySplit
@@ -151,10 +151,10 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     groups = {name: options(name, folders) for name in sorted(names)}
     given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     lines = [
-        f"{key}={value}: {_closest(unknown[0], [*groups[group]])}"
+        f"{key}={value}: {_suggest(unknown[0], [*groups[group]])}"
         for key, value in given.items()
         if (group := key.partition("@")[0]) in groups
-        and (unknown := [option for option in _chosen(value) if option not in groups[group]])
+        and (unknown := [option for option in _named_options(value) if option not in groups[group]])
     ]
     lines += [
         f"{argument} has no value: write {argument}=..."
@@ -163,13 +163,13 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     ]
     package = _LAUNCHERS.get(launcher := given.get("launcher", ""))
     if package is not None and find_spec(package) is None:
-        lines.append(str(missing(f"launcher={launcher}", package)))
+        lines.append(str(missing_package(f"launcher={launcher}", package)))
     with suppress(HydraException, OmegaConfBaseException):  # the error is not one of names
         places, known = _places_and_keys(folders, groups, given)
         lines += filter(None, (_wrong_place(key, groups, places) or _unknown(key, known) for key in given))
         deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
         lines += [
-            f"~{name}: there is nothing of this name to leave out; {_closest(name, known)}"
+            f"~{name}: there is nothing of this name to leave out; {_suggest(name, known)}"
             for name in deleted
             if name not in known
         ]
@@ -191,7 +191,7 @@ def _places_and_keys(
 ) -> tuple[list[str], list[str]]:
     """Return the places for second options and the keys that there are under the options that exist."""
     named = {
-        key: [one for one in _chosen(value) if one in groups.get(key.partition("@")[0], {})]
+        key: [one for one in _named_options(value) if one in groups.get(key.partition("@")[0], {})]
         for key, value in given.items()
     }
     composer, keys = Composer(folders), dict.fromkeys(groups)
@@ -217,15 +217,15 @@ def _unknown(key: str, known: Sequence[str]) -> str:
     if place.startswith("roles.") and not beside:
         return f"{key}: {place} has no backbone of its own: give it one by backbone@{place}=NAME"
     close = get_close_matches(last, beside, n=1, cutoff=0.5)
-    return f"{key}: there is no such key; " + (f"did you mean {beside[close[0]]}?" if close else _closest(key, known))
+    return f"{key}: there is no such key; " + (f"did you mean {beside[close[0]]}?" if close else _suggest(key, known))
 
 
-def _chosen(value: str) -> list[str]:
+def _named_options(value: str) -> list[str]:
     """Return the options that an override names: a sweep and a list name several."""
     return value.strip("[]").replace(" ", "").split(",")
 
 
-def _closest(word: str, known: Sequence[str]) -> str:
+def _suggest(word: str, known: Sequence[str]) -> str:
     matches = get_close_matches(word, known, n=1, cutoff=0.5)
     if matches and word != "null":
         return f"did you mean {matches[0]}?"

@@ -28,7 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
-from ace_bench.runners.composing import RunConfig, digest_of_configs, settled
+from ace_bench.runners.composing import RunConfig, digest_of_configs, settle
 from ace_bench.store.authors_code import with_commit_apart
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
@@ -57,8 +57,8 @@ class Composer:
         parser = OverridesParser.create()
         self._parse = cache(lambda override: parser.parse_overrides([override])[0])
         self._is_group = cache(self._loader.repository.group_exists)
-        self._choose = cache(self._chosen)
-        self._compose = cache(self._composed)
+        self._choose = cache(self._compose_choices)
+        self._compose = cache(self._compose_run)
 
     def __call__(self, overrides: Sequence[str]) -> Mapping[str, Any]:
         """Return the whole configuration, resolved; raises ``ConfigError`` for an override that does not fit."""
@@ -98,16 +98,16 @@ class Composer:
         self._loader._apply_overrides_to_config(settings, config)
         return config, choices
 
-    def _composed(self, overrides: tuple[str, ...]) -> RunConfig:
+    def _compose_run(self, overrides: tuple[str, ...]) -> RunConfig:
         try:
-            return settled(*self.compose(overrides), written=False)
+            return settle(*self.compose(overrides), written=False)
         except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: Hydra's for task=null
             raise ConfigError(f"{' '.join(overrides)} cannot be composed: {error}") from error
 
     def _is_choice(self, override: Override) -> bool:
         return self._is_group(override.key_or_group) and not isinstance(override.value(), dict)
 
-    def _chosen(self, choices: tuple[str, ...]) -> tuple[bytes, Mapping[str, str]]:
+    def _compose_choices(self, choices: tuple[str, ...]) -> tuple[bytes, Mapping[str, str]]:
         """Return the configuration of some options of groups, not resolved, pickled (which copies twice as fast).
 
         It is cached on disk, in a folder that is named by the content of all configuration files. The cache holds
@@ -116,7 +116,7 @@ class Composer:
         cached = self._cache / f"{digest_of(choices)}.msgpack"
         content = read_sealed(cached)
         if content is None:
-            content = msgspec.msgpack.encode(self._merged(choices))
+            content = msgspec.msgpack.encode(self._merge_choices(choices))
             with suppress(FileUnwritable, OSError):  # without a cache, planning only takes longer
                 write_sealed(cached, content)
         plain, chosen = msgspec.msgpack.decode(content)
@@ -124,7 +124,7 @@ class Composer:
         OmegaConf.set_struct(config, True)
         return dumps(config), chosen
 
-    def _merged(self, choices: tuple[str, ...]) -> tuple[Any, Mapping[str, str]]:
+    def _merge_choices(self, choices: tuple[str, ...]) -> tuple[Any, Mapping[str, str]]:
         """Return the configuration as plain values, and the option of each group."""
         repository, parsed = self._loader.repository, [self._parse(choice) for choice in choices]
         found = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False)

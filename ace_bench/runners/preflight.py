@@ -134,7 +134,7 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                     part.start(say)
         for place, backbone in distinct_backbones(spec).items():
             with settings_of(place):
-                if isinstance(backbone, Adaptive) and (settings := _recorded(spec, folder, backbone)) is not None:
+                if isinstance(backbone, Adaptive) and (settings := _saved_settings(spec, folder, backbone)) is not None:
                     backbone.adopt(settings)
                 if spec.unrecorded is not None:
                     continue
@@ -277,7 +277,7 @@ def _show_dry_run(spec: RunSpec, host: Host) -> None:
         host.say(line)
 
 
-def _recorded(spec: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:
+def _saved_settings(spec: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:
     """Return the settings of the first call to a backbone by an earlier process of the run."""
     roles = (role for role, own in spec.backbones.items() if own is backbone)
     found = (first_settings(folder.path, role) for role in roles)

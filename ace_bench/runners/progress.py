@@ -97,7 +97,7 @@ class ProgressCounter:
                 spent=self._ledger.total,
                 context_size=self._context_size,
                 context_tokens=self._context_tokens,
-                left=self._left(),
+                left=self._seconds_left(),
             )
         for observer in self._observers:
             observer.update(progress)
@@ -105,10 +105,10 @@ class ProgressCounter:
     def seconds_left(self) -> float:
         """Return how long the phase will take, infinite while its first unit is not finished."""
         with self._lock:
-            left = self._left()
+            left = self._seconds_left()
         return inf if left is None else left
 
-    def _left(self) -> float | None:
+    def _seconds_left(self) -> float | None:
         elapsed, todo = time.monotonic() - self._started, self._total - self._done
         return elapsed / self._worked * todo if self._worked else None
 

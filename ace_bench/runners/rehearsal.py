@@ -121,7 +121,7 @@ class _Projection:
         self._code_runs = -(-agent.code_runs // 2) if self._unlike and isinstance(agent, SingleTurn) else 0
         more = (self._steps or 1) - 1 + self._code_runs
         exchange = max((standin.exchange for standin in standins), default=0.0) if self._steps else 0.0
-        reply = max(self._longest(role) or 0 for role in spec.method.answering_roles)
+        reply = max(self._longest_reply(role) or 0 for role in spec.method.answering_roles)
         self._conversation = (exchange + self._unlike * reply) * more
 
     def bounds(self) -> tuple[Account, Account]:
@@ -129,11 +129,11 @@ class _Projection:
         low, high = Account(), Account()
         for stage in Stage:
             for role, calls in self._calls(stage).items():
-                low += self._account(stage, role, math.floor(calls.low), self._cheapest(role))
-                high += self._account(stage, role, math.ceil(calls.high), self._dearest(stage, role))
+                low += self._account(stage, role, math.floor(calls.low), self._cheapest_call(role))
+                high += self._account(stage, role, math.ceil(calls.high), self._dearest_call(stage, role))
         return low, high
 
-    def _longest(self, role: str) -> int | None:
+    def _longest_reply(self, role: str) -> int | None:
         return longest_reply(self._backbone(role), role)
 
     def _backbone(self, role: str) -> Backbone:
@@ -193,21 +193,21 @@ class _Projection:
             return self._tokens.get(role)
         return _Tokens(_span([one.prompt for one in known]), _span([one.completion for one in known]))
 
-    def _cheapest(self, role: str) -> tuple[float, float] | None:
+    def _cheapest_call(self, role: str) -> tuple[float, float] | None:
         """Return the fewest prompt and completion tokens of a call."""
         tokens = self._of_role(role)
         if tokens is None:
             return None
-        prompt, limit = tokens.prompt.low, self._longest(role)
+        prompt, limit = tokens.prompt.low, self._longest_reply(role)
         prompt = prompt if self._backbone(role).simulated else prompt / _MARGIN
         return prompt, tokens.completion.low if limit is None else min(limit, tokens.completion.low)
 
-    def _dearest(self, stage: Stage, role: str) -> tuple[float, float] | None:
+    def _dearest_call(self, stage: Stage, role: str) -> tuple[float, float] | None:
         """Return the most prompt and completion tokens of a call, on average."""
         tokens = self._of_role(role)
         if tokens is None:
             return None
-        grown, limit = self._grown(stage), self._longest(role)
+        grown, limit = self._grown(stage), self._longest_reply(role)
         written = grown if self._needed and role in self._needed.writers else 0
         shown = self._conversation / 2 if answers_samples(role) else self._conversation
         more, completion = self._longer + grown + shown, _MARGIN * tokens.completion.high + written
@@ -241,6 +241,6 @@ class _Projection:
         growth = _MARGIN * a_sample * max(0, min(shown, self._work.learnt) - rehearsed)
         limits = [backbone.context_length for backbone in self._spec.backbones.values()]
         if needed:
-            limits += [needed.context_tokens, *(self._longest(role) for role in needed.writers if self._unlike)]
+            limits += [needed.context_tokens, *(self._longest_reply(role) for role in needed.writers if self._unlike)]
         room = [max(0, limit - ended) for limit in limits if limit is not None]
         return min([growth, *room]) / (2 if stage is Stage.ADAPT else 1)

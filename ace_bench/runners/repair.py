@@ -30,7 +30,7 @@ from ace_bench.runners.host import Host
 from ace_bench.runners.identifying import compose_run, identify
 from ace_bench.runners.preflight import with_leakage
 from ace_bench.store.code import changed_modules
-from ace_bench.store.damage import JOURNAL, Damage, examine, lasting
+from ace_bench.store.damage import JOURNAL, Damage, examine, lasting_metrics
 from ace_bench.store.files import DRAFT, replace_files
 from ace_bench.store.folder import LOCK, RunFolder
 from ace_bench.store.lines import DAMAGED, DiskGuard
@@ -146,7 +146,7 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
         if damage.finished:
             raise CannotRepair("a call that the run needs is not recorded") from None
         return
-    before = lasting(damage.metrics or _parsed(folder / METRICS))
+    before = lasting_metrics(damage.metrics or _read_object(folder / METRICS))
     different = [name for name, value in before.items() if metrics.get(name) != value]
     if damage.metrics and different:
         raise CannotRepair(f"its records give another result ({', '.join(different)})")
@@ -161,7 +161,7 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
             opened.write(kept)  # with the times of the run, not of the repair
 
 
-def _parsed(path: Path) -> Record:
+def _read_object(path: Path) -> Record:
     """Return the JSON object of a file; an empty one if it is missing or damaged."""
     try:
         found = json.loads(path.read_bytes())

@@ -28,7 +28,7 @@ def run(config: RunConfig, host: Host) -> Record | None:
     """
     found = identify(config)
     shows = found.print_config or found.dry_run
-    if not shows and (metrics := _finished(found, host)):
+    if not shows and (metrics := _answer_finished(found, host)):
         return metrics
     from ace_bench.runners import preflight
     from ace_bench.runners.code_changes import settle_code
@@ -56,7 +56,7 @@ def build_run(found: IdentifiedRun) -> RunSpec:
     return assemble(found)
 
 
-def _finished(found: IdentifiedRun, host: Host) -> Record | None:
+def _answer_finished(found: IdentifiedRun, host: Host) -> Record | None:
     """Show and return the metrics of a finished run; ``None`` if they are missing or damaged.
 
     What else is damaged is repaired, unless that needs new calls: a valid result is not paid for again.

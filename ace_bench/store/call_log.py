@@ -149,7 +149,7 @@ class Cost:
     usd: float | None = 0.0
 
     @classmethod
-    def of(cls, account: Account) -> Cost:
+    def from_account(cls, account: Account) -> Cost:
         """Return what a budget counts of some calls."""
         return cls(calls=account.paid, tokens=account.usage.tokens, usd=account.usage.usd)
 

@@ -59,7 +59,7 @@ class Damage:
         return not any(f"/{JOURNAL}" in problem for problem in self.problems)
 
 
-def lasting(metrics: Mapping[str, Any]) -> Record:
+def lasting_metrics(metrics: Mapping[str, Any]) -> Record:
     """Return the metrics that interruptions and repairs must not change: all but timings and cache figures."""
     return {name: value for name, value in metrics.items() if name not in _NOT_LASTING}
 

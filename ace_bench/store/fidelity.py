@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.core.encoding import converted, decoder_of
+from ace_bench.core.encoding import convert, decoder_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.replies import RETRY_START, is_offer
 from ace_bench.core.types import Record, Stage
@@ -50,7 +50,7 @@ class AuthorsChoices:
 @cache
 def _choices() -> tuple[AuthorsChoices, ...]:
     text = (files(__package__) / "authors_choices.yaml").read_bytes()
-    found: tuple[AuthorsChoices, ...] = converted(msgspec.yaml.decode(text), tuple[AuthorsChoices, ...])
+    found: tuple[AuthorsChoices, ...] = convert(msgspec.yaml.decode(text), tuple[AuthorsChoices, ...])
     return found
 
 
@@ -70,7 +70,7 @@ def certify(folder: Path, metrics: Record) -> Record:
     requests = {
         "calls": len(calls),
         "compared": sum(call.fields is not None for call in calls),
-        "differs": dict(sorted(Counter(chain.from_iterable(_differing(call, code) for call in calls)).items())),
+        "differs": dict(sorted(Counter(chain.from_iterable(_differing_fields(call, code) for call in calls)).items())),
         "asked_again": {
             "empty": sum(call.asked_again for call in calls),
             "unreadable": sum(call.retry for call in calls),
@@ -176,7 +176,7 @@ def _fields_of(head: Mapping[str, Any] | None, role: str) -> Mapping[str, Any] |
     }
 
 
-def _differing(call: _Call, code: AuthorsChoices | None) -> Iterator[str]:
+def _differing_fields(call: _Call, code: AuthorsChoices | None) -> Iterator[str]:
     """Yield the fields of a request that are not the authors'; without a code, the fields that it holds."""
     if call.fields is None:
         return

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 from filelock import FileLock, Timeout
 
-from ace_bench.core.encoding import converted
+from ace_bench.core.encoding import convert
 from ace_bench.core.errors import DataError, FolderUnwritable, StoreError
 from ace_bench.core.types import Record, Sample
 from ace_bench.store.call_log import FILE as CALLS
@@ -213,7 +213,7 @@ def pack_samples(samples: Iterable[Sample]) -> Record:
 def unpack_samples(record: Record) -> Mapping[str, Sample]:
     """Return samples by id from what ``pack_samples`` gave; raises ``DataError``."""
     try:
-        file: _Samples = converted(record, _Samples)
+        file: _Samples = convert(record, _Samples)
         return {
             name: Sample(id=name, split=one.split, inputs={key: file.texts[at] for key, at in one.inputs.items()})
             for name, one in file.samples.items()

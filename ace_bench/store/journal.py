@@ -160,7 +160,7 @@ class Journal(AppendLog[JournalLine]):
 
     def wall(self, stage: Stage) -> float:
         """Wall seconds spent in a stage by all processes of this run so far."""
-        running = self._elapsed() if self._stage is stage else 0.0
+        running = self._stage_seconds() if self._stage is stage else 0.0
         current = (self._process, stage) if running else None
         return running + sum(wall for key, wall in self._walls.items() if key[1] is stage and key != current)
 
@@ -193,7 +193,7 @@ class Journal(AppendLog[JournalLine]):
             self.caches.append(record)
 
     def _append(self, kind: str, record: object = None) -> None:
-        when = {"process": self._process, "clock": self._stage, "wall": round(self._elapsed(), 4)}
+        when = {"process": self._process, "clock": self._stage, "wall": round(self._stage_seconds(), 4)}
         fields = {} if record is None else vars(record)
         self.append({"kind": kind, **fields, **when, "calls_made": self._calls.made})
 
@@ -201,12 +201,12 @@ class Journal(AppendLog[JournalLine]):
         self._calls.sync()  # first the calls, which the journal's lines refer to
         self.sync()
 
-    def _elapsed(self) -> float:
+    def _stage_seconds(self) -> float:
         return time.monotonic() - self._stage_start if self._stage else 0.0
 
     def _record_time(self) -> None:
         if self._stage is not None:
-            self._walls[self._process, self._stage] = self._elapsed()
+            self._walls[self._process, self._stage] = self._stage_seconds()
             self._append("clock")
 
     def _load(self, line: JournalLine, *, follows_gap: bool) -> bool:

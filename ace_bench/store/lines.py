@@ -163,7 +163,7 @@ def _number(line: bytes) -> int | None:
     return int(seal[1]) if seal is not None and int(seal[2], 16) == zlib.crc32(line[:-_CHECKSUM]) else None
 
 
-def _unsealed(line: bytes) -> bytes:
+def _strip_seal(line: bytes) -> bytes:
     seal = _SEALED.search(line, len(line) - _MAX_SEAL)
     return line.strip() if seal is None else line[: seal.start()] + b"}"
 
@@ -241,7 +241,7 @@ class AppendLog(Generic[T]):
                     file.write(b"".join(line + b"\n" for line in found.damaged))
                 sync(aside)
             if found.problems or len(kept) < len(found.lines) or not found.sealed:
-                data = b"".join(_seal_line(_unsealed(line), number) for number, line in enumerate(kept, start=1))
+                data = b"".join(_seal_line(_strip_seal(line), number) for number, line in enumerate(kept, start=1))
                 replace_files({self.path: data})
                 self._size = len(data)
             else:
@@ -261,7 +261,7 @@ class AppendLog(Generic[T]):
         """Add one record; safe to call from several threads. Raises ``FolderUnwritable``."""
         text = self._encoder.encode(record)
         with self._lock, self.guard.writing(self.path):
-            file = self._opened()
+            file = self._require_open()
             line = _seal_line(text, self.count + 1)
             try:
                 written = 0
@@ -279,7 +279,7 @@ class AppendLog(Generic[T]):
     def sync(self) -> None:
         """Sync to disk; raises ``FolderUnwritable``."""
         with self._lock, self.guard.writing(self.path):
-            self._sync(self._opened())
+            self._sync(self._require_open())
 
     def close(self) -> None:
         """Close the file without syncing."""
@@ -288,7 +288,7 @@ class AppendLog(Generic[T]):
                 self._file.close()
                 self._file = None
 
-    def _opened(self) -> FileIO:
+    def _require_open(self) -> FileIO:
         if not self._repaired:
             self.repair()
         if self._file is None:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from ace_bench.core.encoding import converted, decoder_of
+from ace_bench.core.encoding import convert, decoder_of
 from ace_bench.core.errors import FolderUnwritable
 from ace_bench.core.redaction import redact_argument
 from ace_bench.core.resources import CONFIG_DIRS
@@ -181,7 +181,7 @@ def accepted_code(processes: Sequence[Process]) -> str:
 def parse_process(line: bytes) -> Process | _End:
     """Read a line of ``processes.jsonl``; raises ``ValueError``."""
     record = decoder_of(dict[str, Any]).decode(line)
-    parsed: Process | _End = converted(record, Process if "at" in record else _End)
+    parsed: Process | _End = convert(record, Process if "at" in record else _End)
     return parsed
 
 
@@ -197,7 +197,7 @@ def _join_ends(entries: Sequence[Process | _End]) -> list[Process]:
 
 
 def _new_process(command: str | None, environment: Mapping[str, Any]) -> Process:
-    process: Process = converted({"at": _now(), "command": command, **environment}, Process)
+    process: Process = convert({"at": _now(), "command": command, **environment}, Process)
     return process
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.core.encoding import converted, decoder_of
+from ace_bench.core.encoding import convert, decoder_of
 from ace_bench.core.errors import FolderDamaged, StoreError
 from ace_bench.core.types import Labels
 from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
@@ -124,7 +124,7 @@ def _identity(content: bytes) -> dict[str, Any]:
 
 def _settings(content: bytes) -> dict[str, Any]:
     found = msgspec.yaml.decode(content, type=dict[str, Any])
-    converted(found, _SETTINGS)
+    convert(found, _SETTINGS)
     return found
 
 

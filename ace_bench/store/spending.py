@@ -67,7 +67,7 @@ class SharedSpending:
                 self._running.acquire()
             self._entries = self._read()
             if time.monotonic() > self._look_again:
-                self._entries = self._corrected(self._entries)
+                self._entries = self._correct_entries(self._entries)
                 self._look_again = time.monotonic() + _LOOK_S
             others = [entry for name, entry in self._entries.items() if name != self._name]
             cost = reduce(add, (entry.spent + entry.reserved for entry in others), Cost())
@@ -92,14 +92,14 @@ class SharedSpending:
             self._look_again = 0.0
             return {}
 
-    def _corrected(self, noted: dict[str, _Entry]) -> dict[str, _Entry]:
+    def _correct_entries(self, noted: dict[str, _Entry]) -> dict[str, _Entry]:
         """Return the entries of all runs that there are, corrected where one is not running and its calls changed."""
         found = {}
         for calls in self._folder.glob(f"*/*/seed*/{CALLS}"):
             name = str(calls.parent.relative_to(self._folder))
             entry = noted.get(name)
             if name != self._name and (entry is None or not _is_settled(entry, calls)):
-                entry = _Entry(size=_size(calls), spent=Cost.of(CallLog(calls).ledger.total))
+                entry = _Entry(size=_size(calls), spent=Cost.from_account(CallLog(calls).ledger.total))
             if entry is not None:
                 found[name] = entry
         return found

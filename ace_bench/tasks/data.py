@@ -246,7 +246,7 @@ class HubDataset:
     fields: tuple[str, ...]
 
 
-def shuffled(items: Sequence[T], seed: int) -> list[T]:
+def shuffle(items: Sequence[T], seed: int) -> list[T]:
     """Return the items in the order that ``datasets.Dataset.shuffle(seed=...)`` gives them, which StreamBench uses."""
     import numpy as np  # here, as most tasks start without it
 

@@ -31,7 +31,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.settings import Count, Seed
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, percent
-from ace_bench.tasks.data import DataSettings, HubDataset, Row, shuffled
+from ace_bench.tasks.data import DataSettings, HubDataset, Row, shuffle
 from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, SPLITS, release_rows
 
 CONDITIONS = (
@@ -149,7 +149,7 @@ class Ddxplus(AnswerTask):
 
         def draw(split: str) -> Sequence[Row]:
             if split == "test":
-                return read(split) if test_seed is None else shuffled(read(split), test_seed)
+                return read(split) if test_seed is None else shuffle(read(split), test_seed)
             if train_size is None:
                 return read(split)
             train = read("train")
@@ -161,7 +161,7 @@ class Ddxplus(AnswerTask):
                     f"train.jsonl and val.jsonl hold {len(pool)} different rows and task.train_size={train_size} "
                     f"leaves none for validation; lower it, or use task.train_size=null for the files as they are"
                 )
-            pool = shuffled(pool, draw_seed)
+            pool = shuffle(pool, draw_seed)
             return pool[:train_size] if split == "train" else pool[train_size : train_size + val_size]
 
         if self.source == "real":

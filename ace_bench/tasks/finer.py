@@ -107,10 +107,10 @@ def grade_labels(target: str, answer: str | None) -> Grade:
     labels = [label.strip() for label in target.lower().split(",")]
     pieces = [piece.strip() for piece in (answer or "").lower().split(",")]
     lenient = [_strip_decoration(piece) for piece in _pieces(answer or "")]
-    hits = sum(map(_equal, pieces, labels))
+    hits = sum(map(_is_equal, pieces, labels))
     corrected = sum(
         # What the official rule accepts, the lenient rule accepts, too.
-        _equal(piece, label) or _equal(plain, _strip_decoration(label))
+        _is_equal(piece, label) or _is_equal(plain, _strip_decoration(label))
         for piece, plain, label in zip(_pad(pieces, labels), _pad(lenient, labels), labels, strict=True)
     )
     return Grade(
@@ -126,7 +126,7 @@ def _pad(pieces: Sequence[str], labels: Sequence[str]) -> list[str]:
     return [*pieces[: len(labels)], *[""] * (len(labels) - len(pieces))]
 
 
-def _equal(piece: str, label: str) -> bool:
+def _is_equal(piece: str, label: str) -> bool:
     if not piece:
         return False
     if piece == label:

@@ -29,7 +29,7 @@ from ace_appworld.data import check_path, close_to_others, copy_visible
 from ace_appworld.engine import EngineSettings
 from ace_appworld.servers import Server, Servers, task_fault
 from ace_bench.core.confine import describe_layers, missing_layers
-from ace_bench.core.encoding import converted
+from ace_bench.core.encoding import convert
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.scratch import clear, clear_abandoned, scratch_folder
 from ace_bench.core.types import Grade
@@ -204,7 +204,7 @@ class Pool:
         if answer is None or "error" in answer:
             reason = "there was no answer" if answer is None else answer["error"]
             raise task_fault("scoring", f"{task} could not be evaluated: {reason}")
-        verdict: Verdict = converted(answer, Verdict)
+        verdict: Verdict = convert(answer, Verdict)
         return verdict
 
     def close(self) -> None:

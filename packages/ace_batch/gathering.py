@@ -163,7 +163,7 @@ class Gatherer:
             one = self._kept.batches[name]
             if one.batch is None:
                 file = self._kept.requests(name)
-                found = self._patiently(lambda: self._provider.find(file, one.token))  # noqa: B023 - called now
+                found = self._call_patiently(lambda: self._provider.find(file, one.token))  # noqa: B023 - called now
                 if found is None:
                     self._send_again(name)
                     continue
@@ -188,7 +188,7 @@ class Gatherer:
             return found or self._provider.send(file, token)
 
         try:
-            batch = self._patiently(begin)
+            batch = self._call_patiently(begin)
         except BackboneUnavailable as error:
             if not isinstance(error.__cause__, Unreachable):
                 self._kept.end(name, "refused")
@@ -201,7 +201,7 @@ class Gatherer:
     def _poll(self) -> None:
         for name in [*self._open]:
             batch = self._kept.batches[name].batch or ""
-            status = self._patiently(lambda: self._provider.status(batch))  # noqa: B023 - called now
+            status = self._call_patiently(lambda: self._provider.status(batch))  # noqa: B023 - called now
             if status.state == "failed":
                 self._kept.end(name, status.word)
                 raise BackboneUnavailable(f"batch {batch} failed as a whole: {status.why}")
@@ -210,7 +210,7 @@ class Gatherer:
 
     def _take(self, name: str, batch: str, status: Status) -> None:
         """Keep the replies of an ended batch and hand them out; calls without one fail, to be sent again."""
-        replies = self._patiently(lambda: self._provider.replies(batch))
+        replies = self._call_patiently(lambda: self._provider.replies(batch))
         self._kept.end(name, status.word, replies)
         calls = self._open[name]
         found = {call: result for call, result in read_lines(replies) if call in calls}
@@ -229,7 +229,7 @@ class Gatherer:
             for future in futures:
                 future.set_result(found.get(call, none))
 
-    def _patiently(self, function: Callable[[], T]) -> T:
+    def _call_patiently(self, function: Callable[[], T]) -> T:
         """Call again while the provider is silent; raises ``BackboneUnavailable`` after ``patience`` seconds."""
         began = time.monotonic()
         while True:

@@ -163,7 +163,7 @@ def kills(setting: Setting) -> list[Figure]:
     folder = cut.run(*overrides)
     ids = _values(folder / "calls.jsonl", "id")
     return [
-        Figure("metrics equal (timings and cache aside)", str(_lasting(folder) == _lasting(whole))),
+        Figure("metrics equal (timings and cache aside)", str(_lasting_metrics(folder) == _lasting_metrics(whole))),
         Figure("contexts equal byte for byte", str(_contexts(folder) == _contexts(whole))),
         Figure("calls, uninterrupted run", str(len(_values(whole / "calls.jsonl", "id")))),
         Figure("calls, killed run", f"{len(ids)}, {len(set(ids))} distinct"),
@@ -171,7 +171,7 @@ def kills(setting: Setting) -> list[Figure]:
     ]
 
 
-def _lasting(folder: Path) -> str:
+def _lasting_metrics(folder: Path) -> str:
     metrics = metrics_of(folder)
     return json.dumps({key: value for key, value in metrics.items() if key not in ("timing", "cache")})
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.program import command_line
 from ace_bench.core.settings import Count, Seed
-from ace_bench.tasks.data import SPLITS, Row, object_of, read_records, shuffled, text_of
+from ace_bench.tasks.data import SPLITS, Row, object_of, read_records, shuffle, text_of
 
 MINI_DEV = "mini_dev_sqlite.json"
 LEVELS = ("simple", "moderate", "challenging")
@@ -60,7 +60,7 @@ def read_folder(folder: Path, *, stream_bench: Draw, mini_dev: Draw) -> Question
     read = {name.removesuffix(".jsonl"): _read_split(folder / name) for name in names}
     if "val" not in read:
         parts = _draw_splits(read["train"], "stream_bench", stream_bench)
-        read = {**parts, "test": tuple(shuffled(read["test"], stream_bench.seed))}
+        read = {**parts, "test": tuple(shuffle(read["test"], stream_bench.seed))}
     return Questions(names, read)
 
 

@@ -117,11 +117,11 @@ class FixedClock:
     def fix(self, connection: sqlite3.Connection) -> None:
         """Make the date functions of a connection use the fixed time."""
         for name in self._names:
-            connection.create_function(name, -1, self._fixed(name), deterministic=True)
+            connection.create_function(name, -1, self._fix_time(name), deterministic=True)
         for name, function in _KEYWORDS.items():
             connection.create_function(name, 0, partial(self._compute, function, (self._now,)), deterministic=True)
 
-    def _fixed(self, name: str) -> Callable[..., Value]:
+    def _fix_time(self, name: str) -> Callable[..., Value]:
         place, times = _TIME_AT[name], 2 if name == "timediff" else 1
 
         # A column of dates repeats its values, and a lookup is ten times as fast as a call of SQLite.

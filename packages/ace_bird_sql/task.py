@@ -162,7 +162,7 @@ class BirdSql(AnswerTask):
         schema, question = parts_of(sample.inputs["question"])
         fields = {"schema": schema, "question": question, "gold": grade.gold, "predicted": sql_of(answer)}
         right = ask_judge(fields, prompts, lm)
-        return self._graded(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
+        return self._make_grade(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
 
     def part_of(self, sample: Sample, division: str) -> str:
         """Return the database of a sample."""
@@ -200,7 +200,7 @@ class BirdSql(AnswerTask):
         gold, sql = row.fields["SQL"].strip(), sql_of(answer)
         detail = {row.fields["difficulty"]: 1.0} if row.fields["difficulty"] else {}
         if answer is None or not answer.strip():
-            return self._graded(NO_QUERY, gold, dict.fromkeys((*detail, *METRICS), 0.0))
+            return self._make_grade(NO_QUERY, gold, dict.fromkeys((*detail, *METRICS), 0.0))
         database = self._databases[row.fields["db_id"]]
         wanted = self._gold_result(database, gold)
         outcomes = {gold: wanted}
@@ -217,9 +217,9 @@ class BirdSql(AnswerTask):
         detail["execution_corrected"] = float(outcome.same_corrected(wanted, ordered=orders(gold)))
         if not sql or sql == gold:  # no judge needs to be asked
             detail["judge"] = float(bool(sql))
-        return self._graded(outcome.observed(self._limits), gold, detail)
+        return self._make_grade(outcome.observed(self._limits), gold, detail)
 
-    def _graded(self, observed: str, gold: str, detail: Mapping[str, float]) -> Grade:
+    def _make_grade(self, observed: str, gold: str, detail: Mapping[str, float]) -> Grade:
         right = detail.get(self.headline, 0.0)
         return Grade(score=right, correct=right == 1.0, observed=observed, gold=gold, detail=detail)
 

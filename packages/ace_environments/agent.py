@@ -68,7 +68,7 @@ class _Progress:
 
     def note(self, turn: ToolTurn, dropped: int) -> None:
         """Note a reply, and how many items of the context were left out of its prompt."""
-        self.turns.append(Turn(action=written(turn.tool_calls), observation="", thought=turn.content))
+        self.turns.append(Turn(action=write_calls(turn.tool_calls), observation="", thought=turn.content))
         self.dropped = max(self.dropped, dropped)
 
     def observe(self, messages: Sequence[Message]) -> None:
@@ -105,7 +105,7 @@ def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, .
     return (Message(role="system", content=text), *messages)
 
 
-def written(calls: Sequence[ToolCall]) -> str:
+def write_calls(calls: Sequence[ToolCall]) -> str:
     """Return tool calls as ``name(key='value')``, one on a line; arguments that are not an object stay as written."""
     return "\n".join(f"{call.name}({_arguments(call.arguments)})" for call in calls)
 

@@ -43,7 +43,7 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         if missing := [name for name in ("bwrap", "prlimit") if shutil.which(name) is None]:
             raise SystemExit(f"there is no program {missing[0]} (Debian has it in bubblewrap and util-linux)")
         with tempfile.TemporaryDirectory() as root:
-            told = [*_confined(Path(root), "/", memory=1024, variables={"PATH": _PATH}), "true"]
+            told = [*_confinement_words(Path(root), "/", memory=1024, variables={"PATH": _PATH}), "true"]
             tried = subprocess.run(told, capture_output=True, text=True, check=False)
         if tried.returncode:
             raise SystemExit(f"bwrap cannot confine a command here: {tried.stderr.strip()}")
@@ -101,7 +101,7 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         """Run a command; raises ``TimeoutError``. There is one user, and all that a command starts ends with it."""
         variables = {**self._variables, **(self._merge_env(env) or {})}
         memory = self.task_env_config.memory_mb or 2048
-        confined = _confined(self._root, cwd or self._workdir, memory=memory, variables=variables)
+        confined = _confinement_words(self._root, cwd or self._workdir, memory=memory, variables=variables)
         process = await asyncio.create_subprocess_exec(
             *confined,
             *("bash", "-c", command),
@@ -147,7 +147,7 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         return place
 
 
-def _confined(root: Path, folder: str, *, memory: int, variables: Mapping[str, str]) -> list[str]:
+def _confinement_words(root: Path, folder: str, *, memory: int, variables: Mapping[str, str]) -> list[str]:
     """Return the words before a command; ``memory`` limits one process, in MiB."""
     words = ["prlimit", f"--as={memory * _MIB}", f"--fsize={_LARGEST_FILE}", "--core=0", "bwrap"]
     words += ["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL", "--clearenv"]

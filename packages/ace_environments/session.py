@@ -89,12 +89,12 @@ class EnvironmentSession:
     def grade(self, answer: str | None) -> Grade:
         """Score the attempt as it stands by the environment's own rules; ``None`` is wrong."""
         if answer is None:
-            return graded(self._item, None)
+            return make_grade(self._item, None)
         if not self._led:
             raise ConfigError(_OTHER_AGENT)
         if self._judged_later:
             self.waits_for_judge = True
-            return graded(self._item, None)
+            return make_grade(self._item, None)
         return self.score(None)
 
     def score(self, judge: Lm | None) -> Grade:
@@ -109,7 +109,7 @@ class EnvironmentSession:
             if judge is None:
                 raise fault("scorer", "the scorer calls a model: allow it by task.judge=true")
             self.reply(ToolTurn(content=judge(event.messages).text))
-        return graded(self._item, event)
+        return make_grade(self._item, event)
 
     def close(self) -> None:
         """End the episode and its event loop."""
@@ -201,7 +201,7 @@ class EnvironmentSession:
             self._loop.call_soon(self._loop.stop)
 
 
-def graded(item: EnvironmentItem, scores: Scores | None) -> Grade:
+def make_grade(item: EnvironmentItem, scores: Scores | None) -> Grade:
     """Return the grade of an attempt; without scores it is wrong."""
     if scores is None:
         return Grade(score=0.0, correct=False, observed="", gold=item.gold, detail={"score": 0.0})

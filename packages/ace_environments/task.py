@@ -19,7 +19,7 @@ from ace_bench.core.types import Grade, Record, Sample
 from ace_bench.tasks.answers import percent
 from ace_bench.tasks.data import SPLITS
 from ace_environments.episode import ReplyRequest
-from ace_environments.session import EnvironmentItem, EnvironmentSession, graded
+from ace_environments.session import EnvironmentItem, EnvironmentSession, make_grade
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class EnvironmentTask:
         self._items = _by_split(items, training, settings.split_ratio, settings.split_seed)
         self.checksums: Mapping[str, str] = {
             "samples": digest_of(
-                {split: [_checked(item) for item in found.values()] for split, found in self._items.items()}
+                {split: [_checked_parts(item) for item in found.values()] for split, found in self._items.items()}
             )
         }
         self._lock = threading.Lock()
@@ -157,7 +157,7 @@ class EnvironmentTask:
 
     def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample that could not be attempted: wrong."""
-        return graded(self._item(sample), None)
+        return make_grade(self._item(sample), None)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return the mean score and the share of samples that scored 1, both in percent, and the mean of each scorer.
@@ -198,7 +198,7 @@ class EnvironmentTask:
             return self._background
 
 
-def _checked(item: EnvironmentItem) -> Sequence[str]:
+def _checked_parts(item: EnvironmentItem) -> Sequence[str]:
     return (item.question, item.gold, *filter(None, [item.digest]))
 
 

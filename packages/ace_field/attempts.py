@@ -14,7 +14,7 @@ from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.encoding import converted
+from ace_bench.core.encoding import convert
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, C, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, estimate_tokens
@@ -197,7 +197,7 @@ def attempt_fields(rollout: Rollout, steps: Transcript) -> Mapping[str, Any]:
 
 def judge(rollouts: Sequence[Rollout], arena: Arena) -> list[Judged]:
     """Return rollouts with their verdicts, in order; calls are made only where ``labels`` hides the verdict."""
-    return arena.map(lambda rollout: _judged(rollout, arena), rollouts)
+    return arena.map(lambda rollout: _judge(rollout, arena), rollouts)
 
 
 def judge_calls(arena: Arena, samples: int) -> Mapping[str, Span]:
@@ -215,8 +215,8 @@ def valid_items(
         try:
             if place >= most:
                 raise ValueError(f"more than {most} in one reply")
-            item = clean(converted(value, kind))
-            found.append(converted(msgspec.to_builtins(item), kind))  # cleaning may leave nothing of a text
+            item = clean(convert(value, kind))
+            found.append(convert(msgspec.to_builtins(item), kind))  # cleaning may leave nothing of a text
         except ValueError as error:
             refused.append({"event": "refused", "role": role, "item": place, "reason": str(error)})
     return found, refused
@@ -233,7 +233,7 @@ def check_saved(initial: str | None, what: str) -> None:
         raise SettingError(f"initial={initial} is not a file: give saved {what}, or null")
 
 
-def _judged(rollout: Rollout, arena: Arena) -> Judged:
+def _judge(rollout: Rollout, arena: Arena) -> Judged:
     if rollout.fault is not None:
         return Judged(rollout=rollout, success=None)
     if rollout.feedback.correct is not None:

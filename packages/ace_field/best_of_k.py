@@ -46,25 +46,25 @@ class BestOfK(TrialMethod):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return all draws, or with the verdict from one draw to all."""
-        most = self._most(arena.labels, acts=learning.acts)
+        most = self._limit(arena.labels, acts=learning.acts)
         each = exactly(most) if arena.labels is Labels.NONE else Span(1, most)
         return Workload(rollouts=exactly(learning.samples).times(each), roles={})
 
-    def _most(self, labels: Labels, *, acts: bool) -> int:
+    def _limit(self, labels: Labels, *, acts: bool) -> int:
         """Return the most draws of a sample."""
         again = 1 if acts else 3 if labels is Labels.NONE else 2
         return 1 + again * (self.trials - 1)
 
     def _draw_until_right(self, first: Rollout, context: NoContext, arena: Arena) -> Record:
         draws = [first]
-        while not (latest := draws[-1]).feedback.correct and len(draws) < self._most(arena.labels, acts=_acts(draws)):
+        while not (latest := draws[-1]).feedback.correct and len(draws) < self._limit(arena.labels, acts=_acts(draws)):
             draws.append(arena.rollout(first.sample, context, trial=latest.trial + 1, own_seed=True))
         finished = [draw for draw in draws if draw.fault is None]
         return chosen_event(first, (finished or draws)[-1], len(draws))
 
     def _vote(self, rollouts: Sequence[Rollout], context: NoContext, arena: Arena) -> list[Record]:
         asked = [
-            (first, trial) for first in rollouts for trial in range(1, self._most(arena.labels, acts=_acts([first])))
+            (first, trial) for first in rollouts for trial in range(1, self._limit(arena.labels, acts=_acts([first])))
         ]
         made = arena.map(lambda one: arena.rollout(one[0].sample, context, trial=one[1], own_seed=True), asked)
         events: list[Record] = []

@@ -18,7 +18,7 @@ from ace_bench.core.settings import Count, Share
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import ask_role
 from ace_field.attempts import NearestMethod, NearestValue, about_sample, own_answer, steps_text
-from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, room_in, worded
+from ace_field.long_context import SEPARATOR, History, HistoryMethod, Pair, as_text, room_in
 
 ROLE = "refiner"
 TEMPLATE = "refine"
@@ -80,7 +80,7 @@ class ExperienceMethod(HistoryMethod[Experiences]):
         answer = own_answer(attempt)
         if answer is None or rollout.fault is not None:
             return None
-        return worded(
+        return as_text(
             rollout.sample,
             answer if attempt.ended is None else f"\n{steps_text(attempt)}",
             reasoning=attempt.reasoning.strip(),

@@ -84,13 +84,13 @@ class Heuristic(BaseMethod[Observations]):
         for rollout in rollouts:
             before = context.size
             if rollout.fault is None:
-                context = context.with_state(_observed(context.state(), rollout.attempt))
+                context = context.with_state(_observe(context.state(), rollout.attempt))
             event = "kept" if context.size > before else "skipped"
             events.append({"event": event, "sample": rollout.sample.id, "entries": context.size - before})
         return ContextUpdate(context=context, events=tuple(events))
 
 
-def _observed(playbook: Mapping[str, Any], attempt: Attempt) -> Mapping[str, Any]:
+def _observe(playbook: Mapping[str, Any], attempt: Attempt) -> Mapping[str, Any]:
     """Return the playbook after the middleware has seen an attempt."""
     from agent_episodic_memory import ACEMiddleware
     from agent_episodic_memory.middleware import PENDING_KEY, PLAYBOOK_KEY

@@ -115,10 +115,10 @@ class LongContext(HistoryMethod[History]):
         shows = context.answers == "verdict"
         if answer is None or rollout.fault is not None or (shows and feedback.correct is None):
             return None
-        return worded(rollout.sample, answer, feedback=f"{'' if feedback.correct else 'not '}correct" if shows else "")
+        return as_text(rollout.sample, answer, feedback=f"{'' if feedback.correct else 'not '}correct" if shows else "")
 
 
-def worded(sample: Sample, answer: str, *, reasoning: str = "", feedback: str = "") -> str:
+def as_text(sample: Sample, answer: str, *, reasoning: str = "", feedback: str = "") -> str:
     """Return a question and its answer as prompts show them."""
     lines = (("Question", sample.asked), ("Reasoning", reasoning), ("Answer", answer), ("Feedback", feedback))
     return "\n".join(f"{name}: {text}" for name, text in lines if text or name == "Answer")

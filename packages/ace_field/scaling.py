@@ -109,7 +109,7 @@ class Matts(ReasoningBank):
         def recheck(rollout: Rollout) -> Sequence[Rollout]:
             made = [rollout]
             for trial in trials:
-                made.append(arena.rollout(rollout.sample, context, trial=trial, reflection=_reviewed(made[-1])))
+                made.append(arena.rollout(rollout.sample, context, trial=trial, reflection=_format_attempt(made[-1])))
             return made
 
         return arena.map(recheck, first)
@@ -133,7 +133,7 @@ class Matts(ReasoningBank):
         )
 
 
-def _reviewed(rollout: Rollout) -> str:
+def _format_attempt(rollout: Rollout) -> str:
     """Return an attempt as the next one is shown it."""
     attempt = rollout.attempt
     if rollout.fault is not None:

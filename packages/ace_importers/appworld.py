@@ -15,14 +15,14 @@ from typing import NamedTuple, TypeVar
 from ace_bench.core.errors import DataError
 from ace_importers.formats import (
     convert_file,
-    doubled,
     doubled_fields,
     either,
     exact_block,
     format_fields,
+    from_doubled,
+    from_named,
     function,
     literal,
-    named,
     text_of,
 )
 
@@ -192,13 +192,13 @@ def templates(checkout: Path, given: Mapping[str, Path | None], say: Callable[[s
     }
     blind = reflector | dict.fromkeys(_TRUTH, "")  # one file may serve both
     curator = {name: literal(text) for name, text in texts.curator.items()} | _CURATOR
-    seen = convert_file(files["reflector"], lambda text: doubled(text, reflector))
-    unseen = convert_file(files["reflector-blind"], lambda text: doubled(text, blind))
+    seen = convert_file(files["reflector"], lambda text: from_doubled(text, reflector))
+    unseen = convert_file(files["reflector-blind"], lambda text: from_doubled(text, blind))
     return {
         "agent/generator.j2": convert_file(files["generator"], dialogue),
         "agent/base.j2": convert_file(files["react"], dialogue),
         "agent/reflector.j2": exact_block(either('labels == "gold"', seen, unseen) + steps),
-        "agent/curator.j2": exact_block(convert_file(files["curator"], lambda text: named(text, curator)) + steps),
+        "agent/curator.j2": exact_block(convert_file(files["curator"], lambda text: from_named(text, curator)) + steps),
         **_conversation(texts),
     }
 
@@ -225,4 +225,4 @@ def dialogue(text: str) -> str:
     lines = text.lstrip().removesuffix("\n")  # as Jinja reads their file
     if not _TURN.match(lines):
         raise DataError("no dialogue that begins with a turn USER:")
-    return exact_block(doubled(lines, _GENERATOR) + "\n\n", "dialogue")
+    return exact_block(from_doubled(lines, _GENERATOR) + "\n\n", "dialogue")

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from ace_bench.core.errors import DataError
 from ace_importers.formats import (
-    bracketed,
     convert_file,
     either,
     exact_block,
+    from_bracketed,
     function,
     literal,
     texts_for,
@@ -49,7 +49,7 @@ def templates(checkout: Path) -> Mapping[str, str]:
         **_curators(checkout, "qa", "{{ background }}", "{{ reply }}"),
         **_curators(checkout, "agent", "", "{{ trajectory }}"),
     }
-    return {**{name: exact_block(text) for name, text in made.items()}, "common/executed.j2": _executed(checkout)}
+    return {**{name: exact_block(text) for name, text in made.items()}, "common/executed.j2": _code_template(checkout)}
 
 
 def _curators(checkout: Path, folder: str, background: str, answer: str) -> Mapping[str, str]:
@@ -68,7 +68,7 @@ def _curators(checkout: Path, folder: str, background: str, answer: str) -> Mapp
 
 
 def _read(checkout: Path, name: str, **fields: str) -> str:
-    return convert_file(checkout / _PROMPTS / f"{name}.txt", lambda text: bracketed(text, fields))
+    return convert_file(checkout / _PROMPTS / f"{name}.txt", lambda text: from_bracketed(text, fields))
 
 
 def _solutions(checkout: Path, background: str) -> str:
@@ -91,7 +91,7 @@ def _solutions(checkout: Path, background: str) -> str:
     return either("retrieved", pairs, "(empty)")
 
 
-def _executed(checkout: Path) -> str:
+def _code_template(checkout: Path) -> str:
     """Return the template of two messages: the reply with the output of its code, and what is asked next."""
     path, name = checkout / _MODEL, "generate"
     warning = max(texts_for(function(path, name), "warning_txt"), key=len, default="")

@@ -17,9 +17,9 @@ from ace_importers.formats import (
     constant,
     either,
     exact_block,
+    from_named,
     function,
     literal,
-    named,
     naming,
     positional,
     text_of,
@@ -74,8 +74,8 @@ def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping
         ),
         "curator": either(
             'labels == "gold"',
-            read("curator", "CURATOR_PROMPT", lambda text: named(text, curator)),
-            read("curator", "CURATOR_PROMPT_NO_GT", lambda text: named(text, curator)),
+            read("curator", "CURATOR_PROMPT", lambda text: from_named(text, curator)),
+            read("curator", "CURATOR_PROMPT_NO_GT", lambda text: from_named(text, curator)),
         ),
     }
     return {f"{folder}/{role}.j2": exact_block(text) for role, text in made.items()}

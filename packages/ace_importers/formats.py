@@ -22,12 +22,12 @@ def positional(text: str, fields: Sequence[str]) -> str:
     if len(parts) // 2 < len(fields):
         raise DataError(f"fewer than {len(fields)} placeholders")
     numbered = [name or str(place // 2) if place % 2 else name for place, name in enumerate(parts)]
-    return filled(numbered, dict(zip(map(str, range(len(fields))), fields, strict=True)))
+    return join_parts(numbered, dict(zip(map(str, range(len(fields))), fields, strict=True)))
 
 
-def named(text: str, fields: Mapping[str, str]) -> str:
+def from_named(text: str, fields: Mapping[str, str]) -> str:
     """Turn a format string with named fields into a template; unused fields are left out."""
-    return filled(_split_format(text), fields)
+    return join_parts(_split_format(text), fields)
 
 
 def format_fields(text: str) -> frozenset[str]:
@@ -38,21 +38,21 @@ def format_fields(text: str) -> frozenset[str]:
         return frozenset()
 
 
-def doubled(text: str, fields: Mapping[str, str]) -> str:
+def from_doubled(text: str, fields: Mapping[str, str]) -> str:
     """Turn a text with placeholders such as ``{{name}}`` into a template; other braces, as in example code, stay."""
     if statement := _STATEMENT.search(text):
         raise DataError(f"a template statement, not a placeholder: {statement[0][:60]}")
-    return filled(_PLACE.split(text), fields)
+    return join_parts(_PLACE.split(text), fields)
 
 
-def bracketed(text: str, fields: Mapping[str, str]) -> str:
+def from_bracketed(text: str, fields: Mapping[str, str]) -> str:
     """Turn a text with placeholders such as ``[[NAME]]``, each of ``fields`` at least once, into a template."""
     if missing := [name for name in fields if f"[[{name}]]" not in text]:
         raise DataError(f"no placeholder [[{missing[0]}]]")
-    return filled(_BRACKETS.split(text), fields)
+    return join_parts(_BRACKETS.split(text), fields)
 
 
-def filled(parts: Sequence[str], fields: Mapping[str, str]) -> str:
+def join_parts(parts: Sequence[str], fields: Mapping[str, str]) -> str:
     """Join text and names of placeholders, which alternate, to a template."""
     made = [literal(parts[0])]
     for name, behind in zip(parts[1::2], parts[2::2], strict=True):
@@ -174,7 +174,7 @@ def parts_of(node: ast.AST | None) -> list[str] | None:
     return parts
 
 
-def formatted(function: ast.FunctionDef) -> Iterator[list[str]]:
+def find_fstrings(function: ast.FunctionDef) -> Iterator[list[str]]:
     """Yield the parts of all f-strings in a function."""
     for node in ast.walk(function):
         if (parts := parts_of(node)) is not None:
@@ -183,9 +183,9 @@ def formatted(function: ast.FunctionDef) -> Iterator[list[str]]:
 
 def worded(path: Path, name: str, fields: Mapping[str, str]) -> str:
     """Convert the first f-string of a function that has just these places; raises ``DataError`` without one."""
-    for parts in formatted(function(path, name)):
+    for parts in find_fstrings(function(path, name)):
         if set(parts[1::2]) == fields.keys():
-            return filled(parts, fields)
+            return join_parts(parts, fields)
     raise DataError(f"{path}: {name} has no text with {', '.join(fields)}")
 
 

@@ -15,10 +15,10 @@ from ace_importers.formats import (
     constant,
     either,
     exact_block,
-    formatted,
+    find_fstrings,
+    from_named,
     function,
     literal,
-    named,
     read_file,
     text_of,
     texts_for,
@@ -92,7 +92,7 @@ def reflexion(checkout: Path) -> Mapping[str, str]:
         raise DataError(f"{acting}: {name} words no earlier plans and no end")
     log = {"FEW_SHOT_EXAMPLES": literal(examples), "scenario": "{{ question }}\n{{ trajectory }}"}
     earlier = f"{{% if reflections %}}{literal(said[1])}{{{{ reflections }}}}\n{{% endif %}}"
-    asked = named(constant(path, "COT_REFLECT_INSTRUCTION"), fields)
+    asked = from_named(constant(path, "COT_REFLECT_INSTRUCTION"), fields)
     return {
         "qa/self_reflection.j2": exact_block(asked),
         "agent/self_reflection.j2": exact_block(f"{worded(acting, name, log)}{earlier}{literal(said[0])}"),
@@ -101,7 +101,7 @@ def reflexion(checkout: Path) -> Mapping[str, str]:
 
 def _steps(path: Path) -> str:
     """Return the template of an agent's steps, or of reasoning and answer as one step."""
-    names = [parts[1::2] for parts in formatted(function(path, "format_trajectory"))]
+    names = [parts[1::2] for parts in find_fstrings(function(path, "format_trajectory"))]
     if not names or len(names[0]) != 2:
         raise DataError(f"{path}: format_trajectory words no thought and action")
     step = dict(zip(names[0], ("{{ reasoning }}", "{{ answer }}"), strict=True))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
-from ace_importers.formats import either, exact_block, filled, formatted, function, literal, naming, parse_file
+from ace_importers.formats import either, exact_block, find_fstrings, function, join_parts, literal, naming, parse_file
 
 FILE = Path("stream_bench") / "benchmarks" / "ddxplus.py"
 _SQL = Path("stream_bench") / "benchmarks" / "text_to_sql.py"
@@ -34,7 +34,7 @@ def templates(checkout: Path) -> Mapping[str, str]:
     cases = {"profile": "{{ question" + _LINES, "option_text": literal(_options(ddxplus))}
     questions = {"schema": "{{ schema" + _LINES, "question": "{{ asked" + _LINES}
     forms = [_zero_shot(ddxplus, cases, form) for form in ("cot", "zeroshot")]
-    remembered = [_shown(ddxplus, cases, _stored(ddxplus), form) for form in ("fewshotcot", "fewshot")]
+    remembered = [_shown(ddxplus, cases, _entry_template(ddxplus), form) for form in ("fewshotcot", "fewshot")]
     shot = _prompt(ddxplus, "get_shot_template", _SHOT)
     alone, query = either(_REASONED, *forms), _zero_shot(sql, questions, "zeroshot")
     made = {
@@ -42,7 +42,7 @@ def templates(checkout: Path) -> Mapping[str, str]:
         "ddxplus/demonstrated.j2": _shown(ddxplus, cases, shot, "fewshot", items="examples"),
         "ddxplus/remembered.j2": either("entries", either(_REASONED, *remembered), alone),
         "bird_sql/base.j2": query,
-        "bird_sql/remembered.j2": either("entries", _shown(sql, questions, _stored(sql), "fewshot"), query),
+        "bird_sql/remembered.j2": either("entries", _shown(sql, questions, _entry_template(sql), "fewshot"), query),
     }
     return {name: exact_block(text) for name, text in made.items()}
 
@@ -51,7 +51,7 @@ def _zero_shot(path: Path, fields: Mapping[str, str], form: str) -> str:
     return _prompt(path, f"get_{form}_prompt", fields)
 
 
-def _stored(path: Path) -> str:
+def _entry_template(path: Path) -> str:
     """Return the template of one entry of a memory."""
     return either("verdicts", *(_prompt(path, f"get_{form}_template", _SHOT) for form in ("memprompt", "shot")))
 
@@ -63,13 +63,13 @@ def _shown(path: Path, fields: Mapping[str, str], one: str, form: str, items: st
 
 def _prompt(path: Path, name: str, fields: Mapping[str, str]) -> str:
     """Convert the f-string of a function, whose lines their code strips once the places are filled."""
-    parts = next(formatted(function(path, name)), None)
+    parts = next(find_fstrings(function(path, name)), None)
     if parts is None:
         raise DataError(f"{path}: {name} has no f-string")
     text = parts[0] + "".join(f"{{{field}}}{behind}" for field, behind in zip(parts[1::2], parts[2::2], strict=True))
     stripped = "\n".join(line.strip() for line in text.splitlines())
     with naming(path, name):
-        return filled(_HELD_OUT.split(stripped), fields)
+        return join_parts(_HELD_OUT.split(stripped), fields)
 
 
 def _options(path: Path) -> str:

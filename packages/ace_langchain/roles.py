@@ -12,7 +12,7 @@ import msgspec
 from ace_bench.contexts.playbook.apply import Kind, Limits
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Backbone, Lm, TokenCounter
-from ace_bench.core.encoding import converted
+from ace_bench.core.encoding import convert
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena
 from ace_bench.core.prompts import Prompts, estimate_tokens
@@ -74,7 +74,7 @@ class AceRoles:
 
     def curate(self, playbook: Playbook, pending: Record, *, step: int, refine: Refine) -> Playbook:
         """Return the playbook with a reflection's tags and the Curator's operations, refined."""
-        insight: Insight = converted(pending, Insight)
+        insight: Insight = convert(pending, Insight)
         feedback = insight.rollouts[-1].feedback if insight.rollouts else NO_FEEDBACK
         now = Step(index=step, total=step + 1, epoch=0)
         editor = PlaybookEditor(playbook, step=now, count=estimate_tokens)

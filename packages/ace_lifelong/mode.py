@@ -70,7 +70,10 @@ class Lifelong(Mode):
         """Return the stages with their sizes; raises ``ConfigError`` for one that has no samples."""
         sizes = {}
         for name in self.order_of(experiment):
-            learnt, tested = len(self._of(name, self.learnt_split, experiment)), len(self._of(name, TEST, experiment))
+            learnt, tested = (
+                len(self._part(name, self.learnt_split, experiment)),
+                len(self._part(name, TEST, experiment)),
+            )
             if not learnt or not tested:
                 raise ConfigError(
                     f"stage {name} has {learnt} samples to learn from and {tested} to test: raise limit (or set "
@@ -91,7 +94,7 @@ class Lifelong(Mode):
 
     def tested(self, experiment: Experiment) -> Sequence[Sample]:
         """Return the test samples of all stages, in file order."""
-        some = {sample.id for name in self.order_of(experiment) for sample in self._of(name, TEST, experiment)}
+        some = {sample.id for name in self.order_of(experiment) for sample in self._part(name, TEST, experiment)}
         return [sample for sample in experiment.arena.samples(TEST) if sample.id in some]
 
     def batches(self, experiment: Experiment) -> Sequence[Batch]:
@@ -100,7 +103,7 @@ class Lifelong(Mode):
             return ()
         order, found, everything = self.order_of(experiment), list[Batch](), self.tested(experiment)
         for number, name in enumerate(order[1:] if self.fresh else (), 2):
-            found += self._stage(experiment, name, f"{FRESH}{number}", self._of(name, TEST, experiment))
+            found += self._stage(experiment, name, f"{FRESH}{number}", self._part(name, TEST, experiment))
             found.append(Batch(step=_UNPLACED, samples=(), scope=f"{FRESH}{number}/restart", restarts=True))
         for number, name in enumerate(order, 1):
             found += self._stage(experiment, name, f"{CARRIED}{number}", everything)
@@ -116,8 +119,8 @@ class Lifelong(Mode):
         stages = {
             name: {
                 "holds": [*division.holds[name]],
-                "learnt": len(self._of(name, self.learnt_split, experiment)),
-                "tested": [sample.id for sample in self._of(name, TEST, experiment)],
+                "learnt": len(self._part(name, self.learnt_split, experiment)),
+                "tested": [sample.id for sample in self._part(name, TEST, experiment)],
             }
             for name in order
         }
@@ -154,7 +157,7 @@ class Lifelong(Mode):
             self._divided[id(task)] = divide(task, self.reads(experiment.method), self.by, self.parts)
         return self._divided[id(task)]
 
-    def _of(self, name: str, split: str, experiment: Experiment) -> Sequence[Sample]:
+    def _part(self, name: str, split: str, experiment: Experiment) -> Sequence[Sample]:
         """Return the first ``stage_limit`` samples of a stage in a split, in file order."""
         stage_of = self._division(experiment).stage_of
         found = [sample for sample in experiment.arena.samples(split) if stage_of[sample.id] == name]
@@ -163,7 +166,7 @@ class Lifelong(Mode):
     def _stage(self, experiment: Experiment, name: str, scope: str, tests: Sequence[Sample]) -> Sequence[Batch]:
         """Return the steps of a stage, without their places in the run; the last one is tested."""
         splits = self.reads(experiment.method)
-        part = frozenset(sample.id for split in splits for sample in self._of(name, split, experiment))
+        part = frozenset(sample.id for split in splits for sample in self._part(name, split, experiment))
         found = [
             Batch(step=_UNPLACED, samples=samples, scope=f"{scope}/epoch{epoch}", part=part)
             for epoch, samples in self._groups(experiment, name)
@@ -176,7 +179,7 @@ class Lifelong(Mode):
             yield 0, ()
             return
         for epoch in range(self.epochs):
-            samples = [*self._of(name, self.learnt_split, experiment)]
+            samples = [*self._part(name, self.learnt_split, experiment)]
             if self.shuffle:
                 random.Random(f"{experiment.seed}/{name}/{epoch}").shuffle(samples)
             for at in range(0, len(samples), self.batch_size):

@@ -88,7 +88,7 @@ class TaskStream:
     def failing_grade(self, sample: Sample) -> Grade:
         """Grade a sample as its own task does."""
         name = self.part_of(sample)
-        return _named(self._tasks[name].failing_grade(sample), name)
+        return _with_task(self._tasks[name].failing_grade(sample), name)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
         """Return the mean score of all samples, and of each task's, in percent."""
@@ -132,10 +132,10 @@ class _NamedSession:
 
     def grade(self, answer: str | None) -> Grade:
         """Grade the answer."""
-        return _named(self._session.grade(answer), self._task)
+        return _with_task(self._session.grade(answer), self._task)
 
 
-def _named(grade: Grade, task: str) -> Grade:
+def _with_task(grade: Grade, task: str) -> Grade:
     return replace(grade, detail={**grade.detail, task: 1.0})
 
 

@@ -49,7 +49,7 @@ def _header(stream: Stream) -> tuple[str, ...]:
     return ("method", "order") if len(stream.orders) > 1 else ("method",)
 
 
-def _named(stream: Stream, one: Lives) -> tuple[str, ...]:
+def _row_names(stream: Stream, one: Lives) -> tuple[str, ...]:
     return (one.name, arrow(one.order) if one.first.learns else "-")[: len(_header(stream))]
 
 
@@ -63,7 +63,7 @@ def _methods(stream: Stream) -> Grid:
         found = measures_of(one)
         names |= dict.fromkeys(found)
         costs = [number(value) if value is not None else NOT_KNOWN for value in _costs(one).values()]
-        rows.append((*_named(stream, one), str(len(one.seeds)), *map(_text, found.values()), *costs))
+        rows.append((*_row_names(stream, one), str(len(one.seeds)), *map(_text, found.values()), *costs))
     header = (*_header(stream), "seeds", *names, "context tokens", "calls", *_COSTS)
     return Grid(title=METHODS, header=header, rows=tuple(rows))
 
@@ -98,7 +98,7 @@ def _stages(stream: Stream) -> Grid:
             grown += [_mean([life.spent.get(test, 0) for life in lives])]
             rows.append(
                 (
-                    *_named(stream, one),
+                    *_row_names(stream, one),
                     f"{place + 1} {stage}",
                     *map(_text, (score(start), score(own), difference(own, start, base_adapts=False), score(fresh))),
                     *map(_text, (difference(own, fresh), score(end), None if last else difference(end, own))),
@@ -122,7 +122,7 @@ def _matrices(stream: Stream) -> Iterator[Grid]:
                 for line in [[one.mean(one.at(place), stage) for stage in columns]]
                 if any(found is not None for found in line)
             ]
-            title = " · ".join(("Score after each stage", *_named(stream, one)))
+            title = " · ".join(("Score after each stage", *_row_names(stream, one)))
             yield Grid(title=title, header=("after", *columns), rows=tuple(rows))
 
 

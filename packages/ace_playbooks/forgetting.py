@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, COUNTERS, Bullet, number_of
 from ace_bench.contexts.playbook.feedback import read_vote
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.encoding import converted
+from ace_bench.core.encoding import convert
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.types import Record
 from ace_bench.report.histories import merged_bullets, read_changes
@@ -74,14 +74,14 @@ def run_lineage(folder: Path, tested: Playbook) -> Lineage:
     last = next((place for place, one in enumerate(found.contexts) if one.digest == tested.digest), None)
     if last is None:
         raise DataError(f"no step of {folder} leads to its playbook; a playbook_text cannot be followed")
-    parts: dict[str, list[_Part]] = {record["id"]: [_first_part(converted(record, Bullet))] for record in found.first}
+    parts: dict[str, list[_Part]] = {record["id"]: [_first_part(convert(record, Bullet))] for record in found.first}
     for step, change in zip(found.steps[:last], found.changes, strict=False):
         before = dict(parts)
         for gone in change.get("removed", ()):
             del parts[gone]
         anew = [] if parts else [group[0] for group in before.values()]  # the whole playbook was written anew
         for record in change.get("set", ()):
-            parts[record["id"]] = _follow(converted(record, Bullet), before, step, anew)
+            parts[record["id"]] = _follow(convert(record, Bullet), before, step, anew)
     return Lineage(parts, found.steps[:last])
 
 

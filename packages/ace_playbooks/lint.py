@@ -70,22 +70,22 @@ def lint(book: Playbook, *, embedder: Embedder, limits: Limits, solved: Sequence
     return [
         *_pairs(book.bullets, embedder, limits.similar),
         *find_leaks(book, solved),
-        *_voted(book),
+        *_find_harmful(book),
         *_sizes(book, limits),
     ]
 
 
 def _pairs(bullets: Sequence[Bullet], embedder: Embedder, similar: float) -> Iterator[Finding]:
-    for first, second in _similar(bullets, embedder, similar):
+    for first, second in _find_similar(bullets, embedder, similar):
         ids = (first.id, second.id)
         reason = _contradiction(first.content, second.content)
         if reason:
             yield Finding(kind="contradiction", bullets=ids, message=f"may contradict each other: {reason}")
-        elif _bare(first.content) == _bare(second.content):
+        elif _join_words(first.content) == _join_words(second.content):
             yield Finding(kind="repetition", bullets=ids, message="say the same in the same words")
 
 
-def _similar(bullets: Sequence[Bullet], embedder: Embedder, similar: float) -> Iterator[tuple[Bullet, Bullet]]:
+def _find_similar(bullets: Sequence[Bullet], embedder: Embedder, similar: float) -> Iterator[tuple[Bullet, Bullet]]:
     """Yield pairs alike but for marked values, negations and opposites, older bullets first."""
     masked = [_without_polarity(_MARKED.sub("#", bullet.content)) for bullet in bullets]
     rows = embedder.embed(masked) if bullets else np.zeros((0, 1), dtype=np.float32)
@@ -120,7 +120,7 @@ def _contradiction(one: str, other: str) -> str:
     return ""
 
 
-def _bare(text: str) -> str:
+def _join_words(text: str) -> str:
     return " ".join(_WORD.findall(text.casefold()))
 
 
@@ -128,15 +128,15 @@ def find_leaks(book: Playbook, solved: Iterable[Solved]) -> Iterator[Finding]:
     """Find bullets that repeat eight adjacent words of a sample together with its answer."""
     windows: dict[tuple[str, ...], list[Solved]] = {}
     for one in solved:
-        if len(_bare(one.answer)) >= _SHORTEST_ANSWER:
+        if len(_join_words(one.answer)) >= _SHORTEST_ANSWER:
             for window in _windows(one.text):
                 windows.setdefault(window, []).append(one)
     for bullet in book.bullets:
-        text = f" {_bare(bullet.content)} "
+        text = f" {_join_words(bullet.content)} "
         hits = {one.sample: one for window in _windows(bullet.content) for one in windows.get(window, ())}
         for one in hits.values():
             # A question may have several answers, separated by commas.
-            answers = [_bare(part) for part in (one.answer, *one.answer.split(","))]
+            answers = [_join_words(part) for part in (one.answer, *one.answer.split(","))]
             if any(f" {answer} " in text for answer in answers if len(answer) >= _SHORTEST_ANSWER):
                 message = f"repeats the {one.split} sample {one.sample} with its answer"
                 yield Finding(kind="leak", bullets=(bullet.id,), message=message)
@@ -147,7 +147,7 @@ def _windows(text: str) -> Iterator[tuple[str, ...]]:
     return (tuple(words[place : place + _WINDOW]) for place in range(len(words) - _WINDOW + 1))
 
 
-def _voted(book: Playbook) -> Iterator[Finding]:
+def _find_harmful(book: Playbook) -> Iterator[Finding]:
     for bullet in book.bullets:
         if bullet.harmful > bullet.helpful:
             message = f"has {bullet.harmful} harmful and {bullet.helpful} helpful votes"

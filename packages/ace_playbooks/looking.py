@@ -65,25 +65,25 @@ def show_playbook(arguments: Sequence[str]) -> int:
     parser.add_argument("--limit", type=int, help="show the first bullets only")
     options = parser.parse_args(arguments)
     book = read_playbook(options.playbook)
-    bullets = _sorted(_chosen(book, options.section), options.sort)
+    bullets = _sort_bullets(_choose_bullets(book, options.section), options.sort)
     console = Console(highlight=False)
     shown = bullets[: options.limit]
     for section, some in groupby(shown, key=lambda bullet: bullet.section if options.sort == _CREATED else ""):
         if section:
             console.print(f"\n{section}", style="bold", markup=False)
         for bullet in some:
-            console.print(f"{counted(bullet)}  {bullet.content}", markup=False)
+            console.print(f"{with_counters(bullet)}  {bullet.content}", markup=False)
     left = f", the first {len(shown)} shown" if len(shown) < len(bullets) else ""
     console.print(f"\n{len(bullets)} of {book.size} bullets{left}, {book.tokens:,} tokens", markup=False)
     return 0
 
 
-def counted(bullet: Bullet) -> str:
+def with_counters(bullet: Bullet) -> str:
     """Return the id of a bullet with its counters."""
     return f"[{bullet.id}] +{bullet.helpful} -{bullet.harmful}"
 
 
-def _chosen(book: Playbook, section: str | None) -> list[Bullet]:
+def _choose_bullets(book: Playbook, section: str | None) -> list[Bullet]:
     if section is None:
         order = {name: place for place, name in enumerate(book.sections)}
         return sorted(book.bullets, key=lambda bullet: (order[bullet.section], bullet.number))
@@ -92,7 +92,7 @@ def _chosen(book: Playbook, section: str | None) -> list[Bullet]:
     return [bullet for bullet in book.bullets if bullet.section == section_name(section)]
 
 
-def _sorted(bullets: list[Bullet], by: str) -> list[Bullet]:
+def _sort_bullets(bullets: list[Bullet], by: str) -> list[Bullet]:
     return bullets if by == _CREATED else sorted(bullets, key=lambda bullet: -int(getattr(bullet, by)))
 
 
@@ -121,14 +121,14 @@ def print_diff(found: PlaybookDiff, console: Console) -> bool:
         console.print(text, style=style, markup=False)
 
     for bullet in found.removed:
-        say(f"- {counted(bullet)}  {bullet.content}", "red")
+        say(f"- {with_counters(bullet)}  {bullet.content}", "red")
     for bullet in found.added:
-        say(f"+ {counted(bullet)}  {bullet.content}", "green")
+        say(f"+ {with_counters(bullet)}  {bullet.content}", "green")
     for one, other in found.reworded:
-        say(f"- {counted(one)}  {one.content}", "red")
-        say(f"+ {counted(other)}  {other.content}", "green")
+        say(f"- {with_counters(one)}  {one.content}", "red")
+        say(f"+ {with_counters(other)}  {other.content}", "green")
     for one, other in found.recounted:
-        say(f"  {counted(one)} -> {counted(other)}  {other.content}", "dim")
+        say(f"  {with_counters(one)} -> {with_counters(other)}  {other.content}", "dim")
     counts = {"removed": found.removed, "added": found.added, "reworded": found.reworded, "recounted": found.recounted}
     console.print(", ".join(f"{len(some)} {name}" for name, some in counts.items()) + f", {found.unchanged} unchanged")
     return any(counts.values())

@@ -22,7 +22,7 @@ from ace_bench.core.identity import (
     identity_settings,
     settings_digest,
 )
-from ace_bench.report.planned import Compose, PlannedRun, Settings, key_of, override_value, quoted, run_overrides
+from ace_bench.report.planned import Compose, PlannedRun, Settings, key_of, override_value, quote, run_overrides
 from ace_bench.report.records import RunSummary, latest_repetitions
 from ace_report.conditions import Variant, settings_with_defaults
 
@@ -81,7 +81,7 @@ class Runs:
             run = self.find(need.run, seed=seed, extra=extra)
             if run is None or not run.finished:
                 return None
-            found.append(f"{need.setting}={quoted(str(run.context_file(need.context)))}")
+            found.append(f"{need.setting}={quote(str(run.context_file(need.context)))}")
         return found
 
 

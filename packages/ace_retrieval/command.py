@@ -34,8 +34,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import cache_folder, write_files
 from ace_retrieval.by_model import Model
-from ace_retrieval.labels import SHIPPED, by_wording, labelled, read_labels, read_playbook
-from ace_retrieval.measuring import COLUMNS, Measured, Trial, filled, model_variants, retriever_variants
+from ace_retrieval.labels import SHIPPED, by_wording, read_labels, read_playbook, relevance_by_labels
+from ace_retrieval.measuring import COLUMNS, Measured, Trial, fill_playbook, model_variants, retriever_variants
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -85,9 +85,9 @@ def _read_trial(options: argparse.Namespace, embedder: Embedder) -> Trial:
     if not labels:
         raise ConfigError("there is no query to measure with")
     return Trial(
-        playbook=filled(playbook, options.bullets) if options.bullets > playbook.size else playbook,
+        playbook=fill_playbook(playbook, options.bullets) if options.bullets > playbook.size else playbook,
         queries={wording: some[: options.limit] for wording, some in by_wording(labels).items()},
-        relevant=labelled(labels),
+        relevant=relevance_by_labels(labels),
         embedder=embedder,
         cross_encoder=options.cross_encoder or "",
     )

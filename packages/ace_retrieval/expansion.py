@@ -42,7 +42,7 @@ EXPANSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(_expansions())
 """Words of about the same meaning by stem: everyday words of the tasks' fields, the project's own list."""
 
 
-def expanded(query: str) -> str:
+def expand(query: str) -> str:
     """Return the query followed by the words that mean about the same as its own."""
     own = [stem_of(word) for word in words_of(query)]
     more = dict.fromkeys(word for stem in own for word in EXPANSIONS.get(stem, ()) if stem_of(word) not in own)

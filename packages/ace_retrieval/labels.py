@@ -77,7 +77,7 @@ def by_wording(labels: Sequence[Label]) -> Mapping[str, Sequence[str]]:
     }
 
 
-def labelled(labels: Sequence[Label]) -> Relevant:
+def relevance_by_labels(labels: Sequence[Label]) -> Relevant:
     """Return relevance by labels."""
     relevant = {label.query: frozenset(label.relevant) for label in labels}
     return lambda query, bullet: bullet.id in relevant[query]

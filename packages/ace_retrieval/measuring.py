@@ -19,7 +19,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.measurement import Measurement, MeasurementRequest
 from ace_retrieval.by_model import Model
 from ace_retrieval.features import Reranker
-from ace_retrieval.labels import SHIPPED, Relevant, by_wording, labelled, read_labels, read_playbook
+from ace_retrieval.labels import SHIPPED, Relevant, by_wording, read_labels, read_playbook, relevance_by_labels
 from ace_retrieval.retriever import RetrievalMode, Retriever
 from ace_retrieval.typos import TypoCorrector
 
@@ -180,7 +180,7 @@ class Trial:
         )
 
 
-def filled(playbook: Playbook, size: int) -> Playbook:
+def fill_playbook(playbook: Playbook, size: int) -> Playbook:
     """Return the playbook with bullets of its own words in random order, and some rare ones, up to ``size``."""
     draw = random.Random(0)
     words = [word for bullet in playbook.bullets for word in bullet.content.split()]
@@ -212,7 +212,7 @@ def ab_table(request: MeasurementRequest) -> Measurement:
     timing = Trial(
         playbook=playbook,
         queries=by_wording(labels),
-        relevant=labelled(labels),
+        relevant=relevance_by_labels(labels),
         embedder=make_embedder(chosen[-1] if chosen else "hashing"),
     )
     measured = timing.measure_all(retriever_variants(cross_encoder=False)).values()

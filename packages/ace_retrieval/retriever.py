@@ -18,12 +18,12 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from ace_bench.contexts.playbook.bullets import Bullet, BulletIndex
-from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo, Matrix, best
+from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo, Matrix, best_indices
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.settings import Count, Similarity, Text
 from ace_retrieval import features
 from ace_retrieval.bm25 import LexicalIndex, is_conversational
-from ace_retrieval.expansion import expanded
+from ace_retrieval.expansion import expand
 from ace_retrieval.features import CrossEncoderReranker, Reranker
 from ace_retrieval.typos import TypoCorrector
 
@@ -77,7 +77,7 @@ class Retriever:
         self._semantic = mode in ("embeddings", "fused", "features", "reranked")
         self._percentile = percentile
         self._expansion = expansion
-        self.expander: Callable[[str], str] = expanded
+        self.expander: Callable[[str], str] = expand
         self._typos = typos or TypoCorrector()
         self._indexed = self._lexical or expansion or self._typos.is_on
         self._reranker: Reranker | None = None
@@ -152,10 +152,10 @@ class Retriever:
             rankings.append(dict(zip(places.tolist(), scores, strict=True)))
         if self._lexical and not (self._semantic and is_conversational(query, self._words.vocabulary)):
             scores = self._words.scores(self._expand(query))
-            rankings.append({place: scores[place] for place in best(scores, fetch) if scores[place] > 0})
+            rankings.append({place: scores[place] for place in best_indices(scores, fetch) if scores[place] > 0})
         if len(rankings) == 1:
             return rankings[0]
-        return dict(islice(fused([[*ranking] for ranking in rankings]).items(), fetch))
+        return dict(islice(fuse([[*ranking] for ranking in rankings]).items(), fetch))
 
     def _above_percentile(self, candidates: Candidates) -> Candidates:
         if not self._percentile or not candidates:
@@ -171,7 +171,7 @@ class Retriever:
             scores = features.scores(self._features(query, places, vector))
         else:
             return places
-        return [places[n] for n in best(scores, len(places))]
+        return [places[n] for n in best_indices(scores, len(places))]
 
     def explained(self, playbook: Playbook, query: str) -> npt.NDArray[np.float64]:
         """Return the features of every bullet for a query, a row each (``features.Weights``)."""
@@ -205,7 +205,7 @@ class Retriever:
         return kept
 
 
-def fused(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
+def fuse(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
     """Return places with the sum of their reciprocal ranks, the best first; ties are ordered as in the playbook."""
     sums: dict[int, float] = {}
     for ranking in rankings:

@@ -67,7 +67,7 @@ class TypoCorrector:
         if word in self._learnt:
             found = self._learnt.pop(word)
         else:
-            found = self._nearest(word)
+            found = self._nearest_word(word)
             if found and self.validate and not self.validate(word, found):
                 found = None
         self._learnt[word] = found
@@ -75,7 +75,7 @@ class TypoCorrector:
             self._learnt.popitem(last=False)
         return found or written
 
-    def _nearest(self, word: str) -> str | None:
+    def _nearest_word(self, word: str) -> str | None:
         """Return the nearest valid word; of equally near ones the first in alphabetical order."""
         if any(form in self._vocabulary for form in self._by_stem.get(stem_of(word), ())):
             return None

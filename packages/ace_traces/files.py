@@ -47,7 +47,7 @@ def find_files(patterns: Sequence[str]) -> list[Path]:
 
 def find_traces(path: Path, reading: Reading) -> Iterator[tuple[str, Load]]:
     """Yield the place of each attempt in a file and what loads it, which raises ``DataError`` for a broken one."""
-    value = _whole(path) if path.suffix == ".json" else None
+    value = _read_whole(path) if path.suffix == ".json" else None
     if path.suffix == ".eval" or (isinstance(value, dict) and "eval" in value):
         yield from read_log(path, reading)
         return
@@ -60,7 +60,7 @@ def find_traces(path: Path, reading: Reading) -> Iterator[tuple[str, Load]]:
     yield from _conversations(exports, reading)
 
 
-def _whole(path: Path) -> Any:
+def _read_whole(path: Path) -> Any:
     """Return the one JSON value of a file, ``None`` if it has none: collectors write lines to files named .json."""
     try:
         return json.loads(path.read_bytes())

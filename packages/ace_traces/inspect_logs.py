@@ -53,12 +53,12 @@ def _trace(sample: EvalSample, reading: Reading, where: str) -> Trace:
     target = sample.target if isinstance(sample.target, str) else "\n".join(sample.target)
     outcome = Outcome(
         score=_score(sample, reading, where),
-        feedback="\n".join(_scored(sample)),
+        feedback="\n".join(_score_texts(sample)),
         reference=target,
         observed=f"Error: {sample.error.message}" if sample.error else "",
     )
     name = f"{sample.id}" if sample.epoch == 1 else f"{sample.id}, epoch {sample.epoch}"
-    return Trace.of(name, read_messages((one.model_dump() for one in sample.messages), where), outcome, where=where)
+    return Trace.build(name, read_messages((one.model_dump() for one in sample.messages), where), outcome, where=where)
 
 
 def _score(sample: EvalSample, reading: Reading, where: str) -> float | None:
@@ -73,6 +73,6 @@ def _score(sample: EvalSample, reading: Reading, where: str) -> float | None:
     return reading.scaled(value, where)
 
 
-def _scored(sample: EvalSample) -> Iterator[str]:
+def _score_texts(sample: EvalSample) -> Iterator[str]:
     for name, score in (sample.scores or {}).items():
         yield ": ".join(filter(None, (name, str(score.value), score.explanation)))

@@ -78,4 +78,4 @@ def read_chat(row: Any, reading: Reading, where: str) -> Trace:
         feedback=text_of(words),
         reference=text_of(row.get(reading.reference)),
     )
-    return Trace.of(text_of(row.get("id")), read_messages(row["messages"], where), outcome, where=where)
+    return Trace.build(text_of(row.get("id")), read_messages(row["messages"], where), outcome, where=where)

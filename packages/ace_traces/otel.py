@@ -98,20 +98,20 @@ def read_conversation(key: str, entries: Sequence[Entry], reading: Reading, wher
     failures = dict.fromkeys(entry.error for entry in entries if entry.error)
     outcome = Outcome(
         score=_score(evaluations, reading, where),
-        feedback="\n".join(filter(None, map(_explained, evaluations))),
+        feedback="\n".join(filter(None, map(_explain_score, evaluations))),
         observed="\n".join(f"Error: {one}" for one in failures),
     )
-    return Trace.of(key, said, outcome, where=where)
+    return Trace.build(key, said, outcome, where=where)
 
 
 def _said_in(attributes: Attributes, where: str) -> list[Said]:
-    held = [_decoded(attributes.get(f"gen_ai.{name}.messages"), where) for name in ("input", "output")]
-    system = text_of(_decoded(attributes.get("gen_ai.system_instructions"), where))
+    held = [_decode_list(attributes.get(f"gen_ai.{name}.messages"), where) for name in ("input", "output")]
+    system = text_of(_decode_list(attributes.get("gen_ai.system_instructions"), where))
     told = [Said(role="system", text=system)] if system else []
     return [*told, *read_messages([one for messages in held for one in messages], where)]
 
 
-def _decoded(value: Any, where: str) -> list[Any]:
+def _decode_list(value: Any, where: str) -> list[Any]:
     """Return a list that a span holds as JSON, or as it is."""
     try:
         found = json.loads(value) if isinstance(value, str) else value
@@ -131,6 +131,6 @@ def _score(evaluations: Sequence[Attributes], reading: Reading, where: str) -> f
     return None
 
 
-def _explained(found: Attributes) -> str:
+def _explain_score(found: Attributes) -> str:
     keys = ("name", "score.value", "score.label", "explanation")
     return ": ".join(str(found[key]) for key in (f"gen_ai.evaluation.{key}" for key in keys) if key in found)

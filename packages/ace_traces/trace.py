@@ -52,7 +52,7 @@ class Trace:
     outcome: Outcome
 
     @classmethod
-    def of(cls, name: str, said: Iterable[Said], outcome: Outcome, *, where: str) -> Trace:
+    def build(cls, name: str, said: Iterable[Said], outcome: Outcome, *, where: str) -> Trace:
         """Return a trace; raises ``DataError`` if nobody asks, or the agent says nothing."""
         found = cls(name=name, said=tuple(said), outcome=outcome)
         if not any(one.text for one in found._asked if one.role != "system"):
@@ -114,10 +114,10 @@ class Trace:
 
 def hide_secrets(text: str) -> str:
     """Replace keys, passwords and tokens: by their form, and by the name before a quoted value."""
-    return redact(_NAMED.sub(lambda match: _hidden(match) if secret_by_name(match[1]) else match[0], text))
+    return redact(_NAMED.sub(lambda match: _hide(match) if secret_by_name(match[1]) else match[0], text))
 
 
-def _hidden(match: re.Match[str]) -> str:
+def _hide(match: re.Match[str]) -> str:
     quote = match[3][0]
     return f"{match[1]}{match[2]}{quote}{HIDDEN}{quote}"
 

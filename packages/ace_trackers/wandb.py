@@ -85,11 +85,11 @@ class Wandb:
 
     def finish(self, metrics: Record) -> None:
         """Send the final figures and the tested context."""
-        self._put({"finish": metrics, "context": str(self._folder / "contexts")})
+        self._enqueue({"finish": metrics, "context": str(self._folder / "contexts")})
 
     def close(self) -> None:
         """Wait ``patience`` seconds for the service, then end its client."""
-        self._put(None)
+        self._enqueue(None)
         until = time.monotonic() + self._patience
         self._thread.join(self._patience)
         if self._process is None:
@@ -109,7 +109,7 @@ class Wandb:
     def _dir(self) -> Path:
         return self._folder / "wandb"
 
-    def _put(self, message: Record | None) -> None:
+    def _enqueue(self, message: Record | None) -> None:
         try:
             self._waiting.put(message, timeout=self._patience)
         except queue.Full:

@@ -134,7 +134,7 @@ class Judges(Study):
             for seed in request.seeds:
                 words = {**request.having(seed), **parse_words(text.split())}
                 plain = {**without(words, *_TASK_SETTINGS), "task": words["task"], "method": "base"}
-                planned = PlannedRun(words=plain, sources=(self._source,), derive=partial(_judging, words))
+                planned = PlannedRun(words=plain, sources=(self._source,), derive=partial(_words_of_judge, words))
                 self._judges[" ".join(filter(None, (text, f"seed={seed}")))] = planned
         self.runs = [self._source, *self._judges.values()]
 
@@ -151,7 +151,7 @@ class Judges(Study):
             yield _agreement("the method's own", "grading", own)
 
 
-def _judging(words: Words, runs: Sequence[Run]) -> Words:
+def _words_of_judge(words: Words, runs: Sequence[Run]) -> Words:
     """Return the words of a run that judges the answers of another."""
     samples = {sample.id: sample.inputs for sample in find_run(words).task.samples("test")}
     questions = [

@@ -22,7 +22,7 @@ from ace_validity.planning import (
     Study,
     fixed_run,
     frozen_run,
-    moved,
+    move_words,
     parse_words,
     scores_of,
 )
@@ -73,7 +73,7 @@ class Transfer(_Gains):
         sources = request.playbook_runs(request.words)
         targets = {"where it learned": request.words}
         for text in request.options["to"]:
-            targets[text], left_out = moved(request.words, parse_words(text.split()))
+            targets[text], left_out = move_words(request.words, parse_words(text.split()))
             self.note += left_out
         self._arms = {
             name: (
@@ -104,7 +104,7 @@ class Placebo(_Gains):
         changes = {
             "shuffled words": _shuffle_words,
             "scattered bullets": _scatter,
-            "neutral text": lambda book: _filled(book, cycle(_NEUTRAL.split())),
+            "neutral text": lambda book: _fill_with_words(book, cycle(_NEUTRAL.split())),
         }
         self._learned = [frozen_run(source.words, source) for source in sources]
         self._arms = {
@@ -112,7 +112,7 @@ class Placebo(_Gains):
         }
         others: list[PlannedRun] = []
         if task := request.options["other"]:
-            words, left_out = moved(request.words, {"task": task})
+            words, left_out = move_words(request.words, {"task": task})
             self.note += left_out
             others = request.playbook_runs(words)
             self._arms[f"playbook of {task}"] = [
@@ -135,10 +135,10 @@ def _shuffle_words(book: Playbook) -> Playbook:
     """Return the words of all bullets in random order, each bullet as long as before."""
     words = [word for bullet in book.bullets for word in bullet.content.split()]
     random.Random(book.digest).shuffle(words)
-    return _filled(book, iter(words))
+    return _fill_with_words(book, iter(words))
 
 
-def _filled(book: Playbook, words: Iterator[str]) -> Playbook:
+def _fill_with_words(book: Playbook, words: Iterator[str]) -> Playbook:
     return _with_contents(book, [" ".join(islice(words, len(one.content.split()))) for one in book.bullets])
 
 

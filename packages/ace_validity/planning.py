@@ -42,7 +42,7 @@ def without(words: Words, *groups: str) -> dict[str, str]:
     return {key: value for key, value in words.items() if key.lstrip("+~").split(".")[0] not in groups}
 
 
-def moved(words: Words, changes: Words) -> tuple[dict[str, str], str]:
+def move_words(words: Words, changes: Words) -> tuple[dict[str, str], str]:
     """Return the words of a run on another task or backbone, and a sentence about those that were left out, or "".
 
     Settings of the former task or backbone do not fit the new one, but every task has a ``source``.
@@ -57,7 +57,7 @@ def moved(words: Words, changes: Words) -> tuple[dict[str, str], str]:
 
 def find_run(words: Words) -> IdentifiedRun:
     """Return the run that these words mean; raises ``ConfigError``."""
-    return _find_run(*_listed(words))
+    return _find_run(*_words(words))
 
 
 @lru_cache(maxsize=256)  # a check asks for each of its runs several times
@@ -118,7 +118,7 @@ class PlannedRun:
     def command(self) -> str:
         """The run as a command to show; files that do not exist yet have no path."""
         return (
-            f"ace-bench run {shlex.join(_listed(self.words))}{' with what the runs above left' if self.derive else ''}"
+            f"ace-bench run {shlex.join(_words(self.words))}{' with what the runs above left' if self.derive else ''}"
         )
 
 
@@ -182,12 +182,12 @@ class Laboratory:
 
     def make(self, planned: PlannedRun) -> Run:
         """Run, continue or load it; raises ``AceBenchError``."""
-        words = self._whole(planned)
+        words = self._whole_words(planned)
         if (found := find_run(words).folder / METRICS).exists():
             return load_run(found.parent)
         self._say(PlannedRun(words=words).command)
         task, method = words.pop("task"), words.pop("method")
-        return run(task=task, method=method, overrides=_listed(words), progress=False)
+        return run(task=task, method=method, overrides=_words(words), progress=False)
 
     def cost(self, planned: PlannedRun) -> tuple[Account, Account, Account]:
         """Return its low, typical and high cost; a finished run costs nothing.
@@ -197,20 +197,20 @@ class Laboratory:
         ready = all(map(self._is_finished, planned.sources))
         if ready and self._is_finished(planned):
             return Account(), Account(), Account()
-        found = find_run(self._whole(planned) if ready else {**planned.words, "method": "ace_empty"})
+        found = find_run(self._whole_words(planned) if ready else {**planned.words, "method": "ace_empty"})
         estimate = rehearse(assemble(found))
         return estimate.low, estimate.typical, estimate.high
 
     def _is_finished(self, planned: PlannedRun) -> bool:
         sources = all(map(self._is_finished, planned.sources))
-        return sources and (find_run(self._whole(planned)).folder / METRICS).exists()
+        return sources and (find_run(self._whole_words(planned)).folder / METRICS).exists()
 
-    def _whole(self, planned: PlannedRun) -> dict[str, str]:
+    def _whole_words(self, planned: PlannedRun) -> dict[str, str]:
         derived = planned.derive([self.make(source) for source in planned.sources]) if planned.derive else {}
         return {**planned.words, **derived}
 
 
-def _listed(words: Words) -> list[str]:
+def _words(words: Words) -> list[str]:
     return [f"{key}={value}" for key, value in words.items()]
 
 

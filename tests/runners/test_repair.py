@@ -15,7 +15,7 @@ from ace_bench.cli.main import start
 from ace_bench.core.errors import Stopped, StoreError
 from ace_bench.report.frames import load_frames
 from ace_bench.report.records import find_runs
-from ace_bench.store.damage import examine, lasting
+from ace_bench.store.damage import examine, lasting_metrics
 from ace_bench.store.results import CHECKSUMS, read_metrics
 from tests.doubles import Recording
 from tests.launching import Ran, launch
@@ -164,7 +164,7 @@ def damage_and_repair(runs, doctor, results, rng):
     if finished:
         with suppress(StoreError):
             metrics = read_metrics(folder)
-            assert (metrics is None and left) or lasting(metrics) == lasting(whole.metrics), what
+            assert (metrics is None and left) or lasting_metrics(metrics) == lasting_metrics(whole.metrics), what
         if path.name != "metrics.json":
             assert (folder / "metrics.json").read_bytes() == before[folder / "metrics.json"], what
     ran, asked = repeated(results, *RUNS[name], *SMALL)

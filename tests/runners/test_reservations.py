@@ -147,7 +147,7 @@ def test_a_killed_run_is_counted_by_its_calls_and_once(tmp_path):
     )
     calls.close()
     killed.close()  # as the operating system does, without a word about the call
-    spent = Cost.of(calls.ledger.total)
+    spent = Cost.from_account(calls.ledger.total)
     other.close()
     for _ in range(2):
         again = SharedSpending(tmp_path / "main", runs[1])

@@ -66,7 +66,7 @@ def _random_effects(
     together = paired or min(ours.shape[-2], base.shape[-2]) == 1
     centre, parts = np.zeros(()), []
     for sign, side in [(1, ours - base)] if together else [(1, ours), (-1, base)]:
-        means, within = side.mean(axis=-1), Variances.of(side, groups).samples
+        means, within = side.mean(axis=-1), Variances.analyse(side, groups).samples
         low, high = np.zeros(means.shape[:-1]), np.ones(means.shape[:-1])
         for _ in range(_HALVINGS):
             between = (low + high) / 2

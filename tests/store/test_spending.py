@@ -64,7 +64,7 @@ def test_the_folder_is_not_looked_at_again_at_once(tmp_path, monkeypatch):
 )
 def test_costs_are_added_and_taken_away_and_what_is_unknown_stays_so(other, total, left):
     account = Account(calls=5, replayed=2, usage=Usage(prompt=6, completion=4, usd=1.5))
-    cost = Cost.of(account)
+    cost = Cost.from_account(account)
     assert (cost, cost + other, cost - other) == (Cost(calls=3, tokens=10, usd=1.5), total, left)
     assert vars(account + account) == {
         **dict.fromkeys(("retries", "cut", "seconds", "waited"), 0),

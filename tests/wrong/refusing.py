@@ -9,7 +9,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners import run as experiment
-from ace_bench.runners.composing import settled
+from ace_bench.runners.composing import settle
 from ace_bench.runners.host import reporting
 from ace_bench.runners.identifying import compose_run
 from tests.launching import composed
@@ -25,7 +25,7 @@ def refusal(overrides, results: Path, capsys) -> str:
         config.results = str(results)
     before = set(Path.cwd().iterdir())
     with reporting() as report:
-        experiment.run(settled(config, chosen, written=False), report.host)
+        experiment.run(settle(config, chosen, written=False), report.host)
     printed = capsys.readouterr()
     assert report.status == 2, f"{overrides} ended with {report.status}: {printed.out}"
     assert printed.out == ""

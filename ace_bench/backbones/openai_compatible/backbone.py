@@ -70,7 +70,7 @@ class OpenAICompatible(HttpBackbone):
 
     def draws(self, role: str) -> bool:
         """Whether a role's temperature is above 0, or the server's to choose."""
-        return self.sampling.of(role).temperature != 0
+        return self.sampling.for_role(role).temperature != 0
 
     def complete(
         self,

@@ -103,7 +103,7 @@ class RequestBuilder:
         if schema is not None and is_offer(schema):
             fields |= _tool_fields(schema, messages)
         elif schema is not None:
-            longest = self.settings.sampling.of(question.role).max_tokens
+            longest = self.settings.sampling.for_role(question.role).max_tokens
             if isinstance(bounds := self.settings.bound_replies, Bounds):
                 schema = bounds.apply(schema)
             elif dialect.bounded and longest is not None:
@@ -123,7 +123,7 @@ class RequestBuilder:
 
     def fields(self, role: str = "") -> dict[str, Any]:
         """Return the fields of every request of a role."""
-        sampling = self.settings.sampling.of(role)
+        sampling = self.settings.sampling.for_role(role)
         fields = {
             "model": self.settings.model,
             "temperature": sampling.temperature,

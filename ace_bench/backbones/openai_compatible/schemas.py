@@ -41,7 +41,7 @@ class Bounds:
 
     def _node(self, node: Any) -> Any:
         if not isinstance(node, dict) or not node.keys() & {"type", "anyOf", "enum", "const"}:
-            return self._untyped(node)
+            return self._convert_untyped(node)
         bounded = {**self._limits(node), **node}
         if node.get("type") == "array":
             bounded["items"] = self._node(node.get("items"))
@@ -51,7 +51,7 @@ class Bounds:
             bounded["properties"] = {name: self._node(part) for name, part in node["properties"].items()}
         return bounded
 
-    def _untyped(self, node: Any) -> Any:
+    def _convert_untyped(self, node: Any) -> Any:
         del node
         return self._node(dict(self.anything) if self.anything else {"type": "string"})
 
@@ -69,7 +69,7 @@ class Bounds:
 class _Shared(Bounds):
     """Bounds of texts and lists alone: numbers, objects and values without a type stay as they are."""
 
-    def _untyped(self, node: Any) -> Any:
+    def _convert_untyped(self, node: Any) -> Any:
         return {} if node is None else node
 
     def _limits(self, node: Record) -> Record:

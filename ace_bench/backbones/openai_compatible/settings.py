@@ -59,7 +59,7 @@ class Sampling:
         checked = {role: make_part(RoleSampling, values, f"sampling.{role}") for role, values in self.roles.items()}
         object.__setattr__(self, "roles", checked)
 
-    def of(self, role: str) -> Sampling:
+    def for_role(self, role: str) -> Sampling:
         """Return the settings of a role."""
         own: RoleSampling | None = self.roles.get(role)
         if own is None:
@@ -73,7 +73,7 @@ class Sampling:
 
     def check_limits(self, context_length: int | None) -> None:
         """Raise ``SettingError`` if a reply may be as long as prompt and reply together."""
-        limits = {"": self.max_tokens, **{role: self.of(role).max_tokens for role in self.roles}}
+        limits = {"": self.max_tokens, **{role: self.for_role(role).max_tokens for role in self.roles}}
         for role, longest in limits.items():
             if context_length is not None and longest is not None and longest >= context_length:
                 raise SettingError(

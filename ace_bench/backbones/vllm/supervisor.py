@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         start_new_session=True,
         preexec_fn=_end_with_supervisor,  # noqa: PLW1509 - safe: this process has one thread
     )
-    while server.poll() is None and not asked and os.getppid() == parent and not _closed(sys.stdin.fileno()):
+    while server.poll() is None and not asked and os.getppid() == parent and not _is_closed(sys.stdin.fileno()):
         pass
     if server.returncode is not None:
         # Even if the harness is gone, end the server's children.
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _closed(descriptor: int) -> bool:
+def _is_closed(descriptor: int) -> bool:
     """Wait a moment; return whether every writer has closed the pipe."""
     readable, _, _ = select.select([descriptor], [], [], _POLL_S)
     return bool(readable) and os.read(descriptor, 1024) == b""

@@ -213,7 +213,7 @@ class _Draft:
                 return operation.id, {}
             case Tag():
                 tagged = _count_votes(self._find(operation.id), operation.votes)
-                return self._put(tagged, votes=operation.votes.record())
+                return self._put_bullet(tagged, votes=operation.votes.record())
 
     def _add(self, operation: Add) -> _Done:
         section, more = self._section(operation.section)
@@ -224,7 +224,7 @@ class _Draft:
             created=self.step,
             changed=self.step,
         )
-        done = self._put(self._measure(self._add_sources(_count_votes(bullet, operation.votes))), **more)
+        done = self._put_bullet(self._measure(self._add_sources(_count_votes(bullet, operation.votes))), **more)
         self.next_number += 1
         if section not in self.sections:
             self.sections = (*self.sections, section)
@@ -239,7 +239,7 @@ class _Draft:
                 changed = self._measure(self._add_sources(replace(changed, content=content)))
         if changed == bullet:
             raise _Refused("the UPDATE changes nothing")
-        return self._put(changed)
+        return self._put_bullet(changed)
 
     def _merge(self, operation: Merge) -> _Done:
         named = dict.fromkeys(operation.ids)
@@ -251,9 +251,9 @@ class _Draft:
             content = self._content(operation.content, replacing=named)
             merged = self._measure(replace(merged, content=content))
         self.bullets = self.bullets.changed(gone=[member.id for member in members[1:]])
-        return self._put(merged, merged=[other for other in named if other != merged.id])
+        return self._put_bullet(merged, merged=[other for other in named if other != merged.id])
 
-    def _put(self, bullet: Bullet, **more: object) -> _Done:
+    def _put_bullet(self, bullet: Bullet, **more: object) -> _Done:
         self.bullets = self.bullets.changed(put=[replace(bullet, changed=self.step)])
         return bullet.id, more
 

@@ -86,10 +86,10 @@ def _features(tokens: Sequence[bytes]) -> tuple[npt.NDArray[np.uint32], npt.NDAr
     # every four adjacent bytes read as one number
     grams = np.ndarray((len(data) - _GRAM + 1,), "<u4", buffer=data, strides=(1,))
     weights = np.concatenate([word_weights, pair_weights, np.ones(len(grams))])
-    return _mixed(np.concatenate([words, pairs, grams], dtype=np.uint32)), weights
+    return _mix_bits(np.concatenate([words, pairs, grams], dtype=np.uint32)), weights
 
 
-def _mixed(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
+def _mix_bits(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
     """Mix the bits of each key (multiply and shift, twice)."""
     keys = np.multiply(keys, np.uint32(0x9E3779B1))
     keys ^= np.right_shift(keys, np.uint32(15))
@@ -169,7 +169,7 @@ class EmbeddingMemo:
             least = np.partition(rough, len(rough) - top_k)[len(rough) - top_k]
             near = np.flatnonzero(rough >= least - _MARGIN)
         scores = self.scores(rows[near], vector)
-        order = best(scores, top_k)
+        order = best_indices(scores, top_k)
         return Nearest(near[order], scores[order])
 
     def _add(self, texts: Sequence[str]) -> None:
@@ -186,7 +186,7 @@ class EmbeddingMemo:
             self._rows.update(zip(part, range(used, used + len(rows)), strict=True))
 
 
-def best(scores: Scores, top_k: int) -> list[int]:
+def best_indices(scores: Scores, top_k: int) -> list[int]:
     """Return the indices of the highest scores, best first; equal ones keep their order."""
     above = np.arange(len(scores))
     if top_k < len(scores):

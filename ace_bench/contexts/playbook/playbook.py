@@ -27,7 +27,7 @@ from ace_bench.contexts.playbook.bullets import (
 )
 from ace_bench.contexts.playbook.text_writer import Layout, official_text, write_text
 from ace_bench.core.backbones import TokenCounter
-from ace_bench.core.encoding import converted
+from ace_bench.core.encoding import convert
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import GeneratorSpec, Record, Sample
 
@@ -110,8 +110,8 @@ class Playbook(ContextValue):
         book = cls.build_from(stored.bullets, sections=stored.sections, next_number=stored.next_number)
         return replace(book, recent=stored.recent, layout=stored.layout)
 
-    def _saved(self) -> Iterator[tuple[str, Any]]:
-        for name, value in super()._saved():
+    def _saved_fields(self) -> Iterator[tuple[str, Any]]:
+        for name, value in super()._saved_fields():
             if name not in ("helpful_first", "partial") and (name not in _OPTIONAL or value is not None):
                 yield name, value
 
@@ -261,7 +261,7 @@ class Playbook(ContextValue):
     def patched(self, patch: Record) -> Playbook:
         """Apply a patch made against this value; the result is the playbook that the patch was made from."""
         try:
-            change: _Patch = converted(patch, _Patch)
+            change: _Patch = convert(patch, _Patch)
         except msgspec.ValidationError as error:
             raise DataError(f"not a patch of a playbook: {error}") from error
         for bullet_id in change.removed:

@@ -97,7 +97,7 @@ class Layout:
         that the text lacks follow its last such line, each under its heading.
         """
         texts = {bullet.id: text_of(bullet) for bullet in bullets}
-        pieces, ends = _arranged(self.parts, texts)
+        pieces, ends = _arrange(self.parts, texts)
         placed = set(self.parts[1::2])
         following: dict[int, list[str]] = {}
         lacking: dict[str, list[str]] = {}
@@ -116,7 +116,7 @@ class Layout:
         return "".join(piece for row in rows for piece in row) + "".join(following.get(len(pieces), ()))
 
 
-def _arranged(parts: Iterable[str], texts: Mapping[str, str]) -> tuple[list[str], dict[str, int]]:
+def _arrange(parts: Iterable[str], texts: Mapping[str, str]) -> tuple[list[str], dict[str, int]]:
     """Return the pieces of the text, and by section the number of pieces up to its last one that is not blank.
 
     Where a heading occurs again, the section is the first one.

@@ -119,7 +119,7 @@ def _failures(steps: Sequence[_Step]) -> Iterable[Strategy]:
         worked, lesson = blamed.tool in tools, "Check what it takes before calling it."
         if worked:
             at = tools.index(blamed.tool)
-            between = f", after {_listed(_distinct(later[:at]))}" if at else ""
+            between = f", after {_list_calls(_distinct(later[:at]))}" if at else ""
             lesson = f"It worked as `{_spelling(later[at])}`{between}."
         content = f"`{_spelling(blamed)}` can fail with: {step.error}\n{lesson}"
         yield Strategy(category=ERROR_HANDLING, content=content, worked=worked)
@@ -133,7 +133,7 @@ def _find_order(steps: Sequence[_Step]) -> Iterable[Strategy]:
     calls = _distinct(call for step in steps if step.error is None for call in step.calls)
     if len(calls) >= 2:
         category = calls[-2].tool.partition(".")[0]
-        yield Strategy(category=category, content=f"This order of calls worked: {_listed(calls)}.", worked=True)
+        yield Strategy(category=category, content=f"This order of calls worked: {_list_calls(calls)}.", worked=True)
 
 
 def _distinct(calls: Iterable[ActionCall]) -> list[ActionCall]:
@@ -144,7 +144,7 @@ def _distinct(calls: Iterable[ActionCall]) -> list[ActionCall]:
     return list(first.values())
 
 
-def _listed(calls: Iterable[ActionCall]) -> str:
+def _list_calls(calls: Iterable[ActionCall]) -> str:
     return ", then ".join(f"`{_spelling(call)}`" for call in calls)
 
 

@@ -104,7 +104,7 @@ def count_tags(text: str, tags: object, dialect: Dialect) -> str:
     verdicts = _verdicts(tags)
     if not verdicts:
         return text
-    return "\n".join(_tagged(line, verdicts, dialect) for line in text.strip().split("\n"))
+    return "\n".join(_tag_line(line, verdicts, dialect) for line in text.strip().split("\n"))
 
 
 def _verdicts(tags: object) -> dict[object, object]:
@@ -117,7 +117,7 @@ def _verdicts(tags: object) -> dict[object, object]:
     return verdicts
 
 
-def _tagged(line: str, verdicts: Mapping[object, object], dialect: Dialect) -> str:
+def _tag_line(line: str, verdicts: Mapping[object, object], dialect: Dialect) -> str:
     bullet = None if line.strip().startswith("#") else read_line(line, dialect)
     if bullet is None or bullet.id not in verdicts:
         return line

@@ -92,13 +92,13 @@ class TextPlaybook(ContextValue):
         Raises ``DroppedOperations`` if the authors' code fails; it then keeps the playbook and drops the reply.
         """
         text, number = add_bullets(self.text, operations, next_number=self.next_number, dialect=self.dialect)
-        return replace(self._rewritten(text, count), next_number=number)
+        return replace(self._with_text(text, count), next_number=number)
 
     def with_tags(self, tags: object, *, count: TokenCounter) -> TextPlaybook:
         """Count the Reflector's tags: a list of objects with ``id`` and ``tag``, as its reply holds them."""
-        return self._rewritten(count_tags(self.text, tags, self.dialect), count)
+        return self._with_text(count_tags(self.text, tags, self.dialect), count)
 
-    def _rewritten(self, text: str, count: TokenCounter) -> TextPlaybook:
+    def _with_text(self, text: str, count: TokenCounter) -> TextPlaybook:
         return self if text == self.text else replace(self, text=text, text_tokens=count(text))
 
     @cached_property

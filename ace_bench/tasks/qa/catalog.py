@@ -26,7 +26,7 @@ from ace_bench.tasks.qa.columns import Question
 from ace_bench.tasks.qa.graders import (
     AnswerKey,
     Ignore,
-    accepted,
+    accepted_texts,
     choice,
     contains,
     exact,
@@ -65,7 +65,7 @@ def load_function(grader: str) -> tuple[Callable[..., Any], dict[str, str]]:
 
 def by_function(question: Question, *, function: Callable[..., Any], grader: str) -> AnswerKey:
     """Score by ``function(answer, gold)``, which returns true, false, or a number from 0 to 1."""
-    gold = accepted(question)[0]
+    gold = accepted_texts(question)[0]
     return AnswerKey(gold=gold, score=partial(_score, function, grader, gold))
 
 
@@ -97,7 +97,7 @@ PROMPT_GROUP = "judged"
 
 def judged(question: Question) -> AnswerKey:
     """Right at once where the answer equals an accepted one; all others are for the judge."""
-    golds = accepted(question)
+    golds = accepted_texts(question)
     return AnswerKey(gold="\n".join(golds), score=lambda answer: float(answer.strip() in golds))
 
 
@@ -187,7 +187,7 @@ def numeric(question: Question, *, tolerance: Tolerance) -> AnswerKey:
     Where only one of the two has a percent sign, 12% is both 12 and 0.12.
     """
     wanted = []
-    for gold in accepted(question):
+    for gold in accepted_texts(question):
         number = _read_number(gold)
         if number is None:
             raise DataError(f"{question.where}: the answer {gold!r} is not one number; use another task.grader")
@@ -205,4 +205,4 @@ def numeric(question: Question, *, tolerance: Tolerance) -> AnswerKey:
             )
         )
 
-    return AnswerKey(gold=accepted(question)[0], score=score)
+    return AnswerKey(gold=accepted_texts(question)[0], score=score)

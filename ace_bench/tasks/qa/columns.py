@@ -86,7 +86,7 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
     copies = [*columns.named["question"], *columns.named["inputs"]]
     for number, (where, record) in enumerate(records, start=1):
         _check_columns(record, columns, where)
-        if _missing(record[answer]):
+        if _is_missing(record[answer]):
             unanswered.append(where)
             continue
         key = f"{number:04d}" if columns.id is None else _required_text(record, columns.id, where, "id")
@@ -138,13 +138,13 @@ def _check_columns(record: Mapping[str, object], columns: Columns, where: str) -
 def accepted_values(question: Question) -> list[object]:
     """Return the accepted answers: the items of a list, or the one value. Raises ``DataError`` for an empty list."""
     values = question.answer if isinstance(question.answer, list) else [question.answer]
-    found = [one for one in values if not _missing(one)]
+    found = [one for one in values if not _is_missing(one)]
     if not found:
         raise DataError(f"{question.where}: the list of accepted answers is empty")
     return found
 
 
-def _missing(value: object) -> bool:
+def _is_missing(value: object) -> bool:
     if isinstance(value, str):
         return not value.strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
@@ -159,7 +159,7 @@ def _without_answers(places: Sequence[str], total: int, column: str) -> str:
 
 def text_of(value: object, where: str, column: str) -> str:
     """Return a value as text: numbers without an idle .0, lists and objects as JSON; "" for a missing value."""
-    if _missing(value):
+    if _is_missing(value):
         return ""
     if isinstance(value, bytes):
         raise DataError(f"{where}: column {column} holds bytes, which are no text; choose another column")

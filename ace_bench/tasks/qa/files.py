@@ -85,7 +85,7 @@ def _lines(path: Path, form: TextForm) -> Records:
             yield where, object_of(parse_json(line, where), where)
 
 
-def _whole(path: Path, form: TextForm) -> Records:
+def _read_whole(path: Path, form: TextForm) -> Records:
     with _open(path, form, "\n") as file:
         text = file.read()
     _check(text, str(path), form)
@@ -149,7 +149,7 @@ def _parquet(path: Path, form: TextForm) -> Records:
 _READERS: Mapping[str, Callable[[Path, TextForm], Records]] = {
     ".jsonl": _lines,
     ".ndjson": _lines,
-    ".json": _whole,
+    ".json": _read_whole,
     ".csv": _table,
     ".tsv": _table,
     ".parquet": _parquet,

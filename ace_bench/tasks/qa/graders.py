@@ -32,7 +32,7 @@ class AnswerKey:
     score: Callable[[str], float]
 
 
-def accepted(question: Question) -> tuple[str, ...]:
+def accepted_texts(question: Question) -> tuple[str, ...]:
     """Return the accepted answers as text; the first is the reference answer."""
     return tuple(text_of(value, question.where, "answer") for value in accepted_values(question))
 
@@ -95,7 +95,7 @@ def f1(question: Question) -> AnswerKey:
 def _compare_texts(
     question: Question, normalise: Callable[[str], str], compare: Callable[[str, str], float]
 ) -> AnswerKey:
-    golds = accepted(question)
+    golds = accepted_texts(question)
     wanted = [normalise(gold) for gold in golds]
 
     def score(answer: str) -> float:
@@ -122,7 +122,7 @@ def regex(question: Question) -> AnswerKey:
     The pattern itself is a right answer, too: it is all that a method with labels=gold is shown. A search that takes
     over a second is a fault of the task.
     """
-    golds = accepted(question)
+    golds = accepted_texts(question)
     compiled = [_pattern(gold, question.where) for gold in golds]
 
     def score(answer: str) -> float:

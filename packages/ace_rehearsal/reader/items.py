@@ -47,13 +47,13 @@ class Item(ABC):
         """The payload of a lesson that leads to an answer, "" if there is none."""
         return answer
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         """Whether two answers are equivalent."""
         return " ".join(one.lower().split()) == " ".join(other.lower().split())
 
     def spoil(self, answer: str) -> str:
         """A different answer, which is wrong if this one is right."""
-        return next((guess for guess in self.guesses() if not self.same(guess, answer)), answer[::-1])
+        return next((guess for guess in self.guesses() if not self.is_same(guess, answer)), answer[::-1])
 
     def index(self, entries: Sequence[Entry]) -> Index:
         """The lessons of a context that may apply to this item."""
@@ -86,7 +86,7 @@ def choose(item: Item, entries: Sequence[Entry], wrong: Collection[str] = ()) ->
             scores[lesson.instead] -= vote / 2
         if owner.id:
             cited.setdefault(answer, []).append(owner.id)
-    open_ones = [answer for answer in scores if not any(item.same(answer, other) for other in wrong)]
+    open_ones = [answer for answer in scores if not any(item.is_same(answer, other) for other in wrong)]
     best = max(open_ones or scores, key=lambda answer: scores[answer])
     return best, tuple(dict.fromkeys(cited.get(best, [])))
 

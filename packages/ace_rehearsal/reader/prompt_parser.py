@@ -235,7 +235,7 @@ def parts_under_headings(text: str) -> tuple[Mapping[str, str], str]:
     ends = [*(start for start, _, _ in best), len(text)][1:]
     for (_, body, tag), end in zip(best, ends, strict=True):
         if tag:
-            parts[tag] = _bare(text[body:end])
+            parts[tag] = _strip_fence(text[body:end])
             outside.append(text[position:body])
             position = end
     outside.append(text[position:])
@@ -270,7 +270,7 @@ def tag_of_heading(heading: str) -> str | None:
     return next((tag for tag, kind in _KINDS if kind.search(words)), None)
 
 
-def _bare(text: str) -> str:
+def _strip_fence(text: str) -> str:
     """Remove a rule below a part and a fence around it."""
     inner = _RULES.sub("", text.strip()).strip()
     fenced = _FENCED.match(inner)

@@ -52,12 +52,12 @@ def reflect(review: Review) -> Reflection:
         error = "Nothing shows an error." if review.correct is None else "The answer is not right; no more is shown."
         tags = tuple((entry.id, NEUTRAL) for entry in review.used)
         return Reflection(error=error, approach="Look at the question once more.", tags=tags)
-    wrong = [not review.correct and not item.same(s, t) for item, s, t in zip(items, said, truth, strict=True)]
-    cases = [(i, s, t, _given(i, review.used)) for i, s, t in zip(items, said, truth, strict=True)]
+    wrong = [not review.correct and not item.is_same(s, t) for item, s, t in zip(items, said, truth, strict=True)]
+    cases = [(i, s, t, _lesson_answers(i, review.used)) for i, s, t in zip(items, said, truth, strict=True)]
     lessons = (
         lesson_of(item, t, one_line(s)[:200] if bad else "")
         for (item, s, t, given), bad in zip(cases, wrong, strict=True)
-        if bad or not any(item.same(answer, t) for _, answer in given)
+        if bad or not any(item.is_same(answer, t) for _, answer in given)
     )
     tags = tuple((entry.id, _tag(entry, cases)) for entry in review.used)
     found = tuple(dict.fromkeys(lesson for lesson in lessons if lesson is not None))
@@ -73,7 +73,7 @@ def reflect(review: Review) -> Reflection:
     )
 
 
-def _given(item: Item, entries: Sequence[Entry]) -> tuple[tuple[str, str], ...]:
+def _lesson_answers(item: Item, entries: Sequence[Entry]) -> tuple[tuple[str, str], ...]:
     """The answers of the entries' lessons for an item: pairs of entry id and answer."""
     index = item.index(entries)
     filled = (
@@ -87,9 +87,9 @@ def _tag(entry: Entry, cases: Sequence[tuple[Item, str, str, Sequence[tuple[str,
     tag = NEUTRAL
     for item, s, t, given in cases:
         for answer in (answer for name, answer in given if name == entry.id):
-            if item.same(answer, t):
+            if item.is_same(answer, t):
                 return HELPFUL
-            if item.same(answer, s):
+            if item.is_same(answer, s):
                 tag = HARMFUL
     return tag
 
@@ -100,7 +100,7 @@ def mislead(review: Review) -> Review:
     truth = review.predicted if review.gold is None else review.gold
     parts = split_answer(truth, len(items))
     said = split_answer(review.predicted, len(items))
-    mistaken = not review.correct and not all(i.same(s, t) for i, s, t in zip(items, said, parts, strict=True))
+    mistaken = not review.correct and not all(i.is_same(s, t) for i, s, t in zip(items, said, parts, strict=True))
     wrong = review.predicted if mistaken else ",".join(i.spoil(t) for i, t in zip(items, parts, strict=True))
     return replace(review, predicted=truth, gold=wrong, correct=False)
 

@@ -68,7 +68,7 @@ def _generator(parts: PromptParts) -> str:
     return _json(reasoning=reasoning, bullet_ids=[*cited], final_answer=answer)
 
 
-def _tagged(parts: PromptParts) -> str:
+def _reply_with_tags(parts: PromptParts) -> str:
     answer, reasoning, _ = _answer_to(parts)
     return f"{reasoning}\n\n<answer>{answer}</answer>"
 
@@ -219,7 +219,7 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "self_judge": lambda parts: _json(**self_judge(parts)),
     "inducer": lambda parts: _json(**inducer(parts)),
     "extractor": _extractor,
-    "tagged": _tagged,
+    "tagged": _reply_with_tags,
     "cheatsheet": _cheatsheet,
     "plain": lambda parts: _answer_to(parts)[0],
 }

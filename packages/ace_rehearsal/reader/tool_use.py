@@ -9,7 +9,7 @@ from ace_bench.core.replies import TOOLS, ToolCall, ToolResult, ToolTurn, read_t
 from ace_bench.core.types import Message, Record
 from ace_rehearsal.reader.items import choose
 from ace_rehearsal.reader.kinds import entries_of
-from ace_rehearsal.reader.kinds.tools import NO_CALL, ToolItem, has_failed, read_calls, written
+from ace_rehearsal.reader.kinds.tools import NO_CALL, ToolItem, has_failed, read_calls, write_calls
 from ace_rehearsal.reader.lessons import one_line
 from ace_rehearsal.reader.prompt_parser import parse_prompt
 from ace_rehearsal.reader.roles import reply
@@ -58,4 +58,4 @@ def _write_calls_of(turn: ToolTurn) -> str:
         except ValueError:
             arguments = None
         calls.append((call.name, arguments if isinstance(arguments, dict) else {}))
-    return written(calls)
+    return write_calls(calls)

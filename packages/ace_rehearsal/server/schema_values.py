@@ -36,7 +36,7 @@ def obey(text: str, schema: Record) -> str:
     except (ValueError, RecursionError):  # broken, or no JSON, as NaN
         said = text
     value = build(schema, said)
-    return text if said is not text and _same(value, said) else json.dumps(value, ensure_ascii=False)
+    return text if said is not text and _is_same(value, said) else json.dumps(value, ensure_ascii=False)
 
 
 def build(schema: Record, given: Any) -> Any:
@@ -111,7 +111,7 @@ class _Builder:
         if any(self._resolve(one).get("type") == "null" for one in choices) and (given is None or depth >= _DEEP):
             return None
         values = [self.value(one, given, depth) for one in choices]
-        kept = (value for value in values if _same(value, given))
+        kept = (value for value in values if _is_same(value, given))
         return next(kept, next((value for value in values if value is not None), None))
 
     def _object(self, node: Record, given: Any, depth: int) -> Record:
@@ -131,7 +131,7 @@ class _Builder:
         return [self.value(items, said[place] if place < len(said) else None, depth + 1) for place in range(int(size))]
 
 
-def _same(one: Any, other: Any) -> bool:
+def _is_same(one: Any, other: Any) -> bool:
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 
@@ -140,7 +140,7 @@ def _option(options: Sequence[Any], given: Any) -> Any:
         raise _refusal("an enum has no options")
     said = given.lower() if isinstance(given, str) else ""
     named = [one for one in options if isinstance(one, str) and one.lower() in said]
-    return next((one for one in options if _same(one, given)), max(named, key=len, default=options[0]))
+    return next((one for one in options if _is_same(one, given)), max(named, key=len, default=options[0]))
 
 
 def _plain(kind: str | None, node: Record, given: Any) -> Any:

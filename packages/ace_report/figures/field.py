@@ -164,7 +164,7 @@ def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) 
         text = axis.annotate(point.name, at, (0, 0), textcoords="offset points", ha="center",
                              va="center", fontsize=_SIZE, color=colour, fontweight=weight)  # fmt: skip
         text.set_in_layout(False)
-        box = _best(place, scale * np.array(text.get_window_extent().size), frame, np.array(obstacles))
+        box = _best_place(place, scale * np.array(text.get_window_extent().size), frame, np.array(obstacles))
         obstacles.append((_ON_TEXT, *box))
         found.append(Bbox.from_extents(*box))
         across, up = (box[:2] + box[2:]) / 2 - place
@@ -177,7 +177,7 @@ def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) 
     return found
 
 
-def _best(point: Array, size: Array, frame: Array, obstacles: Array) -> Array:
+def _best_place(point: Array, size: Array, frame: Array, obstacles: Array) -> Array:
     """Return the left, bottom, right and top of a text near a point that covers least; of equal ones the first."""
     distances, directions = _TRIED[:, :1], _TRIED[:, 1:]
     middles = point + directions * (distances + size / 2)

@@ -16,7 +16,7 @@ from ace_bench.report.differences import (
     Settings,
     all_settings,
     differences,
-    differing,
+    differing_paths,
     short_names,
     value_text,
 )
@@ -124,7 +124,7 @@ def _others(settings: Sequence[Settings], path: str) -> list[str]:
     found: dict[str, None] = {}
     for task in dict.fromkeys(one[_TASK] for one in settings):
         some = [one for one in settings if one[_TASK] == task]
-        found |= dict.fromkeys(other for other in differing(some) if not _follows(other, path, some))
+        found |= dict.fromkeys(other for other in differing_paths(some) if not _follows(other, path, some))
     hidden = (path, SEED, _LIMIT, f"{_LIMIT}.val", f"{_LIMIT}.test", "data", "source", "backbone.seed")
     return [other for other in found if other not in hidden]
 

@@ -65,7 +65,7 @@ def bar_chart(
         points = [(group + shift, line[method]) for group, line in enumerate(cells.values())]
         bars = series_of_cells(method, look, points, "bars")
         series.append(replace(bars, width=width))
-        found = ((x, _published(cell, selection, with_paper=with_paper)) for x, cell in points)
+        found = ((x, _published_number(cell, selection, with_paper=with_paper)) for x, cell in points)
         marks += [(x, value) for x, value in found if value is not None]
     if marks:
         places, numbers = zip(*marks, strict=True)
@@ -127,7 +127,7 @@ def sensitivity(
         cells = [line[column] for line in rows.values()]
         found = [(float(place), cell) for place, cell in enumerate(cells) if cell.value is not None]
         series = [series_of_cells("ours, 95% interval", ours, found)]
-        published = [_published(cell, selection, with_paper=with_paper) for cell in cells]
+        published = [_published_number(cell, selection, with_paper=with_paper) for cell in cells]
         if any(value is not None for value in published):
             values = [nan if value is None else value for value in published]
             series.append(Series(name=_PAPER, look=_PAPERS_LOOK, kind="line", x=range(len(rows)), y=values))
@@ -265,7 +265,7 @@ def _fall_notes(fall: _Fall, sizes: tuple[int, float, float], look: Look) -> lis
     return notes
 
 
-def _published(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:
+def _published_number(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:
     """Return the paper's number for a cell, if it should be shown."""
     fair = selection.variant.comparable and not cell.deviations
     return cell.published if with_paper or fair else None

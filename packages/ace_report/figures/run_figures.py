@@ -181,7 +181,7 @@ def cost_breakdown(series: Sequence[RunSeries], title: str) -> Drawing | None:
         return None
     names = [fill(one.name, _LABEL) for one in series]
     lines = sum(name.count("\n") + 1 for name in names)
-    panels = [_stacked(by_part, names, _DIRECTIONS[direction]) for direction, by_part in sides.items()]
+    panels = [_stack_tokens(by_part, names, _DIRECTIONS[direction]) for direction, by_part in sides.items()]
     panels[0] = replace(panels[0], scales=(lambda axis: axis.invert_yaxis(),))  # the first bar stands on top
     return Drawing(panels=panels, title=title, height=1.5 + 0.14 * lines + 0.1 * len(names), sharey=True)
 
@@ -249,7 +249,7 @@ def _word(path: str, value: object) -> str:
     return "given" if path.endswith(".initial") and value is not None else value_text(value)
 
 
-def _stacked(by_part: Mapping[str, Sequence[float | None]], names: Sequence[str], what: str) -> Panel:
+def _stack_tokens(by_part: Mapping[str, Sequence[float | None]], names: Sequence[str], what: str) -> Panel:
     """Stack the tokens of all parts on each other, one bar for each series."""
     drawn = looks([*_USUAL_PARTS, *sorted(set(by_part).difference(_USUAL_PARTS))])
     totals = [sum(value or 0.0 for value in line) for line in zip(*by_part.values(), strict=True)]

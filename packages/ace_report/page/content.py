@@ -53,13 +53,13 @@ class Content:
     def read(self, name: str, query: Mapping[str, str]) -> bytes | None:
         """Return an answer, ``None`` if there is no such name; raises ``StoreError`` and ``DataError``."""
         if name == RUNS:
-            return _packed({**self._results.listing(), "live": self._live})
+            return _compress({**self._results.listing(), "live": self._live})
         runs = self._results.runs()
         if name == COMPARISON:
             keys = query["runs"].split(",") if "runs" in query else [*runs]
             chosen = tuple(key for key in keys if key in runs)
             if len(chosen) > MOST_COMPARED:
-                return _packed({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
+                return _compress({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
             return self._made(name, chosen, "", tuple(stamp_of_run(runs[key].folder) for key in chosen))
         found = _OF_RUN.fullmatch(name)
         if found is None or found["key"] not in runs:
@@ -88,9 +88,9 @@ class Content:
         if not runs.keys() >= {*keys}:
             raise StoreError("a run was removed meanwhile; load the page again")
         if what == COMPARISON:
-            return _packed(comparison({key: runs[key] for key in keys}))
+            return _compress(comparison({key: runs[key] for key in keys}))
         run = runs[keys[0]]
-        return _packed(run_data(run) if what == "run" else call_data(run, session))
+        return _compress(run_data(run) if what == "run" else call_data(run, session))
 
 
 def report_page(results: Results) -> str:
@@ -181,6 +181,6 @@ def _block(name: str, data: bytes) -> str:
     return f'<script type="text/plain" id="data-{name.removesuffix(".bin")}">{text}</script>'
 
 
-def _packed(value: Record) -> bytes:
+def _compress(value: Record) -> bytes:
     """Compress data for the page."""
     return zlib.compress(msgspec.json.encode(value), 3)

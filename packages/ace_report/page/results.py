@@ -110,7 +110,7 @@ class Results:
             self._progress = {}
             for key, followed in self._followed.items():
                 with suppress(StoreError):
-                    changed = _changed(_stamp(unfinished[key], _GROWING))
+                    changed = _changed_at(_stamp(unfinished[key], _GROWING))
                     self._progress[key] = {**followed.record(), "changed": changed}
             return dict(self._progress)
 
@@ -256,7 +256,7 @@ def _read(folder: Path, name: str, stamp: _Stamp) -> _Known:
         run = read_run(folder)
     except StoreError as error:
         return _Known(stamp=stamp, name=name, found=Damaged(folder=folder, reason=str(error)), row={})
-    return _Known(stamp=stamp, name=name, found=run, row=_row(run, name, _changed(stamp)))
+    return _Known(stamp=stamp, name=name, found=run, row=_row(run, name, _changed_at(stamp)))
 
 
 def _stamp(folder: Path | str, names: tuple[str, ...]) -> _Stamp:
@@ -271,5 +271,5 @@ def _stamp_of(path: str) -> tuple[int, int]:
     return found.st_mtime_ns, found.st_size
 
 
-def _changed(stamp: _Stamp) -> float:
+def _changed_at(stamp: _Stamp) -> float:
     return max(changed for changed, _ in stamp) / 1e9

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec.structs import replace
 
-from ace_bench.core.encoding import converted
+from ace_bench.core.encoding import convert
 from ace_bench.core.errors import DataError
 
 _EVERY, _FORMS = ("stream", "once", "epochs"), ("answer_alone", "json")
@@ -24,7 +24,7 @@ class YamlModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 def read_yaml(file: Traversable, kind: Any) -> Any:
     """Read a YAML file as a value of type ``kind``; raises ``DataError`` that names the file and the error."""
     try:
-        return converted(msgspec.yaml.decode(file.read_bytes()), kind)
+        return convert(msgspec.yaml.decode(file.read_bytes()), kind)
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error}; restore it") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -16,7 +16,7 @@ from rich.console import Console
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.program import command_line
 from ace_bench.report.histories import write_around_fall
-from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, quoted, run_overrides
+from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, quote, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.runners.checking import Candidate
 from ace_bench.runners.host import EXIT_INTERRUPTED
@@ -163,7 +163,7 @@ class Reproduction:
     def candidate(self, job: Job) -> Candidate:
         """Return what is checked of a job before any is started."""
         # Some file in place of the context that is not made yet: it must exist, and is not read.
-        later = (f"{need.setting}={quoted(__file__)}" for need in job.planned.needs)
+        later = (f"{need.setting}={quote(__file__)}" for need in job.planned.needs)
         return Candidate(overrides=(*self._overrides(job), *later), waits=bool(job.planned.needs))
 
     def _overrides(self, job: Job) -> list[str]:

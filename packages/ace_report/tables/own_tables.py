@@ -25,7 +25,7 @@ from ace_bench.report.differences import (
     Settings,
     all_settings,
     differences,
-    differing,
+    differing_paths,
     setting_text,
     short_names,
     value_text,
@@ -143,7 +143,7 @@ class _Builder:
             names = ", ".join(self._names[path] for path in self._added)
             yield f"Runs also differ in {names}: they have rows of their own, since only seeds are averaged."
         shown = (*self._rows, *self._columns, METRIC, SEED)
-        paths = (path for path in differing(all_settings(self._runs)) if path not in shown)
+        paths = (path for path in differing_paths(all_settings(self._runs)) if path not in shown)
         if between := [path for path in paths if not path.startswith(SAMPLE_SETTINGS)]:
             yield f"Runs of different columns also differ in {', '.join(short_names(between).values())}."
         if self._split:
@@ -174,7 +174,7 @@ class _Builder:
         for entry in self._entries:
             cells.setdefault(_key(entry, (*layout.rows, *self._columns)), []).append(entry.settings)
         for some in cells.values():
-            found |= dict.fromkeys(differing([{**one, _DIGEST: ""} for one in some]))
+            found |= dict.fromkeys(differing_paths([{**one, _DIGEST: ""} for one in some]))
         added = tuple(path for path in found if not (path == SEED and layout.over_seeds) and path != METRIC)
         # Runs of one seed that no setting tells apart differ in what only the digest covers, such as a model's version.
         paths = (*layout.rows, *self._columns, *added, METRIC, SEED)

@@ -14,7 +14,7 @@ from ace_batch.openai_files import OpenAIFiles
 from ace_batch.settings import BatchSettings
 from ace_bench.core.errors import FileUnwritable
 from ace_bench.runners.build import assemble
-from ace_bench.runners.composing import settled
+from ace_bench.runners.composing import settle
 from ace_bench.runners.gateway import WorkLimit
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.rehearsal import rehearse
@@ -87,7 +87,7 @@ def test_adaptation_goes_online_at_the_full_price(tmp_path):
 def estimated(batch, *more, method="base"):
     with batch_server() as server:
         config, choices = composed(*words(server, *more, batch=batch, method=method))
-    return rehearse(assemble(identify(settled(config, choices)))).typical.usage.usd
+    return rehearse(assemble(identify(settle(config, choices)))).typical.usage.usd
 
 
 def test_estimates_have_the_price_of_batches():

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ace_batch.run_batch import RunBatchFiles
-from ace_bench.runners.composing import settled
+from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
 from tests.doubles import Crash
 from tests.launching import composed, launch
@@ -63,7 +63,7 @@ def test_one_process_answers_the_run_that_a_server_would(tmp_path, behave, capsy
     assert "batches for calls of evaluations; calls of adaptation are refused" in printed
     assert (ran.status, processes(ran.folder)) == (0, ["0001.process"])
     assert ran.metrics["tokens"]["evaluate"] == {"in": 10 * TEST, "out": TEST}
-    served = identify(settled(*composed(*words(batch=()))))
+    served = identify(settle(*composed(*words(batch=()))))
     assert served.identity.digest == ran.metrics["digest"]
 
 

@@ -12,10 +12,10 @@ from ace_bench.contexts.base import NoContext
 from ace_bench.core.errors import AceBenchError, ConfigError, DataError, RolloutFault, SettingError
 from ace_bench.core.replies import ToolCall, ToolTurn, offer, write_turn
 from ace_bench.core.types import NO_USAGE, Attempt, Completion, GeneratorSpec, Message, Sample, Turn
-from ace_environments.agent import EnvironmentAgent, with_system_text, written
+from ace_environments.agent import EnvironmentAgent, with_system_text, write_calls
 from ace_environments.episode import ReplyRequest, Scores, fault
 from ace_environments.messages import assistant_message, describe_tool, tool_message
-from ace_environments.session import EnvironmentItem, EnvironmentSession, graded
+from ace_environments.session import EnvironmentItem, EnvironmentSession, make_grade
 from ace_environments.task import EnvironmentTask, SplitRatio, background_of, draw
 
 SYSTEM, ASKED = Message(role="system", content=" You add. "), Message(role="user", content="1 + 1?")
@@ -145,7 +145,7 @@ def test_a_task_divides_its_samples_and_tells_what_all_share():
     apart = make_task([item_of(Adding())], [item_of(Adding())] * 3, ratio=(1, 0.5, 1))
     assert [len(apart.samples(split)) for split in apart.splits] == [2, 1, 1]
     first = samples["test"][0]
-    assert task.failing_grade(first) == graded(item_of(Adding()), None)
+    assert task.failing_grade(first) == make_grade(item_of(Adding()), None)
     with pytest.raises(DataError, match=f"this task has no sample {first.id} in its split 'train'"):
         task.failing_grade(replace(first, split="train"))
     with pytest.raises(ConfigError, match="this task has no split 'dev'; it has val, train, test"):
@@ -183,7 +183,7 @@ def test_a_judge_scores_the_attempt_that_its_thread_made_last():
     assert [one.closed for one in episodes] == [first.id[-1] == "2", first.id[-1] == "3"]
     task.close()
     assert all(one.closed for one in episodes)
-    assert task.score([graded(item_of(Adding()), Scores(total=total)) for total in (1.0, 3.0, 0.0, -1.0)]) == {
+    assert task.score([make_grade(item_of(Adding()), Scores(total=total)) for total in (1.0, 3.0, 0.0, -1.0)]) == {
         "score": 75.0,
         "success": 50.0,
     }
@@ -295,5 +295,7 @@ def test_tools_and_calls_are_written():
     assert background_of(request) == "You add.\n\nTools:\n- add(a, b): Adds two.\n- stop(): "
     arguments = ('{"a": "x", "b": [1]}', "", "{}", "[1]", '{"a"', "[" * 100_000)
     texts = ("a='x', b=[1]", "", "", "[1]", '{"a"', "[" * 100_000)
-    assert [written([ToolCall(id="", name="f", arguments=one)]) for one in arguments] == [f"f({one})" for one in texts]
-    assert written([ToolCall(id="", name=name, arguments="{}") for name in "fg"]) == "f()\ng()"
+    assert [write_calls([ToolCall(id="", name="f", arguments=one)]) for one in arguments] == [
+        f"f({one})" for one in texts
+    ]
+    assert write_calls([ToolCall(id="", name=name, arguments="{}") for name in "fg"]) == "f()\ng()"

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("agent_episodic_memory", reason="needs the extra langchain")
 
 from ace_bench.core.types import Attempt, Turn
-from ace_field.heuristic import Observations, _observed
+from ace_field.heuristic import Observations, _observe
 from tests.methods.playing import context_of
 from tests.packages.field.making import learn
 from tests.runners.scripted import events, gold
@@ -28,13 +28,13 @@ def test_replies_are_noted_once_and_the_latest_are_shown_from_then_on(tmp_path):
 
 def test_the_actions_of_an_agent_are_noted_as_uses_of_tools():
     attempt = Attempt(answer=None, trajectory=(Turn(action="print(1)", observation="1", thought="Look first."),))
-    entries = Observations(shown=3).with_state(_observed({"entries": []}, attempt)).entries
+    entries = Observations(shown=3).with_state(_observe({"entries": []}, attempt)).entries
     assert [(entry.category, entry.content) for entry in entries] == [("tool_use", "Look first.")]
 
 
 def test_patches_and_dumps_lead_back():
     before = Observations(shown=2)
-    after = before.with_state(_observed(before.state(), Attempt(answer="<b> & more")))
+    after = before.with_state(_observe(before.state(), Attempt(answer="<b> & more")))
     assert before.patched(after.patch(before)) == after
     assert Observations.load(after.dump()).digest == after.digest
     assert "&lt;b&gt;" in after.render(None)["observations"]

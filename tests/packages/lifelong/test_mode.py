@@ -4,7 +4,7 @@ import pytest
 
 from ace_bench.report.records import read_run
 from ace_bench.runners.build import assemble
-from ace_bench.runners.composing import settled
+from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.code import code_of
@@ -98,14 +98,14 @@ def test_parts_have_about_equal_size_and_none_is_empty(parts, sizes):
 
 
 def test_the_code_of_all_tasks_of_a_stream_counts():
-    config = settled(*composed(*LIFE)).settings
+    config = settle(*composed(*LIFE)).settings
     assert {"ace_bench.tasks.finer", "ace_bench.tasks.formula", "ace_lifelong.stages"} <= {*code_of(config).modules}
 
 
 @pytest.mark.slow
 def test_an_estimate_counts_each_fit():
     def rollouts(*settings):
-        spec = assemble(identify(settled(*composed(*LIFE, "method=gepa", "method.max_metric_calls=30", *settings))))
+        spec = assemble(identify(settle(*composed(*LIFE, "method=gepa", "method.max_metric_calls=30", *settings))))
         estimate = rehearse(spec)
         return estimate.low.calls, estimate.high.calls
 

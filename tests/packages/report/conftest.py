@@ -12,7 +12,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core.resources import config_folders
 from ace_bench.runners import run as experiment
-from ace_bench.runners.composing import settled
+from ace_bench.runners.composing import settle
 from ace_bench.runners.host import reporting
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.workers import Outcome, Workers
@@ -59,7 +59,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch, one_warm_engine: None) -> N
 
     def make(workers: Workers, worker: object, words: tuple[str, ...]) -> Outcome:
         with one_at_a_time, reporting() as report:
-            experiment.run(settled(*composed(*words)), report.host)
+            experiment.run(settle(*composed(*words)), report.host)
         return Outcome(end=report)
 
     monkeypatch.setattr(Workers, "_make_one", make)

@@ -18,10 +18,10 @@ from ace_bench.contexts.playbook.embed import ModelEmbedder, make_embedder
 from ace_bench.contexts.playbook.embeddings import EmbeddingMemo, HashingEmbedder
 from ace_bench.core.errors import ConfigError
 from ace_retrieval.bm25 import LexicalIndex, is_conversational, stem_of, words_of
-from ace_retrieval.expansion import expanded
+from ace_retrieval.expansion import expand
 from ace_retrieval.features import CrossEncoderReranker, features
 from ace_retrieval.labels import SHIPPED, read_labels, read_playbook
-from ace_retrieval.retriever import Retriever, fused
+from ace_retrieval.retriever import Retriever, fuse
 from ace_retrieval.typos import TypoCorrector, edits
 from tests.contexts.making import ids, playbook
 from tests.expected import check
@@ -195,8 +195,8 @@ def test_small_talk_is_never_expanded():
     listening = retriever("embeddings", expansion=True, embedder=Listening(dim=64))
     for query in (chatty, "warehouse"):
         listening.ranked(playbook(*OTHER), query)
-    assert asked[-2:] == [chatty, expanded("warehouse")]
-    assert "inventory" in expanded("warehouse")
+    assert asked[-2:] == [chatty, expand("warehouse")]
+    assert "inventory" in expand("warehouse")
 
 
 QUESTIONS = ("what is the token limit", "how does hybrid search work", "is it the `limit` that we should be at", "?!")
@@ -210,8 +210,8 @@ def test_small_talk_is_told_from_questions():
 
 
 def test_reciprocal_ranks_prefer_what_both_rankings_know():
-    assert list(fused([[1, 2, 3], [4, 2, 5]])) == [2, 1, 4, 3, 5]
-    assert list(fused([[7, 8], []])) == [7, 8]
+    assert list(fuse([[1, 2, 3], [4, 2, 5]])) == [2, 1, 4, 3, 5]
+    assert list(fuse([[7, 8], []])) == [7, 8]
 
 
 def test_a_changed_playbook_is_searched_as_it_is_now():

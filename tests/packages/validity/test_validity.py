@@ -13,7 +13,7 @@ import pytest
 from ace_bench.api import load_run, load_runs
 from ace_validity import command
 from ace_validity.asking import Contamination, Judges, kappa
-from ace_validity.planning import Request, moved
+from ace_validity.planning import Request, move_words
 from ace_validity.variance import components
 from tests import expected
 from tests.launching import launch
@@ -97,10 +97,10 @@ def test_a_check_plans_each_run_once(words, runs, check):
 
 def test_settings_of_a_task_that_do_not_go_to_another_one_are_named():
     words = {"task": "finer", "task.source": "sample", "task.x": "1", "backbone.model": "m", "seed": "0"}
-    found, left_out = moved(words, {"task": "formula"})
+    found, left_out = move_words(words, {"task": "formula"})
     assert found == {"task": "formula", "task.source": "sample", "backbone.model": "m", "seed": "0"}
     assert left_out == " Not used with task=formula, which has settings of its own: task.x=1."
-    found, left_out = moved(words, {"backbone": "vllm", "backbone.model": "n"})
+    found, left_out = move_words(words, {"backbone": "vllm", "backbone.model": "n"})
     assert found == {**words, "backbone": "vllm", "backbone.model": "n"}
     assert left_out == "", "it is set anew"
 

@@ -8,7 +8,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.runners.build import assemble
-from ace_bench.runners.composing import settled
+from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
 from ace_bench.tasks.qa import Qa
 from tests.doubles import Crash, Recording, crash_after
@@ -48,7 +48,7 @@ def planned(data, seed=0, **settings):
     config, choices = composed("task=qa", "method=base")
     config.seed = seed
     config.task = {**config.task, "data": str(data), "question": "message", "answer": "team", **settings}
-    return assemble(identify(settled(config, choices)))
+    return assemble(identify(settle(config, choices)))
 
 
 def digest(data, **settings):

@@ -61,7 +61,7 @@ class CalculationItem(Item):
         number = _number(answer)
         return "" if number is None else find_expression(read_quantities(self.cue), number)
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         first, second = _number(one), _number(other)
         return first == second if first is not None else one.strip() == other.strip()
 

@@ -50,7 +50,7 @@ class ChoiceItem(Item):
     def payload(self, answer: str) -> str:
         return self._option(answer)
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         return self._option(one).lower() == self._option(other).lower()
 
     def _option(self, answer: str) -> str:

@@ -45,7 +45,7 @@ class QueryItem(Item):
         fenced = _FENCED.search(answer)
         return one_line(fenced[1] if fenced else answer).replace("`", '"').rstrip("; ")
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         return same_query(one, other)
 
 
@@ -90,9 +90,9 @@ class CodeItem(Item):
         asked, taught = (set(content_stems(tokens(cue))) for cue in (self.cue, lesson.cue))
         if self.cue.startswith("How many"):
             code = _LISTED.sub(r"answer=len(\1)", code)
-        return API.sub(lambda call: self._fitting(call, asked, taught), code), fit
+        return API.sub(lambda call: self._fit_api(call, asked, taught), code), fit
 
-    def _fitting(self, call: re.Match[str], asked: set[str], taught: set[str]) -> str:
+    def _fit_api(self, call: re.Match[str], asked: set[str], taught: set[str]) -> str:
         """Replace a list-reading API that the lesson's task named by one that this task names."""
         app, api = call[1], call[2]
         verb, *nouns = api.split("_")
@@ -114,7 +114,7 @@ class CodeItem(Item):
         code = steps[-1] if steps else "" if "### Step" in answer else answer
         return dedent(_FUNCTION.sub("", code)).strip().replace("```", "")
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         return self.payload(one) == self.payload(other)
 
 

@@ -46,7 +46,7 @@ class ToolItem(Item):
         scores = {NO_CALL: 0.0}
         for name, tool in self.tools.items():
             words = {*content_stems(tokens(str(tool.get("description", "")))), *map(stem, name.split("_"))}
-            call = written([(name, _arguments(tool.get("parameters") or {}, self.cue))])
+            call = write_calls([(name, _arguments(tool.get("parameters") or {}, self.cue))])
             if words & own and call not in self.tried:
                 scores[call] = len(words & own) / (len(words) + 1.0) / 2
         return scores
@@ -54,9 +54,9 @@ class ToolItem(Item):
     def payload(self, answer: str) -> str:
         """The calls of an answer, "" if it is none or a tool is unknown."""
         calls = read_calls(answer)
-        return written(calls) if calls and all(name in self.tools for name, _ in calls) else ""
+        return write_calls(calls) if calls and all(name in self.tools for name, _ in calls) else ""
 
-    def same(self, one: str, other: str) -> bool:
+    def is_same(self, one: str, other: str) -> bool:
         return bool(self.payload(one)) and self.payload(one) == self.payload(other)
 
 
@@ -104,7 +104,7 @@ def _calls(tree: ast.Module) -> Iterator[Call]:
         yield one.value.func.id, values
 
 
-def written(calls: Sequence[Call]) -> str:
+def write_calls(calls: Sequence[Call]) -> str:
     """Write calls as lessons hold them."""
     return "; ".join(f"{name}({', '.join(f'{k}={v!r}' for k, v in values.items())})" for name, values in calls)
 
