@@ -103,9 +103,9 @@ class Selector:
         members = defaultdict[str, list[RunSummary]](list)
         for run in runs:
             settings = settings_with_defaults(run, self.compose)
-            if self._chosen(run, settings):
+            if self._is_chosen(run, settings):
                 conditions = [settings.get(key) for key in ("backbone", "prompts", "embedder")]
-                limit = None if self._limited(run) else settings.get("limit")
+                limit = None if self._has_own_limit(run) else settings.get("limit")
                 members[digest_of([*conditions, limit, run.source, run.simulated])].append(run)
         # Settings for one task or method make runs of one variant differ in their conditions.
         variants: dict[Variant, list[RunSummary]] = {}
@@ -113,7 +113,7 @@ class Selector:
             variants.setdefault(self._variant(some[0]), []).extend(some)
         return variants
 
-    def _limited(self, run: RunSummary) -> bool:
+    def _has_own_limit(self, run: RunSummary) -> bool:
         """Whether a run's limit comes from its own plan, as in table 11, and so is no condition."""
         limit = run.identity["limit"]
         plans = (plan.overrides for plan in self.plans if plan.kind[0] == run.task)
@@ -136,7 +136,7 @@ class Selector:
         )
         return self._with_extra(variant)
 
-    def _chosen(self, run: RunSummary, settings: Settings) -> bool:
+    def _is_chosen(self, run: RunSummary, settings: Settings) -> bool:
         """Whether a run was made with the ``extra`` settings; those that do not exist in it are ignored."""
         if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
             return False
@@ -174,7 +174,7 @@ class Selector:
             *(
                 f"{key}={override_value(run.identity[key])}"
                 for key, value in top.items()
-                if key not in given and run.identity[key] != value and not (key == "limit" and self._limited(run))
+                if key not in given and run.identity[key] != value and not (key == "limit" and self._has_own_limit(run))
             ),
             *([_SAMPLE] if run.source == "sample" else []),
         ]

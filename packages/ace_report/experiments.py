@@ -124,12 +124,12 @@ class Experiments:
             adapted = self.run(name, row, spec.evaluates)
             kept = [override for override in overrides if not override.startswith("mode")]
             need = Need(setting="mode.context", run=adapted, context=line.context or TESTED)
-            return PlannedRun(overrides=_ordered([*kept, "mode=evaluate"]), needs=(need,))
+            return PlannedRun(overrides=_sort_overrides([*kept, "mode=evaluate"]), needs=(need,))
         needs: tuple[Need, ...] = ()
         if line.starts_from:
             other, _, from_row = line.starts_from.partition("/")
             needs = (Need(setting="method.initial", run=self.run(other, from_row, spec.evaluates or column)),)
-        return PlannedRun(overrides=_ordered([*overrides, f"mode={line.adapts or 'offline'}"]), needs=needs)
+        return PlannedRun(overrides=_sort_overrides([*overrides, f"mode={line.adapts or 'offline'}"]), needs=needs)
 
     def experiment(self, name: str) -> Experiment:
         """Return an experiment; raises ``DataError`` for an unknown one."""
@@ -179,6 +179,6 @@ def _for_method(overrides: Sequence[str]) -> list[str]:
     return [setting.override for setting in map(read_setting, overrides) if setting.only in ("", method)]
 
 
-def _ordered(overrides: list[str]) -> tuple[str, ...]:
+def _sort_overrides(overrides: list[str]) -> tuple[str, ...]:
     """Sort choices of groups before settings, each by name, so that equal runs have equal overrides."""
     return tuple(sorted(overrides, key=lambda override: ("." in override.partition("=")[0], override)))

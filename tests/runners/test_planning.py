@@ -25,7 +25,7 @@ def cached(tmp_path):
 
 def test_a_second_process_reads_what_the_first_one_composed(configs, tmp_path, monkeypatch):
     first = Composer([configs])(OVERRIDES)
-    monkeypatch.setattr(Composer, "_merged", None)
+    monkeypatch.setattr(Composer, "_merge_choices", None)
     assert Composer([configs])(OVERRIDES) == first
     assert len(cached(tmp_path)) == 1
 

@@ -60,7 +60,7 @@ def view_runs(arguments: Sequence[str]) -> int:
         _serve(results, options.port)
     else:
         _warn_of(write_bundle(results, options.bundle))
-        print_line(f"{options.bundle}: {_counted(len(results.runs()))}; serve it with any web server.")
+        print_line(f"{options.bundle}: {_count_runs(len(results.runs()))}; serve it with any web server.")
     return 0
 
 
@@ -69,7 +69,7 @@ def _serve(results: Results, port: int | None) -> None:
         signal.signal(number, signal.default_int_handler)
     try:
         with _server(results, port) as server:
-            print_line(f"{_counted(len(results.listing()['runs']))} at {server.address} (Ctrl-C ends it)")
+            print_line(f"{_count_runs(len(results.listing()['runs']))} at {server.address} (Ctrl-C ends it)")
             server.serve_forever()
     except KeyboardInterrupt:
         print_line("The viewer has ended.")
@@ -89,7 +89,7 @@ def _server(results: Results, port: int | None) -> ViewerServer:
         return ViewerServer(results, 0)
 
 
-def _counted(runs: int) -> str:
+def _count_runs(runs: int) -> str:
     return "1 run" if runs == 1 else f"{runs:,} runs"
 
 

@@ -179,7 +179,7 @@ def _write_paper_results(what: str, options: argparse.Namespace, **form: Any) ->
     if len(folders) > 1:
         raise ConfigError(f"{what}s of the paper are made from one folder of runs, and {len(folders)} are named")
     results = next(iter(folders), _RESULTS)
-    which, extra = _sorted(what, [word for word in options.words if Path(word) not in folders])
+    which, extra = _sort_words(what, [word for word in options.words if Path(word) not in folders])
     compose = Composer(config_folders())
     index = ResultsIndex(results=results, compose=compose, refusal=RunChecks(compose).refusal, extra=extra)
     if not index.found.runs:
@@ -240,7 +240,7 @@ def _folders(options: argparse.Namespace) -> list[Path]:
     return [*given, *([options.results] if options.results else [])]
 
 
-def _sorted(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+def _sort_words(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Split ``table=2,3 backbone=...`` into the requested names and the settings of the runs."""
     which: list[str] = []
     extra: list[str] = []

@@ -118,17 +118,17 @@ def check_experiment(result: Experiment, where: str) -> None:
             count = len(getattr(row, kind))
             if count not in (0, len(result.printed)):
                 raise DataError(f"{where}: row {name} has {count} {kind} for {len(result.printed)} columns")
-        _known(row.sum_of, result.rows, f"{where}: row {name}")
-        _known(row.sum_columns, result.columns, f"{where}: row {name}")
+        _check_known(row.sum_of, result.rows, f"{where}: row {name}")
+        _check_known(row.sum_columns, result.columns, f"{where}: row {name}")
     if result.against:
-        _known((result.against,), result.rows, f"{where}: against")
+        _check_known((result.against,), result.rows, f"{where}: against")
     for name, column in result.columns.items():
-        _known((*column.mean_of, *filter(None, [column.evaluates])), result.columns, f"{where}: column {name}")
+        _check_known((*column.mean_of, *filter(None, [column.evaluates])), result.columns, f"{where}: column {name}")
         if column.weights and len(column.weights) != len(column.mean_of):
             raise DataError(f"{where}: column {name} has {len(column.weights)} weights for {len(column.mean_of)} parts")
 
 
-def _known(names: Iterable[str], known: Mapping[str, object], where: str) -> None:
+def _check_known(names: Iterable[str], known: Mapping[str, object], where: str) -> None:
     for name in names:
         if name not in known:
             raise DataError(f"{where} names {name!r}, which is not one of {', '.join(known)}")

@@ -90,13 +90,13 @@ class Estimator:
         task, method, mode = planned.kind
         if task not in _SIZES:
             return UNKNOWN
-        sizes = _limited(_SIZES[task], settings["limit"])
+        sizes = _limit_sizes(_SIZES[task], settings["limit"])
         tested = sizes[settings["task"].get("test_split", "test")]
         if mode == "online":
-            return _priced(tested * self._step(planned, settings), settings)
+            return _price_tokens(tested * self._step(planned, settings), settings)
         learnt = self._fit(planned, settings, sizes["train"]) if mode == "offline" else np.zeros_like(UNKNOWN)
         looks, once = 1 + bool(settings["mode"].get("before")), self._evaluation(task, method, settings)
-        return _priced(learnt, settings) + _priced(tested * looks * between(once, once), settings)
+        return _price_tokens(learnt, settings) + _price_tokens(tested * looks * between(once, once), settings)
 
     def _fit(self, planned: PlannedRun, settings: Mapping[str, Any], train: int) -> Array:
         task, method, _ = planned.kind
@@ -177,7 +177,7 @@ class Estimator:
         return value
 
 
-def _priced(costs: Array, settings: Mapping[str, Any]) -> Array:
+def _price_tokens(costs: Array, settings: Mapping[str, Any]) -> Array:
     """Price known tokens at the backbone's list prices, none of them cached."""
     prices = {name: value for name, value in (settings["backbone"].get("prices") or {}).items() if name != "_target_"}
     priced = costs.copy()
@@ -190,7 +190,7 @@ def _priced(costs: Array, settings: Mapping[str, Any]) -> Array:
     return priced
 
 
-def _limited(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
+def _limit_sizes(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
     """Return the sizes of the splits under the setting ``limit``."""
     limits = limit if isinstance(limit, Mapping) else dict.fromkeys(("train", "val", "test"), limit)
     wanted = ((split, size, limits.get(split.partition("_")[0])) for split, size in sizes.items())
@@ -238,7 +238,7 @@ class Rehearsals:
 def chain_of(planned: PlannedRun, settings: Mapping[str, Any]) -> float:
     """Return about how many calls of a run must follow one another, to compare runs with each other."""
     task, method, mode = planned.kind
-    sizes = _limited(_SIZES.get(task, _OTHER_SIZES), settings["limit"])
+    sizes = _limit_sizes(_SIZES.get(task, _OTHER_SIZES), settings["limit"])
     tested = max(size for split, size in sizes.items() if split.startswith("test"))
     turns = _STEPS if task == APPWORLD else 1
     waves = float(turns * tested / settings["concurrency"])

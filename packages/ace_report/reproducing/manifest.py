@@ -37,7 +37,7 @@ class Manifest:
     @property
     def holds(self) -> bool:
         """Whether all files exist unchanged, and their inputs have not changed."""
-        known = self._known().get(self._key)
+        known = self._read_entries().get(self._key)
         if known is None or any(_digest(self._request.results / file) != made for file, made in known["files"].items()):
             return False
         return bool(known["inputs"] == self.inputs())
@@ -45,7 +45,7 @@ class Manifest:
     def keep(self, inputs: str, files: Iterable[Path]) -> None:
         """Record that ``files`` were made from ``inputs``, with all runs finished."""
         made = {str(file.relative_to(self._request.results)): _digest(file) for file in files}
-        kept = {**self._known(), self._key: {"inputs": inputs, "files": made}}
+        kept = {**self._read_entries(), self._key: {"inputs": inputs, "files": made}}
         write_files({self._file: msgspec.json.format(msgspec.json.encode(kept))})
 
     def inputs(self) -> str:
@@ -61,7 +61,7 @@ class Manifest:
             }
         )
 
-    def _known(self) -> Mapping[str, Any]:
+    def _read_entries(self) -> Mapping[str, Any]:
         try:
             found = msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, Any]])
         except (OSError, msgspec.MsgspecError):

@@ -85,7 +85,7 @@ class RunStates:
             return State.CHANGED if changed_modules(last_code(run.processes), code.modules) else State.FINISHED
         if self._overrides(job) is None:
             return State.WAITING
-        return State.MISSING if all(self._made(job, need) for need in job.planned.needs) else State.NEEDLESS
+        return State.MISSING if all(self._make_contexts(job, need) for need in job.planned.needs) else State.NEEDLESS
 
     def similar(self, job: Job) -> str:
         """Return the settings in which a finished run differs from a job that was never begun, "" without one."""
@@ -104,7 +104,7 @@ class RunStates:
         overrides = self._overrides(job)
         return overrides and [*overrides, f"seed={job.seed}", f"name={NAME}", f"results={self._results}"]
 
-    def _made(self, job: Job, need: Need) -> bool:
+    def _make_contexts(self, job: Job, need: Need) -> bool:
         """Write the contexts around a run's sharpest fall; false where there was no fall."""
         run = self.run(replace(job, planned=need.run))
         return need.context == TESTED or (run is not None and write_around_fall(run.folder))

@@ -120,7 +120,7 @@ def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:
     """Return all runs of a request, each once and after its dependencies."""
     found: dict[Job, None] = {}
     for name in request.names:
-        for table, planned in _planned(name, experiments):
+        for table, planned in _planned_runs(name, experiments):
             extra = request.extra(experiments.by_name[table].model)
             found.update(dict.fromkeys(Job(planned=planned, extra=extra, seed=seed) for seed in request.seeds))
     return list(found)
@@ -128,7 +128,7 @@ def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:
 
 def count(name: str, experiments: Experiments) -> int:
     """Return the number of runs of an experiment, for one seed."""
-    return len(dict.fromkeys(_planned(name, experiments)))
+    return len(dict.fromkeys(_planned_runs(name, experiments)))
 
 
 def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
@@ -155,7 +155,7 @@ def paper_results(experiments: Experiments) -> list[str]:
     return [name for name in experiments.by_name if name not in experiments.others]
 
 
-def _planned(name: str, experiments: Experiments) -> Iterator[tuple[str, PlannedRun]]:
+def _planned_runs(name: str, experiments: Experiments) -> Iterator[tuple[str, PlannedRun]]:
     """Yield the runs of an experiment with the table whose model they are made with."""
     yield from ((name, planned) for planned in experiments.runs(name))
     for bars in experiments.by_name[name].bars.values():
@@ -171,7 +171,7 @@ def measured_tables(request: ReproduceRequest, experiments: Experiments) -> Mapp
     """Call the function of each measurement asked for; returns their tables by name."""
     found = {}
     for name in measurements(request, experiments):
-        experiment, wanted = experiments.by_name[name], _wanted(name, request, experiments)
+        experiment, wanted = experiments.by_name[name], _measurement_request(name, request, experiments)
         measure: Measure = resolve_name(experiment.measure)
         models = [
             text.removeprefix("backbone.model=") for text in wanted.settings if text.startswith("backbone.model=")
@@ -192,12 +192,12 @@ def check_measurements(request: ReproduceRequest, experiments: Experiments, comp
     """
     names = measurements(request, experiments)
     for name in names:
-        wanted = _wanted(name, request, experiments)
+        wanted = _measurement_request(name, request, experiments)
         if "backbone" in experiments.by_name[name].takes:
             check_backbones(compose([f"backbone={wanted.backbone}", *wanted.settings]))
         else:
             compose(wanted.settings)
-    taken = {setting for name in names for setting in _wanted(name, request, experiments).settings}
+    taken = {setting for name in names for setting in _measurement_request(name, request, experiments).settings}
     left = [setting for setting in request.overrides if setting not in taken]
     if names and left and not jobs(request, experiments):
         groups = dict.fromkeys(chain.from_iterable(experiments.by_name[name].takes for name in names))
@@ -205,7 +205,7 @@ def check_measurements(request: ReproduceRequest, experiments: Experiments, comp
                           f"{', '.join(groups)}, seed=... and results=...")  # fmt: skip
 
 
-def _wanted(name: str, request: ReproduceRequest, experiments: Experiments) -> MeasurementRequest:
+def _measurement_request(name: str, request: ReproduceRequest, experiments: Experiments) -> MeasurementRequest:
     takes = experiments.by_name[name].takes
     read = map(read_setting, request.overrides)
     return MeasurementRequest(

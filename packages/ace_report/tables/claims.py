@@ -90,7 +90,7 @@ class _Reader:
             parts = [[*self._parts(difference)] for difference in claim.differences]
         every = [part for some in parts for part in some]
         rows = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
-        missing = [row for row in rows if not self._published(row)]
+        missing = [row for row in rows if not self._is_published(row)]
         deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
         empty = ClaimResult(claim=claim, deviations=deviations)
         if missing:
@@ -100,12 +100,12 @@ class _Reader:
             adapted = {run.folder: run.collapsed for run in runs if run.metrics["steps"]}  # each run once
             empty = replace(empty, collapsed=sum(adapted.values()), adapted=len(adapted))
             if claim.unit == "points":
-                return _tested(empty, parts[0])
-            return _shared(empty, parts[0][0].cell) if claim.run else _saved(empty, parts)
+                return _test_claim(empty, parts[0])
+            return _read_share(empty, parts[0][0].cell) if claim.run else _measure_saving(empty, parts)
         except (DataError, StoreError) as error:
             return replace(empty, state=str(error))
 
-    def _published(self, place: str) -> bool:
+    def _is_published(self, place: str) -> bool:
         table, row = place.split("/")
         return row in self.experiments.table(table).not_reproducible
 
@@ -123,7 +123,7 @@ class _Reader:
         spec = self.experiments.table(table).columns[column]
         place, split = f"{table}/{row}/{column}", f"{spec.task}/{spec.split}"
         where = Place(row=row, column=column, unit=spec.unit)
-        if self._published(f"{table}/{row}"):
+        if self._is_published(f"{table}/{row}"):
             cell = Measured(place=where, metric=spec.metric)
             published = self.experiments.cell(place).value
             return _Part(cell=cell, coefficient=coefficient, place=place, split=split, published=published)
@@ -135,7 +135,7 @@ class _Reader:
         return _Part(cell=cell, coefficient=coefficient, place=place, split=split)
 
 
-def _tested(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
+def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
     """Compare the cells that a claim adds with those that it subtracts."""
     sizes = {(part.split, part.cell.metric): part.cell.samples or 0 for part in parts if part.published is None}
     added = [part for part in parts if part.coefficient > 0]
@@ -177,10 +177,10 @@ def _together(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int]) -> S
     common = set.intersection(*({*part.cell.points} for part in parts))
     if not common:
         raise DataError(f"no seed has finished in all of {', '.join(part.place for part in parts)}")
-    return {seed: _pooled(parts, sizes, seed) for seed in sorted(common)}
+    return {seed: _pool_points(parts, sizes, seed) for seed in sorted(common)}
 
 
-def _pooled(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: int) -> Points:
+def _pool_points(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: int) -> Points:
     total = sum(sizes.values())
     order = [*sizes]
     found: dict[str, Point] = {}
@@ -197,7 +197,7 @@ def _pooled(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: 
     return found
 
 
-def _saved(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
+def _measure_saving(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
     """Compute a saving or an increase by seed; raises ``DataError`` if no seed has all runs."""
     every = [part for some in parts for part in some]
     seeds = sorted(set.intersection(*({run.seed for run in part.cell.runs} for part in every)))
@@ -205,10 +205,10 @@ def _saved(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult
         raise DataError(f"no seed has finished in all of {', '.join(part.place for part in every)}")
     differences = result.claim.differences
     rises = any(part.cells[part.relative_to] < 0 for part in differences)
-    return _with_ratio(result, seeds, [_saving(differences, parts, seed) for seed in seeds], sign=1 if rises else -1)
+    return _with_ratio(result, seeds, [_saving_of(differences, parts, seed) for seed in seeds], sign=1 if rises else -1)
 
 
-def _shared(result: ClaimResult, cell: Measured) -> ClaimResult:
+def _read_share(result: ClaimResult, cell: Measured) -> ClaimResult:
     """Read a share that each run has, in percent."""
     shares = [run.value(result.claim.metric) for run in cell.runs]
     values = [None if share is None else 100 * share for share in shares]
@@ -237,7 +237,7 @@ def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[floa
     return replace(result, value=percent(mean), interval=interval, equal=max(known) - min(known) < _LEAST)
 
 
-def _saving(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:
+def _saving_of(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:
     values = []
     for difference, some in zip(differences, parts, strict=True):
         runs = ((part, run) for part in some for run in part.cell.runs if run.seed == seed)

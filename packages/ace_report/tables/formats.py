@@ -137,7 +137,7 @@ def printed_grid(table: Table) -> Grid:
     words: dict[str, list[str | Number]] = {row: [*line.in_print] for row, line in lines.items()}
     for column, heading in table.columns.items():
         cells = {row: line[column] for row, line in rows.items()}
-        best = _best(cells, lines, table.base)
+        best = _best_rows(cells, lines, table.base)
         for row, cell in cells.items():
             words[row].append(_word(cell, lines[row], best=row in best))
         header += [" ".join(heading.in_print)]
@@ -169,7 +169,7 @@ def _word(cell: Measured, line: Heading, *, best: bool) -> str | Number:
     return replace(word, best=best)
 
 
-def _best(cells: dict[str, Measured], lines: dict[str, Heading], base: str) -> set[str]:
+def _best_rows(cells: dict[str, Measured], lines: dict[str, Heading], base: str) -> set[str]:
     """Return the rows with the best number of their group, as it is shown, where the group has different ones.
 
     The group of the base row has none, unless it is the only one.

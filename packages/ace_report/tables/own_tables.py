@@ -59,9 +59,9 @@ class Layout:
 def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
     """Return a table for each kind of run; raises ``ConfigError`` if a setting, metric or base row does not exist."""
     kinds: dict[tuple[bool, str], list[RunSummary]] = {}
-    counted = latest_repetitions(runs, _repeated)
+    counted = latest_repetitions(runs, _repetition_key)
     latest = sorted(counted.values(), key=lambda run: run.folder)
-    layout = _checked(layout, latest)
+    layout = _check_layout(layout, latest)
     for run in latest:
         kinds.setdefault((run.simulated, run.source), []).append(run)
     return [_Builder(some, layout).table() for some in kinds.values()]
@@ -156,7 +156,7 @@ class _Builder:
         for entry in entries:
             columns.setdefault(_key(entry, paths), {}).setdefault(keys[entry.run.folder], []).append(entry.settings)
         names = {
-            column: sample_names({key: _shared(some) for key, some in sets.items()})
+            column: sample_names({key: _shared_settings(some) for key, some in sets.items()})
             for column, sets in columns.items()
             if len(sets) > 1
         }
@@ -218,7 +218,7 @@ class _Builder:
         raise ConfigError(f"--base {self._layout.base} {problem}: {rows_text}; give values that only one row has")
 
 
-def _checked(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
+def _check_layout(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
     """Give the settings of a layout by their paths, and put several metrics into the columns."""
     settings = [{**one, METRIC: ""} for one in all_settings(runs)]
     rows = tuple(setting_path(name, settings) for name in layout.rows)
@@ -233,7 +233,7 @@ def _checked(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
     return replace(layout, rows=rows, columns=columns)
 
 
-def _repeated(run: RunSummary) -> tuple[object, ...]:
+def _repetition_key(run: RunSummary) -> tuple[object, ...]:
     """Return what the repetitions of a run (``resume=false``) share."""
     return run.digest, run.task, run.method, run.backbone, run.mode, run.seed, digest_of(run.identity)
 
@@ -242,7 +242,7 @@ def _name(texts: Sequence[str]) -> str:
     return " · ".join(texts)
 
 
-def _shared(some: Sequence[Settings]) -> Settings:
+def _shared_settings(some: Sequence[Settings]) -> Settings:
     """Return the settings that runs have in common."""
     first, *others = some
     return {path: value for path, value in first.items() if all(one.get(path) == value for one in others)}

@@ -111,10 +111,10 @@ class _Builder:
     def _row(self, row: str) -> dict[str, Measured]:
         """Return the cells of a row in the paper's order; derived columns are computed from measured ones."""
         columns = {column: (spec, self._place(row, column)) for column, spec in self.experiment.columns.items()}
-        found = {column: self._measured(place, self.name) for column, (spec, place) in columns.items() if spec.metric}
+        found = {column: self._measure(place, self.name) for column, (spec, place) in columns.items() if spec.metric}
         for column, (spec, place) in columns.items():
             if spec.derived:
-                found[column] = self._derived(place, spec, found)
+                found[column] = self._derive_cell(place, spec, found)
         return {column: found[column] for column in columns if column in found}
 
     def _place(self, row: str, column: str) -> Place:
@@ -123,7 +123,7 @@ class _Builder:
         paper = self.experiment.cell(row, column) if printed else None
         return Place(row=row, column=column, unit=spec.unit, paper=paper, within=spec.within)
 
-    def _measured(self, place: Place, name: str, row: str = "", column: str = "") -> Measured:
+    def _measure(self, place: Place, name: str, row: str = "", column: str = "") -> Measured:
         """Measure a cell of this experiment, or ``row`` and ``column`` of another one that a ratio is computed from."""
         at = (name, row or place.row, column or place.column)
         planned_row, spec = self.experiment.rows[place.row], self.experiment.columns[place.column]
@@ -142,12 +142,12 @@ class _Builder:
             return cell
         return replace(cell, deviations=self.selection.deviations(planned, self.experiment.model))
 
-    def _derived(self, place: Place, spec: Column, found: Mapping[str, Measured]) -> Measured:
+    def _derive_cell(self, place: Place, spec: Column, found: Mapping[str, Measured]) -> Measured:
         if spec.per is None:
             weights = spec.weights or (1.0,) * len(spec.mean_of)
             return derive(place, [found[part] for part in spec.mean_of], lambda values: fmean(values, weights))
         name, _, row = self.experiment.rows[place.row].same_as.partition("/")
-        parts = [self._measured(place, name, row, part) for part in spec.per]
+        parts = [self._measure(place, name, row, part) for part in spec.per]
         return derive(place, parts, lambda values: values[0] / values[1] if values[1] else None)
 
     def _heading(self, row: str, cells: Mapping[str, Measured]) -> Heading:
@@ -213,7 +213,7 @@ class _Builder:
                 yield f"Not finished: {table.name_of(cell)}, seed {run.seed}, {run.state}{why}."
         for row, reason in self.experiment.not_reproducible.items():
             yield f"{row} is not reproduced: {reason}."
-        yield from _similar(table)
+        yield from _name_similar(table)
 
     def _paper_notes(self, table: Table) -> Iterator[str]:
         variant = self.selection.variant
@@ -252,7 +252,7 @@ def _left_out(table: Table) -> Iterator[str]:
         yield f"Left out: {'; '.join(names)}: {reason}."
 
 
-def _similar(table: Table) -> Iterator[str]:
+def _name_similar(table: Table) -> Iterator[str]:
     """Name the runs that stand in for planned ones, and those that exist but differ in what a cell is about."""
     shown: dict[str, dict[str, None]] = {}
     others: dict[str, dict[str, None]] = {}
@@ -267,9 +267,9 @@ def _similar(table: Table) -> Iterator[str]:
         (others, "Finished runs of the same task, method and mode that are not shown, as they differ in"),
     ):
         if found:
-            yield f"{text} {'; '.join(f'{what} ({_few(names)})' for what, names in found.items())}."
+            yield f"{text} {'; '.join(f'{what} ({_join_few(names)})' for what, names in found.items())}."
 
 
-def _few(names: Collection[str]) -> str:
+def _join_few(names: Collection[str]) -> str:
     first, more = [*names][:4], len(names) - 4
     return ", ".join(first) + f" and {more} more" * (more > 0)

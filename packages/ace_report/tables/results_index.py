@@ -66,7 +66,7 @@ class Selection:
         self._runs, self._index, self._compose = runs, index, index.compose
         self._cells: dict[tuple[PlannedRun, str], Measured] = {}
         self.deviations = cache(self._deviations)
-        self.similar = cache(self._similar)
+        self.similar = cache(self._find_similar)
 
     @cached_property
     def model(self) -> str:
@@ -93,7 +93,7 @@ class Selection:
             self._cells[key] = measure(place, planned, metric, self.find(planned))
         return replace(self._cells[key], place=place)
 
-    def _similar(self, planned: PlannedRun) -> Similar:
+    def _find_similar(self, planned: PlannedRun) -> Similar:
         """Return the runs that are shown in place of a planned run that does not exist."""
         return self._index.similar.find(planned, self.variant, self._shown)
 
@@ -107,14 +107,14 @@ class Selection:
 
     def _deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
         """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
-        paper = self._planned(planned, [f"backbone={model}"])
+        paper = self._planned_settings(planned, [f"backbone={model}"])
         runs = self.finished(planned) or self.similar(planned).runs
         made = [settings_with_defaults(run, self._compose) for run in runs]
-        made = made or [self._planned(planned, self.variant.overrides)]
+        made = made or [self._planned_settings(planned, self.variant.overrides)]
         found = (deviations(settings, paper, self.variant.source) for settings in made)
         return tuple(dict.fromkeys(chain.from_iterable(found)))
 
-    def _planned(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
+    def _planned_settings(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
         return identity_settings(self._compose(run_overrides(planned, extra, self._compose)))
 
     def missing(self, planned: PlannedRun, results: Path) -> Iterator[str]:
