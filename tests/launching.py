@@ -48,14 +48,14 @@ def tasks() -> list[str]:
 
 
 def pairs() -> list[Any]:
-    """Every task with every method. ``make test`` takes ACE for each task and one task for each method."""
+    """Every task with every method. ``make test`` takes ACE for each task; one task with each method is slow."""
     return [pytest.param(task, method, marks=_marks(task, method)) for task in tasks() for method in options("method")]
 
 
 def _marks(task: str, method: str) -> tuple[pytest.MarkDecorator, ...]:
-    if method not in _EVERYWHERE and task != _EVERY_METHOD:
-        return (pytest.mark.thorough,)
-    return (pytest.mark.slow,) if brief(task) else ()
+    if method in _EVERYWHERE and not brief(task):
+        return ()
+    return (pytest.mark.slow if method in _EVERYWHERE or task == _EVERY_METHOD else pytest.mark.thorough,)
 
 
 def quick(method: str) -> tuple[str, ...]:

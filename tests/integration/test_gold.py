@@ -17,7 +17,7 @@ SAMPLE = "task.source=sample"
 ACTING = [task for task in tasks() if brief(task)]
 QUESTIONS = [task for task in tasks() if task not in ACTING]
 COVER = (("method", "labels"), ("labels", "mode"), ("task", "labels"), ("task", "mode"))
-QUICK = (("method", "method"), ("labels", "mode"), ("task", "labels"))
+QUICK = (("labels", "mode"), ("task", "labels"))
 
 
 @pytest.fixture(scope="session")
