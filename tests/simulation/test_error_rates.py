@@ -50,6 +50,7 @@ def test_the_simulated_intervals_are_those_of_the_tables(seeds):
         assert one.bounds(0.99) == pytest.approx((middle - half, middle + half))
 
 
+@pytest.mark.slow
 def test_the_page_holds_the_tables_of_one_run_of_the_command():
     """All but the numbers: texts, rows, columns and how many decimals."""
     page = PAGE.read_text(encoding="utf-8").partition(START)[2].partition(END)[0].strip()

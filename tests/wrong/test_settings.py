@@ -198,7 +198,10 @@ def settings_of(group: str) -> Iterator[tuple[str, str, Any]]:
 @pytest.mark.parametrize("turn", [0, *(pytest.param(turn, marks=pytest.mark.slow) for turn in (1, 2))])
 @pytest.mark.parametrize(
     "group",
-    [pytest.param(one, marks=pytest.mark.slow if one in ("agent", "backbone", "method") else ()) for one in GROUPS],
+    [
+        pytest.param(one, marks=pytest.mark.slow if one in ("agent", "backbone", "method", "task") else ())
+        for one in GROUPS
+    ],
 )
 def test_a_value_of_a_wrong_kind_is_refused_by_the_name_of_its_setting(group, turn, tmp_path, capsys):
     """``make test`` gives each setting one of its wrong values, the next setting the next kind of value."""

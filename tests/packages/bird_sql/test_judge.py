@@ -88,7 +88,7 @@ def test_beside_another_metric_only_what_is_reported_is_judged(make):
 RUN = ("task=bird_sql", "method=base", "limit={test: 6}", "task.source=sample", "task.judge=always")
 
 
-@pytest.mark.parametrize("said", [RIGHT, "No."])
+@pytest.mark.parametrize("said", [RIGHT, pytest.param("No.", marks=pytest.mark.slow)])
 def test_calls_of_the_judge_are_counted_apart_and_its_failures_leave_the_execution_metric(said, tmp_path):
     metrics = launch(tmp_path, *RUN, backbone=lambda inner: JudgeSaying(inner, said)).metrics
     after, fails = metrics["splits"]["test"]["after"], said != RIGHT

@@ -16,6 +16,7 @@ ALL = [case(name) for name in ("inspect", "verifiers", "nemo_gym", "harbor")]
 
 
 @pytest.mark.parametrize("environment", ALL)
+@pytest.mark.slow
 def test_ace_learns_by_tools_over_http_and_a_run_that_is_continued_ends_the_same(environment, tmp_path):
     with (
         settings_of(environment, tmp_path) as task,

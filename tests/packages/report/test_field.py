@@ -128,6 +128,7 @@ def print_tables(results, out):
     return FLOAT.sub(lambda number: f"{float(number[0]):.4g}", text).replace(str(results), "ROOT")
 
 
+@pytest.mark.slow
 def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp_path):
     assert print_tables(results, tmp_path) == (PRINTED / "field.txt").read_text()
 

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from tests.launching import ROOT
 from tests.packages.rehearsal.reader.conftest import (
     WORLDS,
@@ -57,6 +59,7 @@ def test_bullets_are_judged_by_what_they_led_to(world):
     assert "harmful" in {tag["tag"] for tag in bad["bullet_tags"]}
 
 
+@pytest.mark.slow
 def test_answers_do_not_depend_on_the_hash_seed_or_on_what_was_asked_before():
     code = (
         f"from {__name__} import *\nfor world in WORLDS.values(): print(p := learn(world), answer(world, playbook=p))"

@@ -55,6 +55,7 @@ def names(page):
     return page.locator("tbody th a").all_inner_texts()
 
 
+@pytest.mark.slow
 def test_the_first_screen_shows_a_score_for_each_of_many_runs(opened, shown):
     page = opened(server=shown)
     assert rows(page).evaluate_all(VISIBLE.replace("right <= innerWidth", "left < innerWidth")) >= 15

@@ -52,6 +52,7 @@ def test_the_list_is_searched_filtered_sorted_and_grouped_and_the_address_holds_
     expect(page.get_by_role("button", name="test accuracy")).to_have_count(0)  # none of them has a score
 
 
+@pytest.mark.slow
 def test_two_runs_are_chosen_and_compared_by_keyboard_alone(opened, viewer, shelf):
     page = opened()
     labels = {row["key"]: row["label"] for row in viewer.results.listing()["runs"]}
