@@ -36,11 +36,6 @@ COMMANDS: Mapping[str, Command] = {
 }
 _UNREAD, _MISTAKE = 1, 2
 _CONFIG_DIR = ("--config-dir", "-cd")
-_OLD_WORDS: Mapping[str, tuple[str, ...]] = {
-    "table": ("tables", "--rows", "method"),
-    "figure": ("figures", "--y", "score"),
-}
-"""Commands of version 0.1 by what they are now; they go with version 0.3."""
 
 
 def all_commands() -> Mapping[str, Command]:
@@ -150,7 +145,7 @@ def _call(words: list[str]) -> int:
         sys.stdout.write(f"ace-bench {version('ace-bench')}\n")
         return 0
     words = _without_config_dirs(words)
-    first, *rest = [*_OLD_WORDS.get(words[0], words[:1]), *words[1:]] if words else [""]
+    first, *rest = words or [""]
     if "=" in first:
         raise ConfigError(f"{first} is a setting, not a command; did you mean `ace-bench run {first}`?")
     command = find_command(first, COMMANDS, COMMANDS_OF_OTHERS)

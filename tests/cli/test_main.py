@@ -76,8 +76,7 @@ def test_an_import_error_of_the_program_is_not_a_missing_package(monkeypatch):
         (["tables", "--columns", "task", "--rows", "method,method"], "--rows names method twice"),
         (["tables", "--columns", "task", "--rows", " , "], "--rows names nothing"),
         (["tables", "--rows", "method", "--with-paper"], "are for the paper's results"),
-        (["table", "nosuchfolder"], "nosuchfolder is not a folder"),  # the words of the last version
-        (["figure", "results"], "add --x SETTING"),
+        (["table", "results"], "did you mean tables?"),
         (["playbook", "lnt"], "did you mean lint"),
         (["playbook", "lint", "nowhere.json", "--similar", "2"], "--similar 2"),
     ],

@@ -124,6 +124,6 @@ def test_check_dry_run_run_summary_and_tables_say_how_many_and_never_which(tmp_p
     assert shown.index(said) < shown.index("accuracy")  # before the first call
     assert said in (ran.folder / "summary.txt").read_text()
     assert ran.metrics["answers_in_prompts"] == {"found": 2, "n": 4}
-    assert main(["table", str(tmp_path), "--rows", "method"]) == 0
+    assert main(["tables", str(tmp_path), "--rows", "method"]) == 0
     assert said in capsys.readouterr().out
     assert "secret" not in shown
