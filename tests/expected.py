@@ -5,11 +5,16 @@ from difflib import unified_diff
 from pathlib import Path
 
 
-def check(text: str, path: Path) -> None:
-    """Compare a whole text with a file, or write the file."""
+def read_expected(text: str, path: Path) -> str:
+    """Return what a file expects in place of a text, which is written to the file first if asked for."""
     if os.environ.get("WRITE_EXPECTED"):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
-    expected = path.read_text()
+    return path.read_text()
+
+
+def check(text: str, path: Path) -> None:
+    """Compare a whole text with a file."""
+    expected = read_expected(text, path)
     lines = unified_diff(expected.splitlines(), text.splitlines(), str(path), "this run", n=1, lineterm="")
-    assert text == expected, "\n".join(["WRITE_EXPECTED=1 writes the file anew, where this is right:", *lines])
+    assert text == expected, "\n".join(["If this run is right, WRITE_EXPECTED=1 writes the file anew:", *lines])

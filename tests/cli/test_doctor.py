@@ -13,6 +13,7 @@ from ace_bench.cli.main import start
 from ace_bench.core.types import NO_USAGE, Completion
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import FILE, Responses
+from tests.expected import check
 from tests.runners.test_repair import contents, lose_calls, made
 
 
@@ -101,4 +102,4 @@ def test_all_that_is_found_and_done_is_printed(tmp_path, monkeypatch, capsys):
         for options in ((), ("--repair",)):
             printed.append(f"## doctor {' '.join(options)}: status {start('doctor', ['results', *options])}")
             printed.append(capsys.readouterr().out.replace(sound.parent.name, "d" * 12))
-    assert "\n".join(printed) == Path(__file__).with_name("doctor.txt").read_text()
+    check("\n".join(printed), Path(__file__).with_name("doctor.txt"))

@@ -10,6 +10,7 @@ from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners.planning import Composer
+from tests.expected import check
 from tests.packages.report.planned import Planner
 
 
@@ -77,7 +78,7 @@ def test_a_sweep_ends_with_a_row_for_each_run(made, capsys, monkeypatch, tmp_pat
     for name, (folders, *failures) in sweeps.items():
         text, status = list_runs(folders, capsys, monkeypatch, *failures)
         printed.append(f"## {name}: status {status}\n{text}".replace(str(tmp_path), "RESULTS"))
-    assert "\n".join(printed) == Path(__file__).with_name("sweeps.txt").read_text()
+    check("\n".join(printed), Path(__file__).with_name("sweeps.txt"))
 
 
 def test_outside_of_a_sweep_nothing_is_noted(tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
-"""Intervals and tests, beside those of scipy and statsmodels, and as they were when simulations found them right.
+"""Intervals and tests, beside scipy's and statsmodels', and as they were when simulations found them right.
 
-``python -m tests.core.test_statistics`` writes ``estimates.txt`` anew. ``make statistics`` simulates their error rates.
+``make statistics`` simulates their error rates.
 """
 
 import math
@@ -24,6 +24,7 @@ from ace_bench.core.statistics import (
     t_quantile,
     wilson_bounds,
 )
+from tests.expected import read_expected
 
 
 def test_a_group_is_drawn_whole_and_so_widens_the_interval():
@@ -148,7 +149,8 @@ def _line(name, figures):
 
 
 def test_estimates_stay_as_they_were():
-    lines, kept = describe_estimates(), ESTIMATES.read_text().splitlines()
+    lines = describe_estimates()
+    kept = read_expected("\n".join(lines) + "\n", ESTIMATES).splitlines()
     for line, known in zip(lines, kept, strict=True):
         (name, figures), (kept_name, others) = (one.split(":") for one in (line, known))
         assert name == kept_name
@@ -165,7 +167,3 @@ def test_blocks_are_about_as_many_as_long(count, sizes):
 def test_holm_multiplies_by_the_tests_that_are_left():
     assert holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
     assert holm([0.6, 0.7]) == [1.0, 1.0]
-
-
-if __name__ == "__main__":
-    ESTIMATES.write_text("".join(f"{line}\n" for line in describe_estimates()))

@@ -17,6 +17,7 @@ from ace_bench.core.types import CacheCounters, Completion, Fault, Message, Usag
 from ace_bench.runners.metrics import objective
 from ace_bench.runners.summary import summary_text, title
 from ace_bench.store.processes import Commit, Process
+from tests.expected import check
 from tests.runners.scripted import Scripted, Toy, ToySession, bullets_in, gold, lesson, play, reflection, right, wrong
 
 EXPECTED = Path(__file__).parent / "expected"
@@ -143,8 +144,8 @@ def plain(usage):
 def test_all_that_a_run_reports(name, script, task, settings, tmp_path):
     ran = play(tmp_path, *settings, script=script(), task=task, train=3, test=7)
     metrics, summary = lasting(ran.metrics), without_clock((ran.folder / "summary.txt").read_text())
-    assert metrics == json.loads((EXPECTED / f"{name}.json").read_text())
-    assert summary == (EXPECTED / f"{name}.txt").read_text()
+    check(json.dumps(metrics, indent=1) + "\n", EXPECTED / f"{name}.json")
+    check(summary, EXPECTED / f"{name}.txt")
 
 
 def test_rows_of_a_summary_that_few_runs_have():
@@ -169,7 +170,7 @@ def test_rows_of_a_summary_that_few_runs_have():
         Process(at=at, how="replayed", reason="mine changed, and a replay gave the same result"),
         Process(at=at, how="finished", seconds=3_600, ended=at.replace(day=26), **common | {"packages": {}}),
     ]
-    assert summary_text(metrics, processes) == (EXPECTED / "rare_rows.txt").read_text()
+    check(summary_text(metrics, processes), EXPECTED / "rare_rows.txt")
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,6 @@
-"""The experiment that lists methods: what is left out and why, its tables, and its figure.
-
-``python -m tests.packages.report.test_field`` writes ``printed/field.txt`` anew.
-"""
+"""The experiment that lists methods: what is left out and why, its tables, and its figure."""
 
 import json
-import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,6 +19,7 @@ from ace_report.tables.latex import latex
 from ace_report.tables.paper_tables import paper_table
 from ace_report.tables.results_index import ResultsIndex, Wanted
 from ace_report.tables.write import write_tables
+from tests.expected import check
 from tests.packages.report.conftest import EXPERIMENTS, compose
 from tests.packages.report.planned import Planner
 from tests.packages.report.test_printed import FLOAT, PRINTED
@@ -130,7 +127,7 @@ def print_tables(results, out):
 
 @pytest.mark.slow
 def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp_path):
-    assert print_tables(results, tmp_path) == (PRINTED / "field.txt").read_text()
+    check(print_tables(results, tmp_path), PRINTED / "field.txt")
 
 
 def test_the_cost_is_estimated_from_a_few_samples_before_it_is_paid(reproduce):
@@ -183,8 +180,3 @@ def test_membership_of_the_front_is_certain_only_where_the_draws_agree():
     assert third.on_front < second.on_front
     assert 0.3 < second.on_front < 0.8
     assert with_certainty([member("a", even, None), member("b", noisy, 2)])[0].on_front is None
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as folder:
-        (PRINTED / "field.txt").write_text(print_tables(make_runs(Path(folder) / "runs"), Path(folder) / "tables"))

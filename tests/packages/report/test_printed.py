@@ -1,15 +1,9 @@
-"""Whole tables and figures of made-up runs, as they were last read and found right: nothing in them changes unseen.
-
-``python -m tests.packages.report.test_printed [NAME ...]`` writes the files of ``printed/`` anew. Read what changed
-before you keep it.
-"""
+"""Whole tables and figures of made-up runs, as they were last read and found right: nothing in them changes unseen."""
 
 import io
 import json
 import random
 import re
-import sys
-import tempfile
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +18,7 @@ from ace_bench.runners import planning
 from ace_report.experiments import with_needs
 from ace_report.figures import draw, style
 from ace_report.reproducing import session
+from tests.expected import check
 from tests.packages.report.planned import CONTEXT, Planner
 from tests.packages.report.test_tables import REAL, SHARED, edit_metrics, planned
 
@@ -304,11 +299,4 @@ def folders(tmp_path_factory):
     "name", [pytest.param(name, marks=pytest.mark.slow if "rehearsal" in name else ()) for name in COMMANDS]
 )
 def test_what_is_printed_stays(name, folders, tmp_path):
-    assert printed(name, folders, tmp_path) == (PRINTED / f"{name}.txt").read_text()
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory() as root:
-        made = Folders(Path(root))
-        for one in sys.argv[1:] or COMMANDS:
-            (PRINTED / f"{one}.txt").write_text(printed(one, made, Path(root) / one))
+    check(printed(name, folders, tmp_path), PRINTED / f"{name}.txt")
