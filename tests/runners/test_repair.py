@@ -294,6 +294,7 @@ def test_what_nothing_vouches_for_is_not_made_up(spoil, note, runs, doctor, tmp_
     assert not (folder / "metrics.json").exists()
 
 
+@pytest.mark.slow
 def test_folders_of_a_version_without_checksums_go_on_and_are_read(runs, tmp_path):
     for finished in (True, False):
         folder, whole = runs("ace", finished, results := tmp_path / str(finished))

@@ -69,6 +69,7 @@ def undrawn(monkeypatch):
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.slow
 def test_measures_are_what_their_definitions_say(lives, tmp_path, capsys):
     assert command.main([str(lives), "--out", str(tmp_path)]) == 0
     measured = {(row["method"], row["order"]): row for row in read(tmp_path / "lifelong.csv")}

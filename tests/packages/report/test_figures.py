@@ -77,6 +77,7 @@ def test_cache_reuse_looks_back_on_a_window_of_tokens_and_leaves_out_replays():
     assert cache_curve([], 2) is None
 
 
+@pytest.mark.slow
 def test_bars_of_another_setting_than_the_papers_say_so_and_stand_alone_unless_asked(planner):
     planner.make(planned("2/base/finer"), BASE, extra=(*REAL, "limit=40"))
     chosen = selection(planner.results)

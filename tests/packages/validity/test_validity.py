@@ -53,7 +53,7 @@ CHECKS = {
 
 
 @pytest.mark.parametrize(
-    "kind", [kind if kind in ("stream", "variance") else pytest.param(kind, marks=pytest.mark.slow) for kind in CHECKS]
+    "kind", [kind if kind == "stream" else pytest.param(kind, marks=pytest.mark.slow) for kind in CHECKS]
 )
 def test_runs_are_shown_first_and_a_finished_check_costs_nothing(kind, check, tmp_path):
     """What is printed is compared as a whole: the plan, its cost, the table, and the cost once all is done."""
@@ -177,6 +177,7 @@ def request(folder, *words, **options):
     return Request.read([*words, *SMALL[:2], f"results={folder}"], {**OPTIONS, **options})
 
 
+@pytest.mark.slow
 def test_a_model_that_knows_the_test_set_is_found_out(tmp_path):
     study = Contamination(request(tmp_path, "task=finer,formula", "seed=0"))
     rows = [*study.rows(made_by(tmp_path, lambda row: "begins" in row["question"]))]

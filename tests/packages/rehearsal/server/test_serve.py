@@ -53,6 +53,7 @@ def test_a_request_of_another_form_gets_an_answer_and_no_traceback(server, capfd
     assert capfd.readouterr().err == ""
 
 
+@pytest.mark.slow
 def test_many_threads_at_once(serve):
     server = serve(latency_s=0.01)
     colours = ["red", "green", "blue"] * 16

@@ -157,6 +157,7 @@ def test_the_trajectory_of_an_agent_is_shown_step_by_step_and_a_journal_without_
     expect_text(first, "Added at step 1 (time n/a) from")
 
 
+@pytest.mark.slow
 def test_two_runs_are_compared_sample_by_sample(ace, reported, tmp_path):
     base = launch(tmp_path, *FINER, "limit=8", "method=base").folder
     page = reported(base, ace, view="compare")
