@@ -42,9 +42,9 @@ class Estimate:
     make, and its conversation grows with each at most as much as in the rehearsal, with worked examples, on
     average.
 
-    ``high`` is the most that any replies take: each is as long as its limit, contexts and prompts grow by such replies,
-    each that is asked for as JSON is unreadable and asked for once more, and attempts have half of the code run that
-    they may. Where no backbone limits its replies it is ``typical``.
+    ``high`` is the most that any replies take: each is as long as its limit and makes contexts and prompts grow; each
+    JSON reply is unreadable and asked for once more; attempts run half of the code that they may. It is ``typical``
+    if no backbone limits its replies.
     """
 
     low: Account

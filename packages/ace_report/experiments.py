@@ -87,7 +87,7 @@ class Experiments:
         return tuple(name for name, plan in self.by_name.items() if plan.combined)
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiments:
-        """Return them with the chosen methods, tasks and so on in those that list methods; raises ``DataError``."""
+        """Return them; experiments that list methods keep the chosen methods, tasks and so on. Raises ``DataError``."""
         found = {name: self.by_name[name].narrowed(chosen) for name in self.combined} if chosen else {}
         return replace(self, by_name={**self.by_name, **found})
 
