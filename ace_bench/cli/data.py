@@ -52,7 +52,7 @@ class Archive(Protocol):
 
     file: RemoteFile
 
-    def lacking(self, folder: Path) -> Collection[str]: ...  # noqa: D102
+    def find_missing(self, folder: Path) -> Collection[str]: ...  # noqa: D102
     def unpack(self, archive: Path, folder: Path) -> None: ...  # noqa: D102
 
 
@@ -215,7 +215,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def add_archive(archive: Archive, folder: Path, base_url: str | None, console: Console) -> None:
     """Download an archive, unpack the files that are missing in the folder, and remove it."""
-    if not archive.lacking(folder):
+    if not archive.find_missing(folder):
         console.print(f"{archive.file.name}: all its files exist")
         return
     _fetch_with_progress(archive.file, folder, base_url, console)

@@ -151,7 +151,7 @@ class Archive:
     file: RemoteFile
     split: str
 
-    def lacking(self, folder: Path) -> set[str]:
+    def find_missing(self, folder: Path) -> set[str]:
         """Return the databases that the split's questions need and that are missing in a data folder."""
         records = read_records(folder / f"{self.split}.jsonl")
         needed = {text_of(record, "db_id", where) for _, where, record in records}
@@ -162,7 +162,7 @@ class Archive:
 
         The databases may lie in an archive within the archive. Raises ``DataError`` for a broken or wrong archive.
         """
-        wanted = self.lacking(folder)
+        wanted = self.find_missing(folder)
         try:
             with _innermost(archive, folder) as zipped:
                 for entry in zipped.infolist():
@@ -175,7 +175,7 @@ class Archive:
             raise DataError(
                 f"{archive} is not a complete zip archive: {error}; remove it and fetch it again"
             ) from error
-        missing = self.lacking(folder)
+        missing = self.find_missing(folder)
         if missing:
             raise DataError(f"{archive} lacks the databases {', '.join(sorted(missing))}; is it {self.file.name}?")
 

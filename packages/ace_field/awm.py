@@ -76,7 +76,7 @@ class Solved(ShownAttempt):
         """Return a solved task from its finished text."""
         return cls(words=words, steps=Transcript(()))
 
-    def worded(self, arena: Arena) -> str:
+    def render(self, arena: Arena) -> str:
         """Return the task and its solution in the words of the template."""
         if self.rollout is None:
             return self.words
@@ -92,7 +92,7 @@ def induce(
     """
 
     def send(shown: ShownAttempts[Solved]) -> InducerReply:
-        texts = [one.worded(arena) for one in shown.items]
+        texts = [one.render(arena) for one in shown.items]
         fields = {"background": sample.inputs["background"], "experiences": texts}
         return ask(arena.lm(ROLE, session), arena.prompts.render(ROLE, fields), InducerReply)
 
@@ -174,7 +174,7 @@ class FromAttempts(WorkflowMemory):
         shown = [*map(Solved.text, context.solved), *solved]
         update = induce(Workflows(), shown, sample=sample, arena=arena, session=session)
         learnt = any(event["event"] == "induced" for event in update.events)
-        every = (*context.solved, *(one.worded(arena) for one in solved))
+        every = (*context.solved, *(one.render(arena) for one in solved))
         memory = context.changed(items=update.context.items if learnt else context.items, solved=every)
         return ContextUpdate(context=memory, events=(*events, *update.events))
 

@@ -89,7 +89,7 @@ def contains(question: Question, *, ignore: Ignore) -> AnswerKey:
 
 def f1(question: Question) -> AnswerKey:
     """Share of common words, as SQuAD's official script counts it (evaluate-v1.1.py, f1_score): 0 to 1."""
-    return _compare_texts(question, _squad, _overlap)
+    return _compare_texts(question, _normalise_squad, _overlap)
 
 
 def _compare_texts(
@@ -105,7 +105,7 @@ def _compare_texts(
     return AnswerKey(gold=golds[0], score=score)
 
 
-def _squad(text: str) -> str:
+def _normalise_squad(text: str) -> str:
     plain = "".join(char for char in text.lower() if char not in string.punctuation)
     return " ".join(_ARTICLES.sub(" ", plain).split())
 

@@ -54,7 +54,7 @@ class Lesson:
     instead: str = ""
 
     @property
-    def worded(self) -> str:
+    def text(self) -> str:
         """The lesson as text."""
         cue = one_line(self.cue).replace('"', "'")[:_MOST_CUE]
         if self.verb == RUN:
@@ -105,7 +105,7 @@ def merge(contents: Sequence[str]) -> str:
     """Merge contents without repetition: their lessons, or else the texts that no other content includes."""
     lessons = dict.fromkeys(lesson for content in contents for lesson in find_lessons(content))
     if lessons:
-        return "\n".join(lesson.worded for lesson in lessons)
+        return "\n".join(lesson.text for lesson in lessons)
     kept: list[str] = []
     for content in dict.fromkeys(one_line(content) for content in contents):
         if content and not any(content in other for other in kept):

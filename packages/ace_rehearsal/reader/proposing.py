@@ -59,11 +59,11 @@ def _value(name: str, given: Mapping[str, str]) -> str:
 
 def _extend(instruction: str, lessons: Iterable[Lesson]) -> str:
     """An instruction with additional lessons, one per line; the oldest lessons are dropped if it gets too long."""
-    known = [lesson.worded for lesson in find_lessons(instruction)]
+    known = [lesson.text for lesson in find_lessons(instruction)]
     own = instruction
     for text in known:
         own = own.replace(f"\n- {text}", "")
-    texts = [*known, *(lesson.worded for lesson in new_lessons(tuple(lessons), known))]
+    texts = [*known, *(lesson.text for lesson in new_lessons(tuple(lessons), known))]
     return own + "".join(f"\n- {text}" for _, text in condense([("", text) for text in texts]))
 
 

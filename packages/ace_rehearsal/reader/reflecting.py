@@ -159,7 +159,7 @@ def inducer(parts: PromptParts) -> Mapping[str, Any]:
     solved = [replace(review, correct=True) for review in read_episodes(parts, "experiences")]
     found = {reflect(review).lessons: one_line(review.question)[:_TITLE] for review in solved}
     workflows = [
-        {"title": title, "description": _WHEN, "steps": [_COMPARE, *(lesson.worded for lesson in lessons)]}
+        {"title": title, "description": _WHEN, "steps": [_COMPARE, *(lesson.text for lesson in lessons)]}
         for lessons, title in found.items()
         if lessons
     ]
@@ -172,7 +172,7 @@ def extractor(review: Review, *, failed: bool) -> Mapping[str, Any]:
     items = read_items(review.background, review.question)
     if failed and not lessons and len(items) == 1 and items[0].verb == ANSWER:
         lessons = (Lesson(cue=items[0].cue, verb=ANSWER, payload="", instead=items[0].payload(review.predicted)),)
-    content = "\n".join(lesson.worded for lesson in lessons) or _WARNING
+    content = "\n".join(lesson.text for lesson in lessons) or _WARNING
     item = {"title": one_line(review.question)[:_TITLE], "description": _WHEN, "content": content}
     return {"reasoning": "It failed." if failed else "It succeeded.", "memory_items": [item]}
 

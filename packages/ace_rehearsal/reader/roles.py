@@ -101,7 +101,7 @@ def _reflector(parts: PromptParts) -> str:
         error_identification=found.error,
         root_cause_analysis=found.cause,
         correct_approach=found.approach,
-        key_insight="\n".join(lesson.worded for lesson in found.lessons),
+        key_insight="\n".join(lesson.text for lesson in found.lessons),
         bullet_tags=[{"id": name, "tag": tag} for name, tag in found.tags],
     )
 
@@ -112,7 +112,7 @@ def _curator(parts: PromptParts) -> str:
     if "ADD" in allowed:
         found = find_lessons(parts.reflection or parts.get("proposals"))
         new = new_lessons(found, [bullet.content for bullet in parts.bullets])
-        operations += [{"type": "ADD", "section": _section(lesson, parts), "content": lesson.worded} for lesson in new]
+        operations += [{"type": "ADD", "section": _section(lesson, parts), "content": lesson.text} for lesson in new]
     if "REMOVE" in allowed:
         spoilt = (b for b in parts.bullets if b.harmful >= _REMOVE_AT and b.harmful > b.helpful)
         operations += [{"type": "REMOVE", "id": bullet.id} for bullet in spoilt]
@@ -136,7 +136,7 @@ def _rewrite(entries: Sequence[tuple[str, str]], parts: PromptParts) -> Sequence
 def _rewriter(parts: PromptParts) -> str:
     entries = [(bullet.section or _section(None, parts), bullet.content) for bullet in parts.bullets]
     new = new_lessons(find_lessons(parts.reflection), [content for _, content in entries])
-    kept = _rewrite([*entries, *((_section(lesson, parts), lesson.worded) for lesson in new)], parts)
+    kept = _rewrite([*entries, *((_section(lesson, parts), lesson.text) for lesson in new)], parts)
     text = "\n".join(_indent(f"({section}) {content}") for section, content in kept)
     return _json(reasoning=f"Kept {len(kept)} of {len(entries) + len(new)} entries.", playbook=text)
 
@@ -147,7 +147,7 @@ def _cheatsheet(parts: PromptParts) -> str:
     shown = "predicted_answer" in parts.blocks or "trajectory" in parts.blocks
     reviews = [*([review_of(parts)] if shown else []), *read_episodes(parts, "episodes")]
     taught = [lesson for review in reviews for lesson in reflect(review).lessons]
-    entries = [*known, *(lesson.worded for lesson in new_lessons(taught, known))]
+    entries = [*known, *(lesson.text for lesson in new_lessons(taught, known))]
     kept = _rewrite([("", entry) for entry in entries], parts)
     text = "\n".join(_indent(f"- {entry}") for _, entry in kept)
     return f"Kept {len(kept)} of {len(entries)} entries.\n\n<cheatsheet>\n{text}\n</cheatsheet>"

@@ -66,9 +66,9 @@ def test_what_is_lacking_is_unpacked_and_nothing_else(nested, tmp_path, sqlite):
     folder = write_questions(tmp_path / "data", 3, 3)
     plain = zipped({"people/people.sqlite": sqlite, "x/../../../people/people.sqlite.exe": b"", "other.sqlite": b""})
     (tmp_path / "dev.zip").write_bytes(official("people", sqlite) if nested else plain)
-    assert ARCHIVE.lacking(folder) == {"people"}
+    assert ARCHIVE.find_missing(folder) == {"people"}
     ARCHIVE.unpack(tmp_path / "dev.zip", folder)
-    assert ARCHIVE.lacking(folder) == set()
+    assert ARCHIVE.find_missing(folder) == set()
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert found == ["databases/people/people.sqlite", "test.jsonl", "train.jsonl"]
     assert (folder / "databases" / "people" / "people.sqlite").read_bytes() == sqlite

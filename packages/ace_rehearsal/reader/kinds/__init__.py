@@ -44,7 +44,7 @@ def entries_of(parts: PromptParts) -> tuple[Entry, ...]:
 def _read_examples(background: str, examples: tuple[tuple[str, str], ...]) -> tuple[Entry, ...]:
     return tuple(
         Entry(
-            id=f"demonstration-{number}", content="\n".join(one.worded for one in lessons_of_example(background, *pair))
+            id=f"demonstration-{number}", content="\n".join(one.text for one in lessons_of_example(background, *pair))
         )
         for number, pair in enumerate(examples, start=1)
     )
