@@ -64,7 +64,7 @@ def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
     with ExitStack() as stack:
         make = partial(Rehearsal.make, spec, stop or Stop(), stack)
         takes = [make()]
-        verdicts = [False, True] if spec.method.adaptation == "steps" else [False]
+        verdicts = [False, True] if spec.method.adaptation == "steps" and takes[0].work.learnt else [False]
         takes += [make(opposite=True) for _ in verdicts[1:]]
         low, typical = _Projection(spec, takes).bounds()
         high = typical

@@ -45,8 +45,8 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
             table.add_row(f"{headline['split']} {name}", f"{value:.2f}")
     table.add_row("samples", f"{headline['n']}, faults {after['faults']}")
     if "trials" in metrics:
-        told = "the model itself" if metrics["labels"] == "none" else f"labels={metrics['labels']}"
-        which = f"the last counts, {told} said which failed"
+        judge = "the model itself" if metrics["labels"] == "none" else f"labels={metrics['labels']}"
+        which = f"the last counts, {judge} said which failed"
         if metrics["operations"].get("voted"):
             which = "the answer of most of them counts"
         table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; {which}")

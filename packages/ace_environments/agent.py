@@ -81,7 +81,7 @@ class _Progress:
         """Sum up."""
         texts = [turn.thought for turn in self.turns if turn.thought]
         last = next(reversed(texts), "")
-        calls = sum(len(turn.action.splitlines()) for turn in self.turns)
+        calls = sum(turn.action.count("\n") + 1 for turn in self.turns if turn.action)
         acted = any(turn.action or turn.observation for turn in self.turns)
         return Attempt(
             answer=final or last,

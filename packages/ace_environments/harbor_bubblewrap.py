@@ -43,8 +43,8 @@ class BubblewrapEnvironment(BaseEnvironment):  # type: ignore[misc]
         if missing := [name for name in ("bwrap", "prlimit") if shutil.which(name) is None]:
             raise SystemExit(f"there is no program {missing[0]} (Debian has it in bubblewrap and util-linux)")
         with tempfile.TemporaryDirectory() as root:
-            told = [*_confinement_words(Path(root), "/", memory=1024, variables={"PATH": _PATH}), "true"]
-            tried = subprocess.run(told, capture_output=True, text=True, check=False)
+            command = [*_confinement_words(Path(root), "/", memory=1024, variables={"PATH": _PATH}), "true"]
+            tried = subprocess.run(command, capture_output=True, text=True, check=False)
         if tried.returncode:
             raise SystemExit(f"bwrap cannot confine a command here: {tried.stderr.strip()}")
 

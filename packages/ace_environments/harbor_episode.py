@@ -253,8 +253,8 @@ def _command(call: ToolCall) -> str | None:
 
 
 def _failure(result: Any) -> str:
-    told = result.exception_info
-    if told is None:
+    failure = result.exception_info
+    if failure is None:
         return "the trial gave no reward"
-    said = " ".join(told.exception_message.split())  # a command comes first, its last words say what failed
-    return f"{told.exception_type}: {said if len(said) < 600 else f'{said[:200]} [...] {said[-400:]}'}"
+    said = " ".join(failure.exception_message.split())  # a command comes first, its last words say what failed
+    return f"{failure.exception_type}: {said if len(said) < 600 else f'{said[:200]} [...] {said[-400:]}'}"

@@ -74,8 +74,8 @@ class NemoGymEpisode:
             return json.dumps({"error": f"the arguments are no JSON: {error}"})
 
     async def _send(self, name: str, body: Any) -> httpx2.Response:
-        told = {"Content-Type": "application/json"}
-        return await self._client.post(f"/{quote(name)}", content=json.dumps(body, allow_nan=False), headers=told)
+        headers = {"Content-Type": "application/json"}
+        return await self._client.post(f"/{quote(name)}", content=json.dumps(body, allow_nan=False), headers=headers)
 
     async def _post(self, name: str, body: Record) -> Any:
         reply = await self._send(name, body)
@@ -93,8 +93,8 @@ class Conversation:
     def __init__(self, parameters: Record):
         asked = parameters.get("input") or ()
         self._items: list[Record] = [{"role": "user", "content": asked}] if isinstance(asked, str) else list(asked)
-        if told := parameters.get("instructions"):
-            self._items.insert(0, {"role": "system", "content": told})
+        if instructions := parameters.get("instructions"):
+            self._items.insert(0, {"role": "system", "content": instructions})
         self._given = len(self._items)
         self._tools = list(parameters.get("tools") or ())
         self._choice = parameters.get("tool_choice")

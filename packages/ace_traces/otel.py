@@ -51,7 +51,7 @@ def read_entries(export: Any, where: str) -> Iterator[Entry]:
                 yield Entry(
                     trace=span["traceId"],
                     attributes=found,
-                    ended=int(span.get("endTimeUnixNano", 0)),
+                    ended=int(span.get("endTimeUnixNano") or 0),
                     error=str(status.get("message") or "error") if failed else "",
                     evaluations=[_attributes(one) for one in span.get("events", ()) if one.get("name") == _EVALUATION],
                 )
@@ -59,7 +59,7 @@ def read_entries(export: Any, where: str) -> Iterator[Entry]:
             found = _attributes(record)
             judges = _EVALUATION in (record.get("eventName"), found.get("event.name"))
             if judges or has_messages(found):
-                ended = int(record.get("timeUnixNano", 0))
+                ended = int(record.get("timeUnixNano") or 0)
                 yield Entry(trace=record["traceId"], attributes=found, ended=ended, evaluations=[found] * judges)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{where}: not OTLP's JSON form: {type(error).__name__}: {error}") from error
@@ -92,8 +92,8 @@ def read_conversation(key: str, entries: Sequence[Entry], reading: Reading, wher
     """Return the conversation that entries of one ``key`` tell; raises ``DataError``."""
     if not any(has_messages(entry.attributes) for entry in entries):
         raise DataError(f"{where}: no span holds what was said: let the instrumentation capture message contents")
-    told = [(_said_in(entry.attributes, where), entry) for entry in entries if has_messages(entry.attributes)]
-    said, _ = max(told, key=lambda one: (len(one[0]), one[1].ended))
+    conversations = [(_said_in(entry.attributes, where), entry) for entry in entries if has_messages(entry.attributes)]
+    said, _ = max(conversations, key=lambda one: (len(one[0]), one[1].ended))
     evaluations = [found for entry in entries for found in entry.evaluations]
     failures = dict.fromkeys(entry.error for entry in entries if entry.error)
     outcome = Outcome(
@@ -107,8 +107,8 @@ def read_conversation(key: str, entries: Sequence[Entry], reading: Reading, wher
 def _said_in(attributes: Attributes, where: str) -> list[Said]:
     held = [_decode_list(attributes.get(f"gen_ai.{name}.messages"), where) for name in ("input", "output")]
     system = text_of(_decode_list(attributes.get("gen_ai.system_instructions"), where))
-    told = [Said(role="system", text=system)] if system else []
-    return [*told, *read_messages([one for messages in held for one in messages], where)]
+    first = [Said(role="system", text=system)] if system else []
+    return [*first, *read_messages([one for messages in held for one in messages], where)]
 
 
 def _decode_list(value: Any, where: str) -> list[Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -57,12 +57,7 @@ def move_words(words: Words, changes: Words) -> tuple[dict[str, str], str]:
 
 def find_run(words: Words) -> IdentifiedRun:
     """Return the run that these words mean; raises ``ConfigError``."""
-    return _find_run(*_words(words))
-
-
-@lru_cache(maxsize=256)  # a check asks for each of its runs several times
-def _find_run(*words: str) -> IdentifiedRun:
-    return identify(compose_run(words))
+    return identify(compose_run(_words(words)))
 
 
 @dataclass(frozen=True, kw_only=True)

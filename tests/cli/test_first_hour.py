@@ -14,7 +14,7 @@ from tests.launching import launch
 
 
 @pytest.fixture
-def told(monkeypatch, tmp_path, capsys):
+def run_command(monkeypatch, tmp_path, capsys):
     """Calls a command in an empty folder with what is typed; returns its status, output and errors."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(CONFIG_DIRS, "")
@@ -29,14 +29,14 @@ def told(monkeypatch, tmp_path, capsys):
     return call
 
 
-def test_answers_become_a_configuration_that_the_printed_command_runs(told, tmp_path):
-    status, out, err = told("init", "limit=2", "mode.before=false", typed="formula\n\nbase\n\n\n")
+def test_answers_become_a_configuration_that_the_printed_command_runs(run_command, tmp_path):
+    status, out, err = run_command("init", "limit=2", "mode.before=false", typed="formula\n\nbase\n\n\n")
     assert status == 0
     assert err.count("[") == 5, "five questions"
     assert "data: sample, samples: train 2, val 2, test 2" in out
     command = out.splitlines()[-1].split()
     assert command[:2] == ["ace-bench", "run"]
-    status, out, _ = told(*command[1:])
+    status, out, _ = run_command(*command[1:])
     assert (status, "formula · base · embedded" in out) == (0, True)
     same = launch(
         tmp_path / "other", "task=formula", "task.source=sample", "method=base", "limit=2", "mode.before=false"
@@ -44,17 +44,17 @@ def test_answers_become_a_configuration_that_the_printed_command_runs(told, tmp_
     assert out.split()[-1].split("/")[-2:] == [*same.folder.parts[-2:]], "the run of the same settings"
     written = tmp_path / "experiments" / "experiment" / "first.yaml"
     before = written.read_bytes()
-    status, _, err = told("init")
+    status, _, err = run_command("init")
     assert (status, "exists" in err, written.read_bytes()) == (2, True, before)
 
 
-def test_a_model_is_asked_and_its_budget_estimated_before_the_file_is_written(told, tmp_path):
+def test_a_model_is_asked_and_its_budget_estimated_before_the_file_is_written(run_command, tmp_path):
     with serving(answer('{"reasoning": "r", "final_answer": "1"}'), models=("tiny",)) as server:
         words = ("init", "--task", "formula", "--data", "sample", "--method", "base", "--model", f"tiny@{server.url}")
-        status, _, err = told(*words, "--budget", "1calls", "limit=2")
+        status, _, err = run_command(*words, "--budget", "1calls", "limit=2")
         assert (status, "budget.calls=1" in err) == (2, True)
         assert not list(tmp_path.rglob("*.yaml"))
-        status, out, _ = told(*words, "--budget", "9calls", "limit=2", "--name", "mine", "--into", "my own")
+        status, out, _ = run_command(*words, "--budget", "9calls", "limit=2", "--name", "mine", "--into", "my own")
     assert (status, "model: answers" in out, "Estimate: 2 calls" in out) == (0, True, True)
     assert out.splitlines()[-1] == "ace-bench run --config-dir 'my own' experiment=mine"
     written = (tmp_path / "my own" / "experiment" / "mine.yaml").read_text()
@@ -78,21 +78,21 @@ def test_a_model_is_asked_and_its_budget_estimated_before_the_file_is_written(to
         (["limit"], "KEY=VALUE"),
     ],
 )
-def test_a_wrong_answer_is_one_sentence_and_writes_nothing(told, tmp_path, words, fix):
-    status, _, err = told("init", *words)
+def test_a_wrong_answer_is_one_sentence_and_writes_nothing(run_command, tmp_path, words, fix):
+    status, _, err = run_command("init", *words)
     said = err.splitlines()[-1]
     assert (status, said[:6], fix in said, "planted" in err) == (2, "error:", True, False)
     assert not list(tmp_path.rglob("*.yaml"))
 
 
-def test_runs_are_listed_by_how_they_ended(told, tmp_path):
-    assert told("ls")[0] == 2
+def test_runs_are_listed_by_how_they_ended(run_command, tmp_path):
+    assert run_command("ls")[0] == 2
     (tmp_path / "results").mkdir()
-    assert told("ls") == (0, "", "no runs in results\n")
+    assert run_command("ls") == (0, "", "no runs in results\n")
     small = ("task=formula", "limit=2", "mode.before=false", "mode.epochs=1")
     finished = launch(tmp_path / "results", *small, "method=base")
     broken = launch(tmp_path / "results", *small, "method=ace", "budget.calls=1")
-    status, out, _ = told("ls", "--json")
+    status, out, _ = run_command("ls", "--json")
     rows = {row["folder"]: row for row in map(json.loads, out.splitlines())}
     assert status == 0
     one, other = (rows[str(ran.folder.relative_to(tmp_path))] for ran in (finished, broken))
@@ -111,9 +111,9 @@ def test_runs_are_listed_by_how_they_ended(told, tmp_path):
     }  # fmt: skip
     assert "budget.calls=1" in other["reason"]
     opened = RunFolder(broken.folder)
-    assert "  running  " in told("ls", "method=ace")[1]
+    assert "  running  " in run_command("ls", "method=ace")[1]
     opened.close()
-    status, out, _ = told("ls", "results")
+    status, out, _ = run_command("ls", "results")
     cells = [re.split(r"  +", line) for line in out.splitlines()]
     assert cells == [
         ["task", "data", "method", "backbone", "mode", "seed", "score", "state", "cost", "time", "folder"],
@@ -127,14 +127,14 @@ def test_runs_are_listed_by_how_they_ended(told, tmp_path):
         ],
     ]
     assert len({line.index("results/") for line in out.splitlines()[1:]} | {out.splitlines()[0].index("folder")}) == 1
-    assert [line.split()[2] for line in told("ls", "--state", "finished")[1].splitlines()] == ["method", "base"]
+    assert [line.split()[2] for line in run_command("ls", "--state", "finished")[1].splitlines()] == ["method", "base"]
     (finished.folder / "metrics.json").write_text("{")
     (broken.folder / "calls.jsonl").unlink()
     (broken.folder / "calls.jsonl").mkdir()
-    states = [(row["method"], row["state"]) for row in map(json.loads, told("ls", "--json")[1].splitlines())]
+    states = [(row["method"], row["state"]) for row in map(json.loads, run_command("ls", "--json")[1].splitlines())]
     assert states == [("ace", "damaged"), (None, "damaged")]
-    assert "damaged" in told("ls")[1]
-    assert "damaged" not in told("ls", "task=formula", "--state", "finished")[1]
-    assert told("ls", "nowhere", "method=ace")[2] == (
+    assert "damaged" in run_command("ls")[1]
+    assert "damaged" not in run_command("ls", "task=formula", "--state", "finished")[1]
+    assert run_command("ls", "nowhere", "method=ace")[2] == (
         "error: nowhere is not a folder; name folders of runs, or settings as KEY=VALUE\n"
     )

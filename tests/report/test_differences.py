@@ -53,7 +53,7 @@ REFLECTOR = "backbone@roles.reflector=openai_compatible roles.reflector.model=M"
         ("task=finer | task=appworld", "finer | appworld"),
         ("method=gepa | method=mipro", "gepa | mipro"),
         ("prompts=official | prompts=default", "prompts=official | prompts=default"),
-        # equal last parts are told apart
+        # equal last parts get longer names
         (
             "method.retrieval.mode=bm25 mode.epochs=1 | method.retrieval.mode=off mode.epochs=2",
             "epochs=1 · retrieval.mode=bm25 | epochs=2 · retrieval.mode=off",

@@ -75,22 +75,22 @@ def test_calls_of_another_run_do_not_count_as_its_own(run):
 )
 def test_a_result_that_its_own_records_contradict_is_named(run, changes, contradicted):
     edit(run, **changes)
-    told = [problem for problem in said(run) if "the result" in problem]
-    assert [problem.split()[5] for problem in told] == contradicted
+    problems = [problem for problem in said(run) if "the result" in problem]
+    assert [problem.split()[5] for problem in problems] == contradicted
     assert "run/checksums.jsonl is missing" in said(run)
 
 
 def test_an_unfinished_line_is_damage_once_the_run_has_ended(run):
     with (run / "journal.jsonl").open("ab") as file:
         file.write(b'{"half')
-    told = "run/journal.jsonl ends in 6 bytes that are no complete line"
-    assert said(run) == [told]
+    problem = "run/journal.jsonl ends in 6 bytes that are no complete line"
+    assert said(run) == [problem]
     assert not examine(run).journal_intact
     for name in ("metrics.json", CHECKSUMS):
         (run / name).unlink()
     for state, ends in (("running", False), ("stopped", True)):
         (run / "status.json").write_text(json.dumps({"state": state}))
-        assert (told in said(run), examine(run).finished) == (ends, False)
+        assert (problem in said(run), examine(run).finished) == (ends, False)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_an_unfinished_line_is_damage_once_the_run_has_ended(run):
 )
 def test_a_missing_file_is_named_once(run, name, problem):
     (run / name).unlink()
-    told = said(run)
-    assert [one for one in told if name in one] == ([problem] if problem else [])
-    assert len(told) <= 1 or name == "journal.jsonl"
+    problems = said(run)
+    assert [one for one in problems if name in one] == ([problem] if problem else [])
+    assert len(problems) <= 1 or name == "journal.jsonl"
     assert examine(run).finished
