@@ -1,7 +1,5 @@
 """Checks of what results mean, on runs of the embedded backbone and on models that know the answers."""
 
-import csv
-import io
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -19,67 +17,46 @@ from tests import expected
 from tests.launching import launch
 
 SMALL = ("task.source=sample", "limit={train: 8, val: 6, test: 12}", "mode.epochs=1", "mode.before=false")
+EXPECTED = Path(__file__).with_name("expected")
 OPTIONS = {"to": [], "other": None, "judge": [], "samplings": 1, "sizes": [4], "base": "base"}
 
 
 @pytest.fixture
 def check(tmp_path, capsys):
-    """Runs the command in a folder of its own; returns status, table by first cell, and what was printed."""
-
-    def run(*arguments):
-        out = tmp_path / "table.csv"
-        out.unlink(missing_ok=True)
-        status = command.main([*arguments, *SMALL, f"results={tmp_path}", "--out", str(out)])
-        rows = [[*row.values()] for row in csv.DictReader(io.StringIO(out.read_text()))] if out.exists() else []
-        return status, {row[0]: row[1:] for row in rows}, capsys.readouterr()
-
-    return run
-
-
-def test_a_method_without_a_playbook_is_refused_before_its_first_run(check, tmp_path):
-    for kind in (("placebo",), ("transfer", "--to", "task=formula")):
-        assert "method=base learns no playbook" in check(*kind, "task=finer", "method=base")[2].err
-        assert "name a target" in check("transfer", "task=finer")[2].err
-    assert not [*tmp_path.iterdir()]
+    """Runs the command in a folder of its own; returns its status and what was printed."""
+    return lambda kind, *words: (command.main([kind, *SMALL, f"results={tmp_path}", *words]), capsys.readouterr())
 
 
 CHECKS = {
-    "curve": ("task=formula", "--sizes", "2,8", "seed=0,1"),
+    "curve": ("task=formula", "--sizes", "2", "seed=0"),
     "stream": ("task=formula", "seed=0,1,2"),
-    "transfer": ("task=formula", "seed=0", "--to", "backbone=embedded backbone.attention=1"),
-    "placebo": ("task=formula", "seed=0"),
     "variance": ("task=formula", "seed=0,1"),
+    "transfer": ("task=formula", "seed=0,1", "--to", "backbone=embedded backbone.attention=1"),
+    "placebo": ("task=finer", "seed=0", "--other", "formula"),
 }
+SLOW = [pytest.param(kind, marks=pytest.mark.slow) for kind in ("transfer", "placebo")]
 
 
-@pytest.mark.parametrize(
-    "kind", [kind if kind == "stream" else pytest.param(kind, marks=pytest.mark.slow) for kind in CHECKS]
-)
+@pytest.mark.parametrize("kind", ["curve", "stream", "variance", *SLOW])
 def test_runs_are_shown_first_and_a_finished_check_costs_nothing(kind, check, tmp_path):
     """What is printed is compared as a whole: the plan, its cost, the table, and the cost once all is done."""
-    words, steps = (kind, *CHECKS[kind]), []
+    words, lines = (kind, *CHECKS[kind]), []
     for options in (("--dry-run",), ("--estimate",), (), ("--estimate",)) if kind == "curve" else ((),):
-        status, table, said = check(*words, *options)
-        assert (status, bool(table), said.err if options else "") == (0, not options, "")
-        assert options or [*tmp_path.glob("validity/*/*/*/metrics.json")]
-        steps.append(said.out.replace(str(tmp_path), "RESULTS"))
-    expected.check("\n".join(steps), Path(__file__).with_name("expected") / f"{kind}.txt")
-    assert check(*words)[2].err == "", "no run was made again"
-
-
-@pytest.mark.slow
-def test_a_placebo_keeps_the_size_and_takes_the_meaning(check, tmp_path):
-    status, table, _ = check("placebo", "task=finer", "seed=0", "--other", "formula")
-    assert status == 0
-    learned = float(table["learned"][1])
-    for name in ("shuffled words", "neutral text", "playbook of formula", "empty playbook"):
-        assert float(table[name][1]) < learned
-        assert float(table[name][3]) == pytest.approx(learned - float(table[name][1]), abs=0.11)
-    books = {run.settings["method"]["context"]: run.playbook for run in load_runs(tmp_path, "method=frozen")}
-    shapes = Counter(tuple(len(one.content.split()) for one in book.bullets) for book in books.values())
-    assert max(shapes.values()) == 3, "learned, shuffled and neutral have the same words per bullet"
-    words = Counter(tuple(sorted(w for one in book.bullets for w in one.content.split())) for book in books.values())
-    assert max(words.values()) == 3, "learned, shuffled and scattered have the same words"
+        status, said = check(*words, *options)
+        assert (status, said.err if options else "") == (0, "")
+        assert bool([*tmp_path.glob("validity/*/*/*/metrics.json")]) == (not options or len(lines) > 2)
+        lines.append(said.out.replace(str(tmp_path), "RESULTS"))
+    expected.check("\n".join(lines), EXPECTED / f"{kind}.txt")
+    out = tmp_path / "table.csv"
+    assert check(*words, "--out", str(out))[1].err == "", "no run was made again"
+    header = next(line for line in "".join(lines).splitlines() if line.startswith("| "))
+    assert out.read_text().splitlines()[0] == header.strip("| ").replace(" | ", ",")
+    if kind == "placebo":
+        books = {run.settings["method"]["context"]: run.playbook for run in load_runs(tmp_path, "method=frozen")}
+        sizes = Counter(tuple(len(one.content.split()) for one in book.bullets) for book in books.values())
+        assert max(sizes.values()) == 3, "learned, shuffled and neutral have the same words per bullet"
+        held = Counter(tuple(sorted(w for one in book.bullets for w in one.content.split())) for book in books.values())
+        assert max(held.values()) == 3, "learned, shuffled and scattered have the same words"
 
 
 @pytest.mark.parametrize(
@@ -89,11 +66,12 @@ def test_a_placebo_keeps_the_size_and_takes_the_meaning(check, tmp_path):
         (("transfer", "--to", "task=formula", "--to", "backbone=embedded backbone.attention=1"), 2 + 3 * 3),
         (("variance", "--samplings", "3", "backbone=openai_compatible", "backbone.sampling.temperature=1"), 6),
         (("judges", "--judge", "backbone.attention=1"), 3),
+        (("contamination", "task=finer,formula"), 2 * 3),
     ],
 )
 def test_a_check_plans_each_run_once(words, runs, check):
     settings = ("backbone.model=m", "seed=0,1") if "variance" in words else ("seed=0,1",)
-    said = check(*words, "task=finer", *settings, "--dry-run")[2]
+    said = check(*words, *settings, "--dry-run")[1]
     assert said.out.count("ace-bench run") == runs, said
 
 
@@ -126,13 +104,6 @@ def test_parts_of_variance_are_those_that_were_planted():
     assert [one.name for one in components(planted[:, :1], ("order", "sampling", "items"))] == [
         "order", "items", "order x items",
     ]  # fmt: skip
-
-
-@pytest.mark.slow
-def test_parts_of_variance_are_shares_of_one(check):
-    status, table, _ = check("variance", "task=finer", "seed=0,1,2")
-    assert status == 0
-    assert sum(float(row[2].rstrip("%")) for row in table.values()) == pytest.approx(100, abs=2)
 
 
 def test_kappa_is_the_textbooks():
@@ -173,21 +144,12 @@ def made_by(folder, knows):
     return make
 
 
-def request(folder, *words, **options):
-    return Request.read([*words, *SMALL[:2], f"results={folder}"], {**OPTIONS, **options})
-
-
-@pytest.mark.slow
 def test_a_model_that_knows_the_test_set_is_found_out(tmp_path):
-    study = Contamination(request(tmp_path, "task=finer,formula", "seed=0"))
-    rows = [*study.rows(made_by(tmp_path, lambda row: "begins" in row["question"]))]
-    assert all(excess == pytest.approx(own - chance, abs=0.11) for _, _, _, own, chance, excess, *_ in rows)
-    found = {(task, probe): (own, chance, float(width.split()[0])) for task, probe, _, own, chance, _, width, _ in rows}
-    assert len(found) == 6
-    for (_, probe), (own, _, low) in found.items():
-        known = probe != "answers by number"
-        assert (own > 50, low > 0) == (known, known), (probe, own)
-    assert found["formula", "answers from a quarter"][1] < 5, "numbers of other questions are other numbers"
+    """It knows questions and answers, not numbers; eleven others are more than the ten of which chance is taken."""
+    words = ["task=formula", "seed=0", *SMALL[:2], f"results={tmp_path}"]
+    study = Contamination(Request.read(words, OPTIONS))
+    rows = study.rows(made_by(tmp_path, lambda row: "begins" in row["question"]))
+    expected.check("".join(f"{', '.join(map(str, row))}\n" for row in rows), EXPECTED / "contamination.txt")
 
 
 def test_judges_are_compared_with_grading_with_each_other_and_with_the_methods_own(tmp_path):
@@ -206,12 +168,15 @@ def test_judges_are_compared_with_grading_with_each_other_and_with_the_methods_o
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["curve", "finer"], "KEY=VALUE"),
-        (["curve", "seed=x"], "seed=x must be whole numbers"),
-        (["curve", "limit={"], "limit must be a number"),
-        (["variance", "--samplings", "2"], "replies are not sampled"),
+        (("curve", "finer"), "KEY=VALUE"),
+        (("curve", "seed=x"), "seed=x must be whole numbers"),
+        (("curve", "limit={"), "limit must be a number"),
+        (("variance", "--samplings", "2"), "replies are not sampled"),
+        (("placebo", "method=base"), "method=base learns no playbook"),
+        (("transfer", "method=base", "--to", "task=formula"), "method=base learns no playbook"),
+        (("transfer",), "name a target"),
     ],
 )
-def test_mistakes_name_the_fix(words, says, capsys):
-    assert command.main([*words, "--dry-run"]) == 2
-    assert says in capsys.readouterr().err
+def test_mistakes_name_the_fix_before_the_first_run(words, says, check, tmp_path):
+    status, said = check(*words)
+    assert (status, says in said.err, [*tmp_path.iterdir()]) == (2, True, [])
