@@ -117,10 +117,12 @@ def _matrices(stream: Stream) -> Iterator[Grid]:
         if one.first.learns:
             columns = sorted(one.order) if len(stream.orders) > 1 else one.order
             rows = [
-                (f"{place} {one.order[place - 1]}" if place else BEFORE, *(number(found, "percent") for found in line))
-                for place in range(len(one.order) + 1)
-                for line in [[one.mean(one.at(place), stage) for stage in columns]]
-                if any(found is not None for found in line)
+                (
+                    f"{place} {stage}" if place else stage,
+                    *(number(one.mean(one.at(place), each), "percent") for each in columns),
+                )
+                for place, stage in enumerate((BEFORE, *one.order))
+                if one.at(place) in one.first.tests
             ]
             title = " · ".join(("Score after each stage", *_row_names(stream, one)))
             yield Grid(title=title, header=("after", *columns), rows=tuple(rows))
