@@ -14,7 +14,7 @@ from ace_bench.cli.main import start
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.report.records import find_runs
 from ace_bench.tasks.catalog import make_task
-from ace_benchmarks import cases, fleet_made, growth, network
+from ace_benchmarks import cases, command, fleet_made, growth, network
 from ace_benchmarks.measuring import Setting, price_card
 from ace_benchmarks.results import make_runs
 from ace_benchmarks.scripted import InstantModel, ShuffledGolds, instant_server, large_playbook
@@ -34,14 +34,10 @@ def ran(tmp_path_factory):
     return folder
 
 
-def test_a_fleet_is_simulated_from_finished_runs(ran, tmp_path, capsys):
+def test_a_fleet_is_simulated_from_finished_runs(ran, tmp_path):
     words = ["fleet", "--results", str(ran), "--call-seconds", "36", "--out", str(tmp_path / "fleet.md")]
     assert start("benchmark", words) == 0
     check((tmp_path / "fleet.md").read_text(), EXPECTED / "fleet.md")
-    for seconds in ("0", "inf", "x"):
-        with pytest.raises(SystemExit):
-            start("benchmark", ["fleet", "--call-seconds", seconds])
-        assert "must be a number of seconds above 0" in capsys.readouterr().err
 
 
 def test_runs_like_real_ones_differ_in_settings_seeds_and_scores(ran, tmp_path):
@@ -108,6 +104,57 @@ def test_what_cases_print_and_write(measured, monkeypatch, tmp_path, capsys):
         measured.clear()
     lines.append(printed)
     check("\n".join(lines).replace(str(tmp_path), "DATA"), EXPECTED / "cases.md")
+
+
+def interrupt(setting):
+    raise KeyboardInterrupt
+
+
+def status_of(words):
+    try:
+        return start("benchmark", words)
+    except SystemExit as error:
+        return error.code
+
+
+def test_what_cannot_go_on_says_why(monkeypatch, capsys):
+    monkeypatch.setitem(command.CASES, "startup", interrupt)
+    for words, status, said in (
+        (["methods", "--prices", "embedded"], 2, "--prices embedded: "),
+        (["startup"], 130, "Stopped; with --results the same command again continues."),
+        (["methodes"], 2, "there is no case methodes"),
+        (["fleet", "--call-seconds", "0"], 2, "0 must be a number of seconds above 0"),
+        (["fleet", "--call-seconds", "inf"], 2, "inf must be a number of seconds above 0"),
+        (["fleet", "--call-seconds", "x"], 2, "x must be a number of seconds above 0"),
+    ):
+        assert (status_of(words), said in capsys.readouterr().err) == (status, True)
+
+
+@pytest.mark.slow
+def test_finished_runs_of_methods_are_taken_as_they_are_and_one_that_fails_says_why(monkeypatch, tmp_path, capsys):
+    assert start("benchmark", ["methods", "--only", "base", "--data", str(tmp_path)]) == 2
+    assert re.search(r"(?s)methods: run task=finer.*is not a folder", capsys.readouterr().err)
+    monkeypatch.setattr(Setting, "run", lambda setting, *overrides: launch(setting.scratch, *overrides).folder)
+    page, made = tmp_path / "m.md", []
+    words = ["methods", "--only", "base", "ace_online", "dc", "--test", "3", "--results", str(tmp_path), "--out"]
+    for _ in range(2):
+        assert start("benchmark", [*words, str(page)]) == 0
+        made.append((page.read_text(), {path: path.read_bytes() for path in tmp_path.rglob("calls.jsonl")}))
+    assert made[0] == made[1]
+    assert (len(made[0][1]), "sample data (3 test)" in made[0][0]) == (6, True)
+
+
+@pytest.mark.slow
+def test_a_row_for_each_kind_of_retrieval_view_and_size(monkeypatch, tmp_path):
+    monkeypatch.setattr(growth, "RETRIEVAL", ("fused",))
+    (table,) = growth.growth(Setting(scratch=tmp_path, data=None, bullets=(50, 300)))
+    assert [row[:3] for row in table.rows] == [
+        ("fused", sees, size) for sees in ("all", "nearest") for size in ("50", "300")
+    ]
+    numbers = [dict(zip(table.headings, row, strict=True)) for row in table.rows]
+    assert all(float(row[part]) > 0 for row in numbers for part in (*growth.PARTS, "CPU ms/step", "memory MB"))
+    sent = [float(row["prompts MB/step"]) for row in numbers]
+    assert (sent[0] < sent[1], sent[2] == sent[3]) == (True, True)
 
 
 def test_queries_are_graded_and_steps_are_cut_apart(monkeypatch, tmp_path):

@@ -23,20 +23,20 @@ def run(*phases, concurrency=8):
     return RunPlan(phases=phases, concurrency=concurrency)
 
 
-def test_one_slot_takes_all_the_work_and_enough_slots_the_longest_chain():
-    runs = [run(adapt(1, 2), adapt(3), evaluate(1, 1)), run(evaluate(*[1] * 8))]
-    assert simulate(runs, 1) == sum(one.work for one in runs) == 16
-    assert simulate(runs, 64) == max(one.chain for one in runs) == 7
-
-
-def test_a_run_sends_no_more_calls_than_its_concurrency():
-    assert simulate([run(evaluate(*[1] * 8), concurrency=2)], 64) == 4
-
-
-def test_adaptation_goes_before_evaluation():
+WORK = [run(adapt(1, 2), adapt(3), evaluate(1, 1)), run(evaluate(*[1] * 8))]
+FLEETS = [  # runs, slots, and seconds until all are done
+    (WORK, 1, sum(one.work for one in WORK)),
+    (WORK, 64, max(one.chain for one in WORK)),
+    ([run(evaluate(*[1] * 8), concurrency=2)], 64, 4),
     # At 1 s the slot goes to the adaptation's second call, although evaluations have waited longer.
-    assert simulate([run(evaluate(*[1] * 4)), run(adapt(1, 1, 1))], 2) == 4
-    assert simulate([run(adapt(1)), run(adapt(1, 1, 1))], 1) == 4
+    ([run(evaluate(*[1] * 4)), run(adapt(1, 1, 1))], 2, 4),
+    ([run(adapt(1)), run(adapt(1, 1, 1))], 1, 4),
+]
+
+
+def test_work_is_shared_by_the_slots():
+    assert [simulate(runs, slots) for runs, slots, _ in FLEETS] == [seconds for *_, seconds in FLEETS]
+    assert [seconds for *_, seconds in FLEETS] == [16, 7, 4, 4, 4]
 
 
 def call(stage, session, seconds=1.0, **more):
@@ -58,19 +58,14 @@ def test_the_phases_of_a_run_are_read_off_its_sessions():
     assert plan_of(calls, 8, steps={}, call_seconds=0.5).chain == pytest.approx(0.5 + 1.0 + 0.5 + 0.5)
 
 
-def test_steps_that_learn_nothing_follow_one_another(run_of_steps):
-    calls = [call(Stage.ADAPT, f"adapt/epoch{epoch}/train-{n}/none/0") for epoch in (0, 1) for n in (1, 2)]
-    assert plan_of(calls, 8, steps=steps_of(run_of_steps)).phases == (adapt(1),) * 4
-    assert plan_of(calls, 8, steps={}).phases == (Phase(adapts=True, chains=((1,),) * 4),)
-
-
-@pytest.fixture
-def run_of_steps(tmp_path):
-    """A run folder whose two samples are learnt from twice, one a step."""
+def test_steps_that_learn_nothing_follow_one_another(tmp_path):
+    """Two samples are learnt from twice, one a step."""
     taken = [(0, 0, "train-1"), (1, 0, "train-2"), (2, 1, "train-1"), (3, 1, "train-2")]
     lines = [{"kind": "step", "index": index, "epoch": epoch, "samples": [one]} for index, epoch, one in taken]
     (tmp_path / "journal.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    return tmp_path
+    calls = [call(Stage.ADAPT, f"adapt/epoch{epoch}/{sample}/none/0") for _, epoch, sample in taken]
+    assert plan_of(calls, 8, steps=steps_of(tmp_path)).phases == (adapt(1),) * 4
+    assert plan_of(calls, 8, steps={}).phases == (Phase(adapts=True, chains=((1,),) * 4),)
 
 
 def test_a_folder_without_finished_runs_is_named(tmp_path, capsys):
