@@ -61,10 +61,8 @@ def read_figures(paper: Path) -> Mapping[int, str]:
         text = unicodedata.normalize("NFKC", paper.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"{paper} cannot be read as a text: {error}") from error
-    start = max((heading.end() for heading in _START.finditer(text)), default=0)
-    found = {}
-    for caption in _CAPTION.finditer(text, start):
-        found[int(caption[1])], start = text[start : caption.start()], caption.end()
+    parts = _CAPTION.split(_START.split(text)[-1])  # what stands before each caption, and its number
+    found = {int(number): before for before, number in zip(parts[::2], parts[1::2], strict=False)}
     if not found.keys() & FIGURES.keys():
         raise DataError(f"{paper} has no line that begins with 'Figure 9:' or the like; is it the text of the paper?")
     return found

@@ -44,13 +44,10 @@ class Model:
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """Return 1 for the texts that the model takes among the first five, else 0: they come first."""
-        found = np.zeros(len(texts), dtype=np.float32)
         listed = "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(texts[:_SHOWN], 1))
         said = self._ask("validator", _VALIDATE, f"Query: {query}\n\nNotes:\n{listed}") if texts else ""
-        for number in map(int, _NUMBER.findall(said)):
-            if 1 <= number <= min(_SHOWN, len(texts)):
-                found[number - 1] = 1
-        return found
+        taken = {int(number) for number in _NUMBER.findall(said)}.intersection(range(_SHOWN + 1))
+        return np.array([number in taken for number, _ in enumerate(texts, 1)], dtype=np.float32)
 
     def is_typo(self, written: str, word: str) -> bool:
         """Say whether a correction is right."""

@@ -14,9 +14,12 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.store.authors_code import read_imported
 from ace_bench.store.calls import read_calls
 from ace_bench.store.prompts import PromptSet
+from tests.expected import check
 from tests.launching import launch
 from tests.packages.importers import stand_ins
 from tests.runners.scripted import Scripted, answer, delta, play, reflection
+
+EXPECTED = Path(__file__).with_name("expected")
 
 
 @pytest.fixture
@@ -62,42 +65,28 @@ def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, tmp_path
     assert abs(theirs["after"] - ours["after"]) < 10
 
 
-def test_files_are_recognised_by_what_they_fill_unless_one_is_named(apps, tmp_path, capsys):
-    folder = apps / "experiments" / "prompts"
-    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
-    printed = capsys.readouterr().out
-    for role, file in (
-        ("Generator with a playbook", "with_playbook.txt"),
-        ("Agent without a playbook", "without_playbook.txt"),
-        ("Reflector with ground truth", "study.txt"),
-        ("Reflector without ground truth", "study_blindly.txt"),
-        ("Curator", "look_after.txt"),
-    ):
-        assert f"{role}: {folder / file}\n" in printed
-    (folder / "second.txt").write_text((folder / "study.txt").read_text())
-    named = ("--reflector", "experiments/prompts/second.txt")
-    assert start("prompts", [str(apps), str(tmp_path / "second"), *named]) == 0
-    assert f"Reflector with ground truth: {folder / 'second.txt'}" in capsys.readouterr().out
-    finance = stand_ins.finance(tmp_path / "finance")
-    assert start("prompts", [str(finance), str(tmp_path / "other"), *named]) == 2
-    assert "--reflector is for a checkout of ace-agent/ace-appworld" in capsys.readouterr().err
-
-
-def test_of_several_that_fit_the_configured_one_is_taken_then_the_one_of_the_roles_name_unless_one_is_named(
+def test_files_are_recognised_by_what_they_fill_then_the_configured_then_by_name_unless_one_is_named(
     apps, tmp_path, capsys
 ):
     folder = apps / "experiments" / "prompts"
+    said = []
+
+    def make(*words):
+        status = start("prompts", [*map(str, words), str(tmp_path / f"out{len(said)}")])
+        said.append(f"{status}: " + "".join(capsys.readouterr()).replace(str(tmp_path), "TMP"))
+
+    make(apps)
+    (folder / "second.txt").write_text((folder / "study.txt").read_text())
+    make("--reflector", "experiments/prompts/second.txt", apps)
+    make("--reflector", "experiments/prompts/second.txt", stand_ins.finance(tmp_path / "finance"))
     for name in ("plan.txt", "react.txt"):
         (folder / name).write_text((folder / "without_playbook.txt").read_text())
-    (folder / "study_too.txt").write_text((folder / "study.txt").read_text())
-    named = 'local folder = "/experiments/prompts";\n{"reflector_prompt_file_path": folder + "/study_too.txt", }'
+    named = 'local folder = "/experiments/prompts";\n{"reflector_prompt_file_path": folder + "/second.txt", }'
     (apps / "experiments" / "configs").mkdir()
     (apps / "experiments" / "configs" / "adapt.jsonnet").write_text(named)
-    assert start("prompts", [str(apps), str(tmp_path / "out")]) == 0
-    assert start("prompts", [str(apps), str(tmp_path / "other"), "--react", "plan.txt"]) == 0
-    printed = capsys.readouterr().out
-    assert all(f"Agent without a playbook: {folder / name}\n" in printed for name in ("react.txt", "plan.txt"))
-    assert f"Reflector with ground truth: {folder / 'study_too.txt'}\n" in printed
+    make(apps)
+    make("--react", "plan.txt", apps)
+    check("\n".join(said), EXPECTED / "roles.txt")
 
 
 def test_several_checkouts_make_one_set_that_says_where_it_comes_from(checkout, apps, tmp_path, capsys):
@@ -144,32 +133,21 @@ PAPER = (Path(__file__).parent / "texts" / "paper.txt").read_text()
 
 
 def test_words_of_the_set_are_compared_with_the_papers_figures(checkout, apps, tmp_path, capsys):
+    paper, said = tmp_path / "paper.txt", []
     for code, out in ((checkout, "of_finance"), (apps, "of_apps")):
         assert start("prompts", [str(code), str(tmp_path / out)]) == 0
-    (tmp_path / "paper.txt").write_text(PAPER)
     capsys.readouterr()
-
-    def compared(out, *options):
-        status = start("prompts", ["check", str(tmp_path / out), "--paper", str(tmp_path / "paper.txt"), *options])
-        return status, capsys.readouterr()
-
-    status, said = compared("of_finance", "--at-least", "100")
-    assert status == 0
-    assert "figure 14: 100.0% of qa/curator.j2 is the paper's (2 of 2 words),  66.7% of the figure is in it" in said.out
-    assert "    prompt: -\n    paper:  no\n" in said.out
-    assert "figure 9: agent/generator.j2 was not imported\n" in said.out
-    assert "figure 12: not in the text\n" in said.out
-    status, said = compared("of_apps")
-    assert status == 0
-    assert "figure 9: 100.0% of agent/generator.j2 is the paper's (37 of 37 words and 55 that the figure" in said.out
-    assert "prompt: " not in said.out
-    (tmp_path / "paper.txt").write_text(PAPER.replace("reached by", "called through"))
-    status, said = compared("of_apps", "--at-least", "98")
-    assert status == 1
-    assert "    prompt: reached by\n    paper:  called through\n" in said.out
-    (tmp_path / "paper.txt").write_text("Figure 5: others")
-    assert "has no line that begins with" in compared("of_apps")[1].err
-    assert "was not made by `ace-bench prompts`" in compared("checkout")[1].err
+    for out, text, least in (
+        ("of_finance", PAPER, "100"),
+        ("of_apps", PAPER, "0"),
+        ("of_apps", PAPER.replace("reached by", "called through"), "98"),
+        ("of_apps", "Figure 5: others", "0"),
+        ("checkout", PAPER, "0"),
+    ):
+        paper.write_text(text)
+        status = start("prompts", ["check", str(tmp_path / out), "--paper", str(paper), "--at-least", least])
+        said.append(f"{status}: " + "".join(capsys.readouterr()).replace(str(tmp_path), "TMP"))
+    check("\n".join(said), EXPECTED / "figures.txt")
 
 
 def test_a_run_with_the_cheatsheets_prompts_asks_with_them(tmp_path):

@@ -130,7 +130,7 @@ def test_a_reply_that_a_model_owes_changes_nothing_and_other_faults_stop():
     assert Model(silent).expanded("tea") == "tea"
     with pytest.raises(RolloutFault):
         Model(Saying(validator=Fault(owner="backbone", kind="timeout", message="slow"))).scores("tea", ["tea is hot"])
-    assert Model(Saying(validator="9, 0")).scores("tea", ["a", "b"]).tolist() == [0, 0]
+    assert Model(Saying(validator="6, the 2nd, 9, 0, 5")).scores("tea", [*"abcdef"]).tolist() == [0, 1, 0, 0, 1, 0]
 
 
 def test_a_models_calls_are_limited_and_kept(tmp_path, capsys):
