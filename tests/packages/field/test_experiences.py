@@ -14,17 +14,6 @@ def attempts(folder, method, *settings, refiner=None, **more):
     return ran, prompts_of(script), script
 
 
-@pytest.mark.parametrize("labels", ["gold", "correctness", "none"])
-def test_all_attempts_are_shown_with_reasoning_and_feedback_and_no_reference(labels, tmp_path):
-    ran, prompts, _ = attempts(tmp_path, "full_history", f"labels={labels}", test=6)
-    prompt, said = prompts["toy-test-5"], "" if labels == "none" else "\nFeedback: The answer is not correct."
-    assert shown(prompt) == [0, 1, 2, 3, 4]
-    wrong = "wrong on toy-test-3"
-    assert f"Question: ask toy-test-3?\nReasoning: thought of {wrong}\nAnswer: {wrong}{said}\n\nQuestion:" in prompt
-    assert "gold of toy-test-3" not in prompt
-    assert ran.metrics["operations"] == {"remembered": 6}
-
-
 def test_an_agents_attempt_keeps_its_steps_and_drops_the_oldest_outputs_of_long_ones():
     turns = tuple(Turn(action=f"look({n})", observation=f"page {n} " + "x" * 4_000) for n in range(8))
     rollout = Rollout(
@@ -37,16 +26,6 @@ def test_an_agents_attempt_keeps_its_steps_and_drops_the_oldest_outputs_of_long_
     assert text.startswith("Question: Do it.\nAnswer: \n### Step 1\n```python\nlook(0)\n```")
     assert ("page 0" in text, "page 7" in text) == (False, True)
     assert text.endswith("\nFeedback: The answer is not correct.")
-
-
-def test_thoughts_are_shown_to_their_sample_alone_and_end_with_the_rounds(tmp_path):
-    refiner = lambda call: {"operation": "think", "thought": f"{call.nth} on {call.sample[-1]}"}  # noqa: E731
-    settings = ("method.rounds=2", "mode.window=3", "mode.batch_size=3")
-    ran, prompts, script = attempts(tmp_path, "remem", *settings, refiner=refiner, test=6)
-    assert "<thoughts>\n0 on 4\n\n1 on 4\n</thoughts>" in prompts["toy-test-4"]
-    assert sorted(call.prompt.count("1 of them is left") for call in script.of("refiner")) == [0] * 6 + [1] * 6
-    assert context_of(ran).get("thoughts", []) == []
-    assert ran.metrics["operations"] == {"thought": 12, "remembered": 6}
 
 
 def test_what_is_dropped_leaves_the_memory_and_notes_stay(tmp_path):

@@ -1,6 +1,5 @@
 """StreamBench's memories and long context: what is stored, what a sample is shown, and in which order."""
 
-import re
 from functools import partial
 
 import pytest
@@ -9,55 +8,9 @@ from ace_field.long_context import History, Pair
 from tests.launching import launch
 from tests.methods.playing import context_of
 from tests.packages.field.making import BROKEN, Themed, even_right, even_right_as_text, learn, prompts_of, shown
-from tests.runners.scripted import answer, gold, rollouts
-
-TOY = range(6)
-GOLDS = [f"gold of toy-test-{number}" for number in TOY]
-OWN = [gold if number % 2 == 0 else f"wrong on toy-test-{number}" for number, gold in enumerate(GOLDS)]
-VERDICTS = ["correct" if number % 2 == 0 else "not correct" for number in TOY]
+from tests.runners.scripted import gold, rollouts
 
 stream = partial(learn, generator=even_right_as_text)
-
-
-def lines(prompt, name):
-    """What a prompt's entries say after a name, in order."""
-    text = prompt.partition("<past_answers>\n")[2].partition("\n</past_answers>")[0]
-    return re.findall(rf"^{name}: (.*)$", text, re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    ("method", "labels", "answers", "verdicts"),
-    [
-        ("self_stream_icl", "correctness", OWN, False),
-        ("mem_prompt", "correctness", OWN, True),
-        ("grow_prompt", "correctness", OWN, True),
-        ("long_context", "gold", GOLDS, False),
-        ("long_context", "correctness", OWN, True),
-        ("long_context", "none", OWN, False),
-    ],
-)
-def test_what_is_stored_is_shown_with_what_the_labels_reveal(method, labels, answers, verdicts, tmp_path):
-    ran, script = stream(tmp_path, method, f"labels={labels}", test=6)
-    prompt = prompts_of(script)["toy-test-5"]
-    assert sorted(shown(prompt)) == ([0, 2, 4] if method == "self_stream_icl" else [0, 1, 2, 3, 4])
-    assert lines(prompt, "Answer") == [answers[number] for number in shown(prompt)]
-    assert lines(prompt, "Feedback") == ([VERDICTS[number] for number in shown(prompt)] if verdicts else [])
-    kept = 3 if method == "self_stream_icl" else 6
-    assert ran.metrics["operations"] == {"remembered": kept, **({"skipped": 6 - kept} if kept < 6 else {})}
-    assert ran.metrics["calls"]["adapt"] == {"generator": 6}
-    assert prompts_of(script)["toy-test-0"] == "Toy.ask toy-test-0?"
-
-
-@pytest.mark.parametrize(
-    ("settings", "numbers"),
-    [(("top_k=2",), [3, 4]), (("top_k=3", "shown=correct"), [2, 4]), (("top_k=3", "shown=incorrect"), [3])],
-)
-def test_grow_prompt_shows_the_latest_and_of_these_the_wanted_verdict(settings, numbers, tmp_path):
-    asked = (f"method.{setting}" for setting in settings)
-    ran, script = stream(tmp_path, "grow_prompt", "labels=correctness", *asked, test=6)
-    assert shown(prompts_of(script)["toy-test-5"]) == numbers
-    kept = 2 if "top_k=2" in settings else 3
-    assert [entry["question"] for entry in context_of(ran)["entries"]] == [f"ask toy-test-{n}?" for n in TOY][-kept:]
 
 
 def test_the_most_similar_questions_are_shown_in_the_order_that_is_set(tmp_path):
@@ -127,15 +80,6 @@ def test_a_question_that_comes_again_replaces_its_entry_except_for_the_authors(m
     ran, _ = learn(tmp_path, method, *settings, mode="offline", generator=generator, train=3, test=1)
     saved = context_of(ran)
     assert len(saved.get("entries") or saved["pairs"]) == kept
-
-
-@pytest.mark.parametrize("protocol", ["ours", "authors"])
-def test_only_the_authors_keep_the_reasoning_before_an_answer(protocol, tmp_path):
-    settings = ("labels=correctness", "agent.scaffold=json", f"method.protocol={protocol}")
-    _, script = learn(tmp_path, "grow_prompt", *settings, generator=lambda _: answer("4"), test=2)
-    reasoning = "Rationale: thought of 4\n" if protocol == "authors" else ""
-    told = f"Question: ask toy-test-0?\n{reasoning}Answer: 4\nFeedback: not correct"
-    assert told in prompts_of(script)["toy-test-1"]
 
 
 def test_a_prompt_shows_the_newest_pairs_that_fit():

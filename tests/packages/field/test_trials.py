@@ -53,34 +53,6 @@ def test_a_sample_is_tried_until_it_is_right_or_no_trial_is_left(tmp_path):
     assert [point.score for _, point in sorted(points.items())] == [1.0, 1.0, 0.0]
 
 
-def test_a_trial_is_shown_the_last_notes_on_its_sample_and_no_others(tmp_path):
-    settings = ("labels=correctness", "method.trials=4", "method.memory=2")
-    _, script = learn(tmp_path, "reflexion", *settings, generator=right_at({}), reflector=note, test=3)
-    first, _, _, last = (call.prompt for call in trials(script, 2))
-    assert "note" not in first
-    assert "\n<reflection>\nnote 1 on toy-test-2\n\nnote 2 on toy-test-2\n</reflection>" in last
-    assert "toy-test-1" not in last
-    reflected = [call.prompt for call in script.of("reflector") if call.sample == "toy-test-2"]
-    assert "guess 2" in reflected[2]
-    assert "<earlier_notes>\nnote 0 on toy-test-2\n\nnote 1 on toy-test-2\n</earlier_notes>" in reflected[2]
-
-
-def test_the_authors_notes_are_lines_of_text_that_only_trials_see(tmp_path):
-    settings = ("labels=correctness", "method.trials=3", "method.protocol=authors")
-    told = lambda call: f" note\n{call.trial} "  # noqa: E731
-    _, script = learn(tmp_path, "reflexion", *settings, generator=right_at({}), reflector=told, test=1)
-    assert "\n<reflection>\n- note0\n- note1\n</reflection>" in trials(script, 0)[-1].prompt
-    assert not any("note0" in call.prompt for call in script.of("reflector"))
-
-
-def test_without_labels_the_model_itself_says_which_trials_failed(tmp_path):
-    judge = lambda call: {"success": "guess 1" in call.prompt}  # noqa: E731
-    roles = {"generator": right_at({}), "reflector": note, "self_judge": judge}
-    ran, script = learn(tmp_path, "reflexion", "labels=none", test=3, **roles)
-    assert [len(trials(script, number)) for number in range(3)] == [2, 2, 2]
-    assert ran.metrics["operations"] == {"judged_failure": 3, "judged_success": 3, "reflected": 3}
-
-
 @pytest.mark.parametrize("broken", ["generator", "reflector"])
 def test_a_trial_or_a_reflection_that_fails_ends_the_trials(broken, tmp_path):
     roles = {"generator": right_at({}), "reflector": note}
@@ -98,6 +70,8 @@ ONLINE = "carries nothing from sample to sample: use mode=online"
 REFUSED = {
     "offline": (("method=reflexion", "mode=offline"), ONLINE),
     "evaluate": (("method=reflexion", "mode=evaluate", "mode.context=none.json"), ONLINE),
+    "reference": (("method=reasoning_bank", "method.protocol=authors", "method.reference=true"), "use reference=false"),
+    "memory": (("method=awm", "method.protocol=authors", "method.initial=workflows.json"), "use initial=null"),
     "temperature 0": (COLD, "at temperature 0 all draws are the same reply"),
 }
 
@@ -107,6 +81,7 @@ def test_what_cannot_work_is_refused_before_any_call(case, tmp_path, monkeypatch
     settings, said = REFUSED[case]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "none.json").write_text('{"kind": "none"}')
+    (tmp_path / "workflows.json").write_text('{"kind": "workflows", "items": []}')
     assert launch(tmp_path, "task=formula", "task.source=sample", *settings).status == 2
     assert said in capsys.readouterr().err
 

@@ -1,0 +1,107 @@
+"""What each memory leads to: every prompt about the last sample of a run, what is kept, and the counts of the run."""
+
+import re
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from tests.expected import check
+from tests.methods.playing import context_of
+from tests.packages.field.making import BROKEN, even_right_as_text, learn, note_workflow
+from tests.runners.scripted import answer, gold
+
+PARTS = re.compile(r"<(\w+)>\n.*?\n</\1>", re.DOTALL)
+TEXTS = {"generator": even_right_as_text}
+
+
+def guess(call):
+    """Wrong in every trial, each time otherwise."""
+    return answer(f"guess {call.trial}")
+
+
+def second_right(call):
+    """Right on the second attempt alone."""
+    return answer(gold(call.sample)) if call.trial == 1 else guess(call)
+
+
+def lose_first(call):
+    return BROKEN if call.trial == 0 else second_right(call)
+
+
+def note(call):
+    return {"reflection": f"note {call.trial} on {call.sample}"}
+
+
+def judge(call):
+    """Says of samples 1 and 2, and of third attempts, that they succeeded."""
+    return {"reasoning": f"because of {call.sample}", "success": call.sample[-1] in "12" or call.trial == 2}
+
+
+GUESSING = {"generator": guess, "reflector": note}
+
+
+def write_lines(call):
+    return f" note\n{call.trial} "
+
+
+def write_markdown(call):
+    return f"# Memory Item 1\n## Title of {call.sample}\n\n## Content {{x}}\n"
+
+
+def induce_until_the_last(call):
+    return "no" if call.sample.endswith("4") else note_workflow(call)
+
+
+def think(call):
+    return {"operation": "think", "thought": f"{call.nth} on {call.sample[-1]}"}
+
+
+THREE = "method.top_k=3"
+SCENARIOS = {  # a method, its labels and other settings, and the scripts of its roles
+    "awm": ("awm", "correctness", "", {"test": 5}),
+    "awm_authors": ("awm", "correctness", "method.protocol=authors", {"test": 5, "inducer": induce_until_the_last}),
+    "awm_judged": ("awm", "none", "", {"self_judge": judge}),
+    "reasoning_bank": ("reasoning_bank", "gold", f"method.reference=true {THREE}", {}),
+    "reasoning_bank_authors": ("reasoning_bank", "gold", "method.protocol=authors", {"extractor": write_markdown}),
+    "reasoning_bank_judged": ("reasoning_bank", "none", "", {"self_judge": judge}),
+    "matts": ("matts", "correctness", "", {"generator": second_right, "test": 2}),
+    "matts_sequential": ("matts", "correctness", "method.scaling=sequential", {"generator": second_right}),
+    "matts_judged": ("matts", "none", "", {"generator": lose_first, "self_judge": judge, "test": 1}),
+    "reflexion": ("reflexion", "correctness", "method.trials=4 method.memory=2", GUESSING),
+    "reflexion_authors": ("reflexion", "correctness", "method.protocol=authors", GUESSING | {"reflector": write_lines}),
+    "reflexion_judged": ("reflexion", "none", "", GUESSING | {"self_judge": judge, "test": 2}),
+    "remem": ("remem", "correctness", "method.rounds=2 mode.window=3 mode.batch_size=3", {"test": 6, "refiner": think}),
+    "mem_prompt": ("mem_prompt", "correctness", "", TEXTS),
+    "self_stream_icl": ("self_stream_icl", "correctness", "", TEXTS),
+    "grow_prompt": ("grow_prompt", "correctness", "method.top_k=2", TEXTS),
+    "grow_prompt_correct": ("grow_prompt", "correctness", f"{THREE} method.shown=correct", TEXTS),
+    "grow_prompt_incorrect": ("grow_prompt", "correctness", f"{THREE} method.shown=incorrect", TEXTS),
+    "grow_prompt_ours": ("grow_prompt", "correctness", "agent.scaffold=json", {}),
+    "grow_prompt_authors": ("grow_prompt", "correctness", "agent.scaffold=json method.protocol=authors", {}),
+    **{f"long_context_{labels}": ("long_context", labels, "", TEXTS) for labels in ("gold", "correctness", "none")},
+    **{f"full_history_{labels}": ("full_history", labels, "", {}) for labels in ("gold", "correctness", "none")},
+}
+
+
+def describe(ran, script):
+    last = max(call.sample for _, call in script.calls)
+    lines = []
+    for role, call in sorted(script.calls, key=lambda one: (one[0], one[1].trial, one[1].nth)):
+        if call.sample == last:
+            lines.append(f"# {role}, attempt {call.trial}")
+            lines += [part[0] for part in PARTS.finditer(call.prompt) if part[1] not in ("task", "question")]
+    context = context_of(ran)
+    kept = chain.from_iterable(
+        context.get(name, ()) for name in ("items", "experiences", "entries", "pairs", "thoughts")
+    )
+    lines.append(f"# kept: {', '.join(one.get('title') or one['question'] for one in kept)}")
+    lines += [f"# {name}: {ran.metrics[name]}" for name in ("operations", "calls", "trials") if name in ran.metrics]
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_what_is_shown_and_kept(name, tmp_path):
+    method, labels, settings, roles = SCENARIOS[name]
+    text = describe(*learn(tmp_path, method, f"labels={labels}", *settings.split(), **roles))
+    check(text, Path(__file__).with_name("expected") / f"{name}.txt")
