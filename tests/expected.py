@@ -1,8 +1,11 @@
 """Output that shall stay as it is, in files. ``WRITE_EXPECTED=1`` with the command of the tests writes them anew."""
 
 import os
+from collections.abc import Callable, Iterable
 from difflib import unified_diff
 from pathlib import Path
+
+from ace_bench.core.errors import AceBenchError
 
 
 def read_expected(text: str, path: Path) -> str:
@@ -18,3 +21,16 @@ def check(text: str, path: Path) -> None:
     expected = read_expected(text, path)
     lines = unified_diff(expected.splitlines(), text.splitlines(), str(path), "this run", n=1, lineterm="")
     assert text == expected, "\n".join(["If this run is right, WRITE_EXPECTED=1 writes the file anew:", *lines])
+
+
+def check_outcomes(outcomes: Iterable[tuple[object, object]], path: Path) -> None:
+    """Compare pairs of a case and what became of it with the lines of a file."""
+    check("".join(f"{case}\n    {outcome}".rstrip() + "\n" for case, outcome in outcomes), path)
+
+
+def outcome(function: Callable[..., object], *arguments: object, **named: object) -> object:
+    """Return what a function returns, or the name and the words of the error that it raises."""
+    try:
+        return function(*arguments, **named)
+    except (AceBenchError, ValueError) as error:
+        return f"{type(error).__name__}: {error}"

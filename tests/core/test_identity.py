@@ -14,6 +14,7 @@ from ace_bench.core.identity import (
     identity_settings,
     settings_digest,
 )
+from tests.expected import check_outcomes
 
 CONFIG = {
     "task": {"_target_": "T", "data_dir": "somewhere", "source": "real", "hint": True},
@@ -39,81 +40,51 @@ CONFIG = {
     "seed": 0,
     "concurrency": 8,
 }
-SETTINGS = {
-    "task": {"_target_": "T", "hint": True},
-    "method": {"_target_": "M", "initial": None, "curator_sees": "nearest", "curator_top_k": 7, "proposals": 3},
-    "mode": {"_target_": "O", "context": None, "window": 1, "batch_size": 2},
-    "agent": {"_target_": "A", "demonstrations": None},
-    "labels": "gold",
-    "limit": None,
-    "prompts": "default",
-    "embedder": "hashing",
-    "backbone": {
-        "name": "b",
-        "model": "m",
-        "structured": "json_object",
-        "bound_replies": False,
-        "sampling": {"temperature": 0.5},
-    },
-    "roles": {"judge": {"name": "j"}},
-}
 
 
 def change(group, **settings):
     return {group: {**CONFIG[group], **settings}}
 
 
-def test_settings_that_can_change_an_answer_count():
-    assert identity_settings(CONFIG) == SETTINGS
+CHANGES = [
+    {},
+    {"seed": 1, "concurrency": 1, "budget": {"calls": 3}},
+    {"roles": None},
+    change("task", data_dir="elsewhere", data="x.csv", sample_data="pkg://a", instruction="b"),
+    change("method", curator_sees="all"),
+    change("method", proposals=None, parents=1, keep=2),
+    change("mode", batch_size=1),
+    {"mode": {"batch_size": 1}},  # not online
+    change("mode", context="nowhere.json"),
+    {"sampling": {"judge": {"temperature": 1}, "curator": None}},
+    {"sampling": {"judge": {"temperature": None}}},
+    {"unreadable_replies": "fault"},
+    {"unreadable_replies": "learn", "repeat_calls": False},
+    {"repeat_calls": True},
+]
+BACKBONES = [
+    {"base_url": "http://h", "api_key_env": "K", "cache": {}, "prices": {}, "rate": 1, "connections": 3},
+    {"structured": "auto"},
+    {"bound_replies": True},
+    {"bound_replies": 1},
+    {"retry": {"empty": False, "attempts": 3}},
+    {"retry": None},
+    {"sampling": {"seed": None, "top_p": 1}},
+    {"sampling": "greedy"},
+    {"launch": False, "server": {"dtype": "half"}},
+    {"launch": True, "server": {"served_name": "s", "dtype": "half", "flags": [], "port": 3}},
+]
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"seed": 1, "concurrency": 1, "budget": {"calls": 3}}, {}),
-        ({"roles": None}, {"roles": {}}),
-        (change("task", data_dir="elsewhere", data="x.csv", sample_data="pkg://a", instruction="b"), {}),
-        (change("method", curator_sees="all"), {"method": {"_target_": "M", "initial": None, "proposals": 3}}),
-        (
-            change("method", proposals=None, parents=1, keep=2),
-            {"method": {"_target_": "M", "initial": None, "curator_sees": "nearest", "curator_top_k": 7}},
-        ),
-        (change("mode", batch_size=1), {"mode": {"_target_": "O", "context": None, "window": 1}}),
-        ({"mode": {"batch_size": 1}}, {"mode": {"batch_size": 1}}),  # not online
-        (change("mode", context="nowhere.json"), {"mode": {**SETTINGS["mode"], "context": "nowhere.json"}}),
-        ({"sampling": {"judge": {"temperature": 1}, "curator": None}}, {"sampling": {"judge": {"temperature": 1}}}),
-        ({"sampling": {"judge": {"temperature": None}}}, {}),
-        ({"unreadable_replies": "fault"}, {"unreadable_replies": "fault"}),
-        ({"unreadable_replies": "learn", "repeat_calls": False}, {}),
-        ({"repeat_calls": True}, {"repeat_calls": True}),
-    ],
-    ids=str,
-)
-def test_a_change_counts_if_it_can_change_an_answer(changes, expected):
-    assert identity_settings(CONFIG | changes) == SETTINGS | expected
-
-
-@pytest.mark.parametrize(
-    ("settings", "expected"),
-    [
-        ({"base_url": "http://h", "api_key_env": "K", "cache": {}, "prices": {}, "rate": 1, "connections": 3}, {}),
-        ({"structured": "auto"}, {"structured": "json_schema"}),
-        ({"bound_replies": True}, {}),
-        ({"bound_replies": 1}, {"bound_replies": 1}),
-        ({"retry": {"empty": False, "attempts": 3}}, {"retry": {"empty": False}}),
-        ({"retry": None}, {}),
-        ({"sampling": {"seed": None, "top_p": 1}}, {"sampling": {"seed": None, "top_p": 1}}),
-        ({"sampling": "greedy"}, {"sampling": "greedy"}),
-        ({"launch": False, "server": {"dtype": "half"}}, {}),
-        (
-            {"launch": True, "server": {"served_name": "s", "dtype": "half", "flags": [], "port": 3}},
-            {"server": {"served_name": "s", "dtype": "half"}},
-        ),
-    ],
-    ids=str,
-)
-def test_a_backbone_counts_by_what_it_is_asked_and_loads(settings, expected):
-    assert backbone_settings({"model": "m", **settings}) == {"model": "m", **expected}
+def test_settings_count_if_they_can_change_an_answer():
+    usual = identity_settings(CONFIG)
+    found = [("the usual settings", usual)]
+    for changes in CHANGES:
+        changed = identity_settings(CONFIG | changes)
+        parts = [name for name in {**usual, **changed} if usual.get(name) != changed.get(name)]
+        found.append((changes, {name: changed.get(name) for name in parts}))
+    found += [(settings, backbone_settings({"model": "m", **settings})) for settings in BACKBONES]
+    check_outcomes(found, Path(__file__).parent / "expected" / "identity.txt")
 
 
 def test_settings_differ_by_path_and_new_ones_have_their_defaults():

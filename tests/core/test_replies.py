@@ -1,4 +1,4 @@
-from functools import reduce
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,6 +17,7 @@ from ace_bench.core.replies import (
     takes_tools,
 )
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message
+from tests.expected import check_outcomes, outcome
 
 
 class Reply(msgspec.Struct):
@@ -34,94 +35,73 @@ class Scripted:
         return Completion(text=self.texts.pop(0), usage=NO_USAGE, seconds=0.0)
 
 
-READABLE = [
+TEXTS = (
     '{"answer": "a}b", "ids": []}',
     '  \n{"answer": "a}b"}\n',
     'Sure!\n```json\n{"answer": "a}b"}\n```\nDone.',
     '```\n{"answer": "a}b", "extra": 1}\n```',
     '{"answer": "a}b", "ids": ["line\nbreak\tand tab"]}',
     'I think {"answer": "a}b", "ids": ["x"]} is right, or {"answer": "c"}',
-    '{"answer": "a}b", "ids": ["x", "y",],}',
-    "{'answer': 'a}b', 'ids': ['x', 'y']}",
+    "{'answer': 'a}b', 'ids': ['x', 'y',]}",
     '{"answer": "a}b", "more": None, "ids": ["x", "y"], "sure": True}',
-    '{"more": "an area \\(x\\)", "answer": "a}b", "ids": ["x", "y"]}',
+    '{"more": "an area \\(x\\)", "answer": "a}b"}',
     '{"more": "we say "net", then "gross".", "answer": "a}b", "ids": ["x", "y"],}',
     '{"ids": ["x", "y"], "answer": "a}b"',
     '{"ids": ["x", "y"], "answer": "a}b",',
-    'Use {x} and \\frac{1}{2}. {"answer": "a}b", "ids": ["x", "y"]}',
-    '{"other": 1} {"answer": "a}b", "ids": ["x", "y"]}',
-    '<think>{"answer": "draft"}</think>\n{"answer": "a}b", "ids": ["x", "y"]}',
-    '{"answer": "a}b", "ids": ["x", "y"]}<think>or {"answer": "draft"}</think>',
-]
-
-
-@pytest.mark.parametrize("text", READABLE)
-def test_parse_reads_whole_fenced_and_embedded_objects_repairs_slips_and_reads_no_drafts(text):
-    assert parse(text, Reply).answer == "a}b"
-    assert '"y"' not in text.replace("'", '"') or parse(text, Reply).ids == ["x", "y"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"answer": "cut of',
-        '{"ids": [], "answer": 12',
-        '{"answer": "a", "ids": ["x"',
-        '{"answer": "a", "ids": ["x", "cut',
-        '{"answer": 1,234}',
-        '<think>{"answer": "draft"}',
-        '<think>{"answer": "draft"}</think>',
-        "{'answer': " + "['x', " * 100_000,
-        '{"answer": ' + '{"a' * 60_000,
-        '{"a": "' + '" ' * 90_000,
-        "{'\"" * 60_000,
-        "{" * 300_000 + '"answer": "a"}',
-    ],
+    'Use {x} and \\frac{1}{2}. {"other": 1} {"answer": "a}b"}',
+    '<think>{"answer": "draft"}</think>\n{"answer": "a}b"}',
+    '{"answer": "a}b"}<think>or {"answer": "draft"}</think>',
+    '<think>{"answer": "draft"}',
+    '<think>{"answer": "draft"}</think>',
+    '{"answer": "cut of',
+    '{"ids": [], "answer": 12',
+    '{"answer": "a", "ids": ["x"',
+    '{"answer": "a", "ids": ["x", "cut',
+    '{"answer": 1,234}',
+    '{"ids": []}',
+    '{"answer": "a", "ids": "x"}',
+    "",
+    "no object here",
+    '\ud800{"answer": ',
+    '{"a": "\\u00e9\\ud83d\\ude00\\(\\n\\"",}',
+    "{'a':1,'b':-2.5e3,'c':007,'d':[x y,True]}",
+    "{'a': 1} {'b': {'c': 2}} {'d'",
+    "{'a': } {'b': 2}",
+    "{'a': 1 'b': 2}",
+    "{'a': 1, 'b': {'c': 2",
+    "{'a': 1,",
 )
-def test_parse_completes_no_value_and_hostile_texts_are_only_unreadable(text):
+LONG = {
+    "as deep as is read": "{'a': " + "[" * 49 + "]" * 49 + "}",
+    "too deep": "{'a': " + "[" * 50 + "]" * 50 + "}",
+    "much too deep": '{"more": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    "15 broken objects": "{'a': }" * 15 + "{'b': 2}",
+    "16 broken objects": "{'a': }" * 16 + "{'b': 2}",
+    "as long as is read": "{'b': 2}".ljust(200_000),
+    "too long": "{'b': 2}".ljust(200_001),
+}
+ENDLESS = {
+    "lists without end": "{'answer': " + "['x', " * 100_000,
+    "objects without end": '{"answer": ' + '{"a' * 60_000,
+    "quotes without end": '{"a": "' + '" ' * 90_000,
+    "quotes of two kinds": "{'\"" * 60_000,
+    "braces without end": "{" * 300_000 + '"answer": "a"}',
+}
+
+
+def test_texts_are_read_as_replies_and_searched_for_objects_or_are_unreadable():
+    def read(text):
+        return str(outcome(parse, text, Reply)).partition(" object: ")[0]
+
+    found = [(repr(text), f"{read(text)}\n    {[*find_objects(text)]}") for text in TEXTS]
+    found += [(name, f"{read(text)}\n    {[*find_objects(text)]}") for name, text in LONG.items()]
+    check_outcomes(found, Path(__file__).parent / "expected" / "replies.txt")
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+def test_hostile_texts_are_only_unreadable(name):
     with pytest.raises(ValueError, match=r"."):
-        parse(text, Reply)
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("", "JSON"),
-        ('{"more": ' + "[" * 100_000 + "]" * 100_000 + "}", "deep"),
-        ("no object here", "JSON"),
-        ('{"answer": "cut off', "JSON"),
-        ('{"ids": []}', "answer"),
-        ('{"answer": 3}', "str"),
-        ('{"answer": "a", "ids": "x"}', "array"),
-        ('\ud800{"answer": ', "JSON"),
-    ],
-)
-def test_parse_names_what_is_wrong(text, reason):
-    with pytest.raises(ValueError, match=reason):
-        parse(text, Reply)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('{"a": "\\u00e9\\ud83d\\ude00\\(\\n\\"",}', [({"a": 'é😀\\(\n"'}, True)]),
-        ("{'a':1,'b':-2.5e3,'c':007,'d':[x y,True]}", [({"a": 1, "b": -2500.0, "c": "007", "d": ["x y", True]}, True)]),
-        ("{'a': 1} {'b': {'c': 2}} {'d'", [({"a": 1}, True), ({"b": {"c": 2}}, True), ({}, False)]),
-        ("{'a': } {'b': 2}", [({"b": 2}, True)]),
-        ("{'a': 1 'b': 2}", []),
-        ("{'a': 1, 'b': {'c': 2", [({"a": 1}, False)]),
-        ("{'a': 1,", [({"a": 1}, True)]),
-        ("{'a': " + "[" * 49 + "]" * 49 + "}", [({"a": reduce(lambda inner, _: [inner], range(48), [])}, True)]),
-        ("{'a': " + "[" * 50 + "]" * 50 + "}", []),
-        ("{'a': }" * 15 + "{'b': 2}", [({"b": 2}, True)]),
-        ("{'a': }" * 16 + "{'b': 2}", []),
-        ("{'b': 2}".ljust(200_000), [({"b": 2}, True)]),
-        ("{'b': 2}".ljust(200_001), []),
-    ],
-    ids=lambda one: str(one)[:40],
-)
-def test_objects_are_found_with_their_slips_and_within_limits(text, found):
-    assert list(find_objects(text)) == found
+        parse(ENDLESS[name], Reply)
 
 
 def test_ask_asks_again_with_the_reason_and_only_once():
@@ -154,22 +134,17 @@ def test_an_unreadable_reply_is_shown_with_the_reason_and_without_its_middle():
     assert shown("a" * 1500 + "xyz" + "b" * 500).endswith("a\n[3 characters left out]\n" + "b" * 500)
 
 
-@pytest.mark.parametrize(
-    ("kind", "text"),
-    [("empty_reply", ""), ("length_truncated", "cut"), ("no_content", EMPTY_REPLY), ("refusal", None), ("other", None)],
-)
-def test_the_authors_code_takes_what_came_and_asks_once(kind, text):
-    def refusing(messages):
-        raise RolloutFault(
-            Fault(owner="model", kind=kind, message="no"), Completion(text=text or "", usage=NO_USAGE, seconds=0.0)
-        )
+def test_the_authors_code_takes_what_came_and_asks_once():
+    def refuse(kind, text):
+        paid = Completion(text=text, usage=NO_USAGE, seconds=0.0)
+        raise RolloutFault(Fault(owner="model", kind=kind, message="no"), paid)
 
     assert EMPTY_REPLY == "INCORRECT_DUE_TO_EMPTY_RESPONSE, " * 3 + "INCORRECT_DUE_TO_EMPTY_RESPONSE"
-    if text is None:
+    for kind, text in (("empty_reply", ""), ("length_truncated", "cut"), ("no_content", EMPTY_REPLY)):
+        assert ask_once(lambda _, kind=kind, text=text: refuse(kind, text), []) == text
+    for kind in ("refusal", "other"):
         with pytest.raises(RolloutFault):
-            ask_once(refusing, [])
-    else:
-        assert ask_once(refusing, []) == text
+            ask_once(lambda _, kind=kind: refuse(kind, ""), [])
 
 
 def test_schema_is_self_contained():

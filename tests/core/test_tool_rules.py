@@ -1,15 +1,16 @@
 """Tool rules as tasks declare them, and what they make of actions: files and SQL by Python code, and SQL as actions."""
 
-import pytest
+from pathlib import Path
+
 import yaml
 
-from ace_bench.core.errors import ConfigError
 from ace_bench.core.known_calls import KnownCalls, redundant_calls
 from ace_bench.core.resources import config_folders, options
 from ace_bench.core.settings import make_part
 from ace_bench.core.tool_calls import read_action
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Turn
+from tests.expected import check_outcomes, outcome
 
 
 def tools(name, **changes):
@@ -22,97 +23,83 @@ def calls(action, rules):
     return [(call.tool, call.shown, call.rule.access) for one in read_action(action, rules) for call in one.calls]
 
 
-@pytest.mark.parametrize(
-    ("action", "seen"),
-    [
-        ("print(open('a.py').read())", ("read", "'a.py'", "read")),
-        ("print(open('a.py', 'rb').read())", ("read", "'a.py'", "read")),
-        ("print(open('a.py', 'w').read())", ("open", "'a.py', 'w'", "write")),
-        ("print(Path('a.py').read_text())", ("read", "'a.py'", "read")),
-        ('rows = db.execute("SELECT 1").fetchall()', ("sql", "'SELECT 1'", "read")),
-        ("db.execute('DELETE FROM t')", ("sql", "'DELETE FROM t'", "write")),
-        ("select name from t", ("sql", "select name from t", "read")),
-    ],
-)
-def test_files_and_queries(action, seen):
-    assert calls(action, tools("files_sql")) == [seen]
-
-
-@pytest.mark.parametrize(
-    ("action", "printed", "changes", "opaque"),
-    [
-        ("print(open('a').read())", True, False, False),
-        ("SELECT a FROM t", True, False, False),
-        ("DELETE FROM t", False, True, False),
-        ("print(open('a').read(), end='')", False, False, False),
-        ("print(open('a').read(), 1)", False, False, False),
-        ("print(open(name).read())", False, False, False),
-        ("text = sorted(open('a').read(), key=len)", False, False, False),
-        ("text = sorted(open('a').read(), key=mine)", False, True, False),
-        ("mine(1)", False, True, False),
-        ("import re\nre.sub('a', mine, 'b')", False, True, False),
-        ("text.strip()", False, False, False),
-        ("text.__class__()", False, True, False),
-        ("mine.strip.run()", False, True, False),
-        ("text.run()", False, True, False),
-        ("print = mine", False, True, True),
-        ("import json", False, False, False),
-        ("import mine as print", False, True, True),
-        ("exec('x')", False, True, True),
-        ("class A: pass", False, True, True),
-        ("later = (mine(x) for x in y)", False, True, True),
-        ("reader = open", False, True, True),
-        ("print(", False, True, False),
-    ],
-)
-def test_what_an_action_may_change(action, printed, changes, opaque):
-    read = read_action(action, tools("files_sql"))[-1]
-    assert (read.printed is not None, read.changes, read.opaque) == (printed, changes, opaque)
+ACTIONS = """\
+print(open('a.py').read())
+print(open('a.py', 'rb').read())
+print(open('a.py', 'w').read())
+print(Path('a.py').read_text())
+rows = db.execute("SELECT 1").fetchall()
+db.execute('DELETE FROM t')
+select name from t
+SELECT a FROM t
+DELETE FROM t
+print(open('a').read(), end='')
+print(open('a').read(), 1)
+print(open(name).read())
+text = sorted(open('a').read(), key=len)
+text = sorted(open('a').read(), key=mine)
+mine(1)
+import re; re.sub('a', mine, 'b')
+text.strip()
+text.__class__()
+mine.strip.run()
+text.run()
+print = mine
+import json
+import mine as print
+exec('x')
+class A: pass
+later = (mine(x) for x in y)
+reader = open
+print(
+""".splitlines()
+REPEATED = [
+    ["SELECT a FROM t", "SELECT  a FROM t"],
+    ["SELECT a FROM t", "UPDATE t SET a = 1", "SELECT a FROM t"],
+    ["print(open('a').read())"] * 3,
+    ["text = open('a').read()", "print(len(text))", "print(open('a').read())"],
+    ["print(open('a').read())", "open('a', 'w').write('x')", "print(open('a').read())"],
+    ["db.execute('SELECT 1').fetchall()", "db = sqlite3.connect('b')", "db.execute('SELECT 1').fetchall()"],
+    ["print(open(name).read())"] * 2,  # depends on a variable
+    ["for n in (1, 2): print(open('a').read())"] * 2,  # how often it ran is not known
+]
+LOOKED_UP = [
+    ["print(open('a').read())"],
+    ["text = open('a').read()"],
+    ["pass", "text = open('a').read()", "print(open('a').read())"],
+    ["print(open('a').read())", "text = open('a').read()"],
+    ["print(open('b').read(), open('a').read())"],
+    ["print(open('a').read()); mine(1)"],  # it may have changed what was printed before
+    ["text = mine(open('a').read())"],
+    ["class A: pass", "print(open('a').read())"],
+    ["print(open('a').read())", "open = 3"],
+]
 
 
 def turns(*actions):
     return [Turn(action=action, observation="done") for action in actions]
 
 
-@pytest.mark.parametrize(
-    ("actions", "redundant"),
-    [
-        (["SELECT a FROM t", "SELECT  a FROM t"], 1),
-        (["SELECT a FROM t", "UPDATE t SET a = 1", "SELECT a FROM t"], 0),
-        (["print(open('a').read())"] * 3, 2),
-        (["text = open('a').read()", "print(len(text))", "print(open('a').read())"], 1),
-        (["print(open('a').read())", "open('a', 'w').write('x')", "print(open('a').read())"], 0),
-        (["db.execute('SELECT 1').fetchall()", "db = sqlite3.connect('b')", "db.execute('SELECT 1').fetchall()"], 0),
-        (["print(open(name).read())"] * 2, 0),  # depends on a variable
-        (["for n in (1, 2):\n    print(open('a').read())"] * 2, 0),  # how often it ran is not known
-    ],
-)
-def test_a_call_is_redundant_if_it_repeats_a_lookup_that_still_holds(actions, redundant):
-    assert redundant_calls(turns(*actions), tools("files_sql")) == redundant
-
-
-@pytest.mark.parametrize(
-    ("steps", "whole", "known"),
-    [
-        (["print(open('a').read())"], True, (1, True)),
-        (["print(open('a').read())"], False, (1, False)),
-        (["text = open('a').read()"], True, (1, False)),
-        (["pass", "text = open('a').read()", "print(open('a').read())"], True, (3, True)),
-        (["print(open('a').read())", "text = open('a').read()"], True, (1, True)),
-        (["print(open('b').read(), open('a').read())"], True, (1, False)),
-        (["print(open('a').read())\nmine(1)"], True, None),  # it may have changed what was printed before
-        (["text = mine(open('a').read())"], True, None),
-        (["class A: pass", "print(open('a').read())"], True, None),
-        (["print(open('a').read())", "open = 3"], True, None),
-    ],
-)
-def test_a_lookup_is_known_with_its_last_step_that_printed_it_whole(steps, whole, known):
+def known(steps, *, whole):
+    """Return the step of the last lookup of a file that still holds, and whether it was printed."""
     calls = KnownCalls(tools("files_sql"))
     for number, action in enumerate(steps, start=1):
         for statement in read_action(action, calls.rules):
             calls.note(number, statement, shown=True, whole=whole)
     found = calls.find(read_action("open('a').read()", calls.rules)[0].calls[0])
-    assert (found and (found.step, found.printed)) == known
+    return found and (found.step, found.printed)
+
+
+def test_what_actions_look_up_and_may_change_and_what_stays_known():
+    rules, found = tools("files_sql"), []
+    for action in ACTIONS:
+        read = read_action(action, rules)[-1]
+        words = {"prints": read.printed is not None, "changes": read.changes, "opaque": read.opaque}
+        found.append((action, f"{calls(action, rules)} {' '.join(word for word, said in words.items() if said)}"))
+    found += [(actions, f"{redundant_calls(turns(*actions), rules)} redundant") for actions in REPEATED]
+    found += [(steps, f"known: {known(steps, whole=True)}") for steps in LOOKED_UP]
+    found.append((f"{LOOKED_UP[0]}, not whole", f"known: {known(LOOKED_UP[0], whole=False)}"))
+    check_outcomes(found, Path(__file__).parent / "expected" / "tool_rules.txt")
 
 
 def test_documentation_stays_known_whatever_is_changed():
@@ -140,19 +127,17 @@ def test_a_lookup_that_failed_is_not_redundant():
     assert redundant_calls(failed, tools("files_sql")) == 0
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"call": None}, "agent.tools.rules.one.call must be set, or else action"),
-        ({"action": "x"}, "agent.tools.rules.one.call must be set, or else action"),
-        ({"fact": "(x"}, "agent.tools.rules.one.fact=(x must be a regular expression"),
-        ({"fact": "x"}, "agent.tools.rules.one.fact=x must have a group in round brackets"),
-        ({"access": "maybe"}, "agent.tools.rules.one.access=maybe must be one of constant, read, open, write"),
-        ({"colour": "red"}, "there is no setting agent.tools.rules.one.colour"),
-    ],
-)
-def test_a_rule_that_cannot_be_used_is_refused(changes, said):
-    rule = {"call": "a.*", "access": "read", "category": "Others", **changes}
-    with pytest.raises(ConfigError) as caught:
-        tools("appworld", rules={"one": rule})
-    assert str(caught.value).startswith(said)
+WRONG_RULES = [
+    {"call": None},
+    {"action": "x"},
+    {"fact": "(x"},
+    {"fact": "x"},
+    {"access": "maybe"},
+    {"colour": "red"},
+]
+
+
+def test_a_rule_that_cannot_be_used_is_refused():
+    rule = {"call": "a.*", "access": "read", "category": "Others"}
+    found = [(wrong, outcome(tools, "appworld", rules={"one": rule | wrong})) for wrong in WRONG_RULES]
+    check_outcomes(found, Path(__file__).parent / "expected" / "tool_rules_refused.txt")

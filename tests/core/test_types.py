@@ -6,11 +6,8 @@ from ace_bench.core.backbones import answers_samples, backbone_name
 from ace_bench.core.method import Span, exactly
 from ace_bench.core.types import (
     NO_USAGE,
-    Attempt,
-    Completion,
     Fault,
     Feedback,
-    GeneratorSpec,
     Grade,
     Labels,
     Sample,
@@ -28,42 +25,16 @@ def test_usage_sums_stay_unknown_where_a_part_is_unknown():
     assert known + Usage(prompt=1, completion=1) == Usage(prompt=11, completion=3, cached=None, usd=None)
 
 
-@pytest.mark.parametrize(
-    ("labels", "shown"),
-    [
-        (
-            Labels.GOLD,
-            Feedback(
-                correct=False,
-                message="3 rows\nThe answer is not correct.\n2 of 3 tests",
-                gold="SECRET",
-                score=0.5,
-                report="2 of 3 tests",
-            ),
-        ),
-        (
-            Labels.CORRECTNESS,
-            Feedback(correct=False, message="3 rows\nThe answer is not correct.", gold=None, score=0.0),
-        ),
-        (Labels.NONE, Feedback(correct=None, message="3 rows", gold=None)),
-    ],
-)
-def test_reveal_shows_no_more_than_the_level_allows(labels, shown):
-    assert reveal(GRADE, labels) == shown
-
-
-@pytest.mark.parametrize("labels", Labels)
-def test_nothing_is_said_of_an_answer_that_nobody_judged(labels):
-    feedback = reveal(replace(GRADE, judged=False), labels)
-    assert (feedback.correct, feedback.score, "correct" in feedback.message) == (None, None, False)
-
-
-def test_what_is_not_said_of_a_call_or_an_attempt_is_nothing():
-    said = Completion(text="", usage=NO_USAGE, seconds=0.0)
-    assert (said.waited, said.retries, said.replayed, said.cut, said.asked_again) == (0, 0, False, False, 0)
-    attempt = Attempt(answer=None)
-    assert (attempt.dropped, attempt.trajectory, attempt.counters, attempt.ended) == (0, (), {}, None)
-    assert GeneratorSpec(template="t", answer_format="text").code_runs == 0
+def test_reveal_shows_no_more_than_the_level_allows_and_nothing_of_an_answer_that_nobody_judged():
+    said = "3 rows\nThe answer is not correct."
+    report = "2 of 3 tests"
+    gold = Feedback(correct=False, message=f"{said}\n{report}", gold="SECRET", score=0.5, report=report)
+    correctness = Feedback(correct=False, message=said, gold=None, score=0.0)
+    none = Feedback(correct=None, message="3 rows", gold=None)
+    assert [reveal(GRADE, labels) for labels in Labels] == [gold, correctness, none]
+    for labels in Labels:
+        feedback = reveal(replace(GRADE, judged=False), labels)
+        assert (feedback.correct, feedback.score, "correct" in feedback.message) == (None, None, False)
 
 
 def test_a_step_knows_its_place_in_its_epoch_and_a_fault_whether_there_was_an_answer():
