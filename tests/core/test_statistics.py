@@ -27,22 +27,6 @@ from ace_bench.core.statistics import (
 from tests.expected import read_expected
 
 
-def test_a_group_is_drawn_whole_and_so_widens_the_interval():
-    scores = [("s1", 100.0)] * 30 + [("s2", 0.0)] * 30 + [("s3", 100.0)] * 30 + [("s4", 0.0)] * 30
-
-    def interval(group):
-        return bootstrap_interval(scores, lambda some: fmean(score for _, score in some), group=group)
-
-    low, high = interval(lambda item: item[0])
-    assert (low, high) == (0.0, 100.0), "four scenarios, all or nothing: nearly no information"
-    narrow_low, narrow_high = interval(lambda _: "")
-    assert 40 < narrow_low < 50 < narrow_high < 60
-
-
-def test_one_group_alone_says_nothing_of_its_spread():
-    assert bootstrap_interval([1.0, 2.0, 3.0], fmean, group=lambda _: "one") is None
-
-
 @pytest.mark.parametrize("df", [1, 1.5, 2, 4.7, 30, 1000.5, 1e6, math.inf])
 def test_an_interval_reaches_as_far_as_students_t(df):
     low, high = Estimate(value=0.0, samples=Source(variance=1.0, df=df), units=2).bounds()

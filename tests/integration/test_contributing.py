@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +19,7 @@ from ace_bench.core.types import Message
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
-from tests.launching import ROOT, options
+from tests.launching import ROOT
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PACKAGE = ROOT / "tests" / "plugin_package"
@@ -81,21 +80,6 @@ def test_files_and_names_in_the_guide_exist():
         assert (ROOT / path).exists(), path
     for name in re.findall(r"\(`(\w+\.py)`\)", GUIDE):
         assert list(PACKAGE.rglob(name)), name
-
-
-@pytest.mark.slow
-def test_the_matrix_takes_a_new_task_up_by_itself(tmp_path):
-    for part in ("ace_bench", "configs", "packages", "prompts", "scripts", "tests", "pyproject.toml"):
-        if (ROOT / part).is_dir():
-            ignored = shutil.ignore_patterns("__pycache__")
-            shutil.copytree(ROOT / part, tmp_path / part, symlinks=True, ignore=ignored)
-        else:
-            shutil.copy(ROOT / part, tmp_path / part)
-    shutil.copy(PACKAGE / "capital_cities/configs/task/capital_cities.yaml", tmp_path / "configs" / "task")
-    asked = ("-n", "0", "-p", "no:cacheprovider", "--collect-only", "-m", "", "-k", "capital_cities")
-    listed = run(tmp_path, sys.executable, "-m", "pytest", *asked, "tests/integration/test_matrix.py")
-    modes = len(options("mode")) - 1  # lives have tests of their own
-    assert listed.count("test_matrix.py::") == len(options("method")) * modes
 
 
 def metrics(folder: Path, *words: str) -> dict:

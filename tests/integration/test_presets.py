@@ -36,13 +36,6 @@ def test_a_preset_is_the_run_behind_a_number_of_the_paper(preset):
     assert compose([f"experiment={preset}"]) == compose([*planned.overrides, "backbone=deepseek_v3_1"])
 
 
-def test_the_first_real_model_learns_from_the_sample_set_of_its_preset(tmp_path):
-    ran = launch(tmp_path, "experiment=first_contact", "backbone=embedded", "limit=8")
-    assert ran.status == 0
-    assert ran.metrics["source"] == "sample"
-    assert ran.metrics["headline"]["n"] == 8
-
-
 def test_what_a_small_real_model_learns_is_in_no_prompt_and_asked_in_other_words():
     samples = files("ace_rehearsal") / "samples" / "rooms" / "questions.jsonl"
     rows = [json.loads(line) for line in samples.read_text().splitlines()]

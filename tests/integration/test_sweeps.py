@@ -11,15 +11,6 @@ from ace_bench.report.records import find_runs
 from tests.launching import ROOT
 
 SWEEP = ("task=finer,formula", "method=base", "backbone=faulty,embedded", "task.source=sample", "limit=2")
-SBATCH = """#!/bin/bash
-# What Slurm does with an array job, on this machine and one after another.
-last=$(grep -oP '(?<=--array=0-)[0-9]+' "$1")
-(for task in $(seq 0 "$last"); do
-  env SLURM_JOB_ID="$$_$task" SLURM_ARRAY_JOB_ID=$$ SLURM_ARRAY_TASK_ID="$task" SLURM_PROCID=0 SLURM_LOCALID=0 \
-    SLURM_NODEID=0 SLURM_NTASKS=1 SLURM_JOB_NUM_NODES=1 SLURM_JOB_NODELIST=localhost bash "$1"
-done) >/dev/null 2>&1 &
-echo "Submitted batch job $$"
-"""
 BACKBONES = """import os
 import signal
 from pathlib import Path
@@ -45,12 +36,6 @@ class Dying(EmbeddedBackbone):
             (self._deaths / str(os.getpid())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return super().complete(*messages, **about)
-"""
-SRUN = """#!/bin/bash
-while [[ $1 == -* ]]; do
-  case $1 in --output|--error) shift 2 ;; *) shift ;; esac
-done
-exec "$@"
 """
 
 
@@ -140,13 +125,3 @@ def test_a_worker_that_is_killed_is_one_row_tried_once_more_and_the_other_runs_g
 @pytest.mark.thorough
 def test_ray_with_two_workers(tmp_path):
     checked(tmp_path, "launcher=ray", "hydra.launcher.init.num_cpus=2", "+hydra.launcher.init.object_store_memory=1e8")
-
-
-@pytest.mark.thorough
-def test_slurm_as_far_as_one_machine_can_tell(tmp_path):
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    for name, text in {"sbatch": SBATCH, "srun": SRUN, "sacct": "#!/bin/bash\n"}.items():
-        (folder / name).write_text(text)
-        (folder / name).chmod(0o755)
-    checked(tmp_path, "launcher=slurm", "hydra.launcher.array_parallelism=2", PATH=f"{folder}:{os.environ['PATH']}")

@@ -105,12 +105,3 @@ def kill_after(least, results, *overrides):
 
 def recorded(results):
     return sum(path.read_bytes().count(b"\n") for path in results.rglob("calls.jsonl"))
-
-
-def test_the_preset_starts_a_server_of_its_own_and_stops_it(tmp_path, capsys):
-    short = ("limit=1", "mode.before=false", "backbone.sampling.max_tokens=20")
-    ran = launch(tmp_path, "experiment=first_contact", "backbone=smollm2_llama_cpp", *short)
-    assert ran.status == 0
-    assert "the server: ready after" in capsys.readouterr().out
-    (log,) = (tmp_path / "servers").glob("SmolLM2-135M-Instruct-*.log")
-    assert "Application shutdown complete" in log.read_text(errors="replace")

@@ -2,14 +2,11 @@
 
 import json
 from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
 
-from ace_bench.core.errors import BackboneUnavailable
 from ace_bench.core.types import Fault, Message
-from ace_bench.runners.build import _templates
-from tests.runners.scripted import Scripted, Toy, answer, gold, play, right, rollouts, wrong
+from tests.runners.scripted import Scripted, Toy, play, right, rollouts
 
 BASE = {"method": "base"}
 LOST = Fault(owner="backbone", kind="no_reply", message="timed out")
@@ -35,31 +32,6 @@ def test_a_sample_that_is_never_answered_stops_the_run_after_all_others_and_is_a
     assert ran.status == 0
     assert ran.metrics["splits"]["test"]["after"] == {"n": 4, "faults": 0, "accuracy": 100.0}
     assert ran.metrics["calls"]["evaluate"] == {"generator": 4}
-
-
-@pytest.mark.slow
-def test_a_dead_backbone_stops_the_run_charges_no_sample_and_is_no_loss(tmp_path, capsys):
-    alive = []
-
-    def generator(call):
-        if call.sample == "toy-test-2" and not alive:
-            raise BackboneUnavailable("nobody listens at port 9")
-        return base_text(call)
-
-    script = Scripted(generator=generator)
-    stopped = play(tmp_path, "concurrency=1", script=script, **BASE)
-    assert stopped.status not in (0, 2)
-    assert not (stopped.folder / "metrics.json").exists()
-    status = json.loads((stopped.folder / "status.json").read_text())
-    assert status["state"] == "stopped"
-    assert "nobody listens" in status["reason"]
-    assert "Run the same command to continue" in capsys.readouterr().out
-
-    alive.append(True)
-    ran = play(tmp_path, "concurrency=1", script=script, **BASE)
-    assert (ran.status, ran.folder) == (0, stopped.folder)
-    assert ran.metrics["splits"]["test"]["after"] == {"n": 4, "faults": 0, "accuracy": 100.0}
-    assert len(script.calls) == 5, "two before the stop, the one that failed, and two after"
 
 
 HOSTILE = {
@@ -96,16 +68,6 @@ def test_a_task_whose_headline_its_score_lacks_is_one_sentence(method, generator
     assert (again.status, again.lines("calls")[: len(paid)]) == (0, paid)
 
 
-@pytest.mark.parametrize("concurrency", [1, 16])
-def test_results_do_not_depend_on_concurrency(concurrency, tmp_path):
-    def generator(call):
-        return answer(gold(call.sample)) if int(call.sample[-1]) % 3 else wrong(call)
-
-    ran = play(tmp_path, f"concurrency={concurrency}", script=Scripted(generator=generator), test=9, train=3)
-    assert ran.metrics["headline"]["after"] == pytest.approx(66.6667)
-    assert ran.metrics["rollouts"]["evaluate"] == 9
-
-
 class JudgedToy(Toy):
     """Right is what the judge says is right."""
 
@@ -117,12 +79,6 @@ class JudgedToy(Toy):
     def judge(self, sample, answer, grade, prompts, lm):
         verdict = lm([Message(role="user", content=f"Is {answer} right for {sample.id}?")]).text
         return replace(grade, correct=verdict == "yes")
-
-
-def test_a_task_with_half_a_judge_is_refused():
-    method = SimpleNamespace(generator=SimpleNamespace(template="generator"), roles={}, answering_roles=("generator",))
-    with pytest.raises(TypeError, match=r"names a judge's template and needs the methods `judge` and `prompt_fields`"):
-        _templates(method, SimpleNamespace(judge_template="judge"))
 
 
 def test_the_same_answer_to_the_same_sample_is_judged_once(tmp_path):

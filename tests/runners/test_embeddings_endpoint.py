@@ -102,23 +102,6 @@ def test_an_outage_stops_the_run_whatever_is_accepted(serve, tmp_path, capsys):
     assert launch(tmp_path / "cut", *SMALL, of(server.address)).lasting() == whole.lasting()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"model": "other"}, "set embedder.model to one that the server has: embedded"),
-        ({"url": "http://127.0.0.1:9/v1"}, "correct embedder.url"),
-        ({"key_env": "NO_SUCH_VARIABLE"}, "embedder.key_env"),
-        ({"simulated": "false"}, "embedder.simulated=false, but the server reports"),
-    ],
-)
-def test_an_endpoint_that_cannot_be_used_is_refused_before_the_first_call(change, said, serve, tmp_path, capsys):
-    ran = launch(tmp_path, *SMALL, of(serve().address, **change))
-    assert ran.status == 2
-    assert said in " ".join(capsys.readouterr().err.split())
-    assert not [*tmp_path.rglob("calls.jsonl")] or not ran.lines("calls")
-
-
 def test_a_rehearsal_asks_for_no_embeddings(serve, tmp_path):
     server = serve()
     assert launch(tmp_path, *SMALL, of(server.address), "dry_run=true").status == 0
@@ -128,10 +111,3 @@ def test_a_rehearsal_asks_for_no_embeddings(serve, tmp_path):
 def test_a_limit_in_dollars_needs_a_price(serve, tmp_path, capsys):
     assert launch(tmp_path, *SMALL, of(serve().address), "budget.usd=1").status == 2
     assert "set embedder.usd_per_million" in capsys.readouterr().err
-
-
-def test_a_method_without_embeddings_asks_for_none(tmp_path):
-    unreachable = of("http://127.0.0.1:9/v1")
-    ran = launch(tmp_path, *SMALL[:4], "method=base", unreachable)
-    assert ran.status == 0
-    assert "embedder" not in ran.metrics["roles"]

@@ -1,28 +1,14 @@
 """Evaluation of saved contexts of every kind, without the method that made them."""
 
-import json
 import shutil
 
 import pytest
 
 from tests.contexts.making import playbook
 from tests.doubles import Recording
-from tests.launching import launch, quick
+from tests.launching import launch
 
 SMALL = ("task=finer", "task.source=sample", "limit={train: 6, val: 4, test: 6}")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", ["ace", "base", "dc", "gepa", "icl"])
-def test_a_context_does_as_well_alone_as_with_its_method(method, tmp_path):
-    made = launch(tmp_path, *SMALL, f"method={method}", "mode.epochs=1", "mode.before=false", *quick(method))
-    saved = made.folder / "contexts" / "final.json"
-    if not saved.is_file():
-        saved = made.folder / "contexts" / "tested.json"
-    frozen = launch(tmp_path, *SMALL, "method=frozen", "mode=evaluate", f"mode.context={saved}", "mode.before=true")
-    assert frozen.metrics["headline"]["after"] == made.metrics["headline"]["after"]
-    assert frozen.metrics["calls"]["adapt"] == {}
-    assert frozen.metrics["context"]["kind"] == json.loads(saved.read_text())["kind"]
 
 
 @pytest.mark.parametrize(

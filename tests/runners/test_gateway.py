@@ -80,12 +80,6 @@ def test_a_later_process_gets_what_was_paid_for_in_the_order_it_was_asked(enter)
         again.ask("a", "s")
 
 
-@pytest.mark.parametrize("change", [{"text": "changed"}, {"role": "curator"}, {"session": "other"}])
-def test_another_prompt_role_or_session_is_another_call(enter, change):
-    entrance = enter(Counting())
-    assert entrance.ask().text != entrance.ask(**change).text
-
-
 def test_a_failed_call_is_not_paid_and_leaves_its_place_in_the_budget(enter):
     entrance = enter(Counting(), calls=1)
     for _ in range(3):

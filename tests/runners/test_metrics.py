@@ -15,7 +15,7 @@ from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import CacheCounters, Completion, Fault, Message, Usage
 from ace_bench.runners.metrics import objective
-from ace_bench.runners.summary import summary_text, title
+from ace_bench.runners.summary import summary_text
 from ace_bench.store.processes import Commit, Process
 from tests.expected import check
 from tests.runners.scripted import Scripted, Toy, ToySession, bullets_in, gold, lesson, play, reflection, right, wrong
@@ -171,21 +171,6 @@ def test_rows_of_a_summary_that_few_runs_have():
         Process(at=at, how="finished", seconds=3_600, ended=at.replace(day=26), **common | {"packages": {}}),
     ]
     check(summary_text(metrics, processes), EXPECTED / "rare_rows.txt")
-
-
-@pytest.mark.parametrize(
-    ("option", "model", "shown"),
-    [
-        ("openai_compatible", "Qwen/Qwen3-0.6B", "Qwen3-0.6B"),
-        ("vllm", "/models/mine/", "mine"),
-        ("vllm", None, "vllm"),
-        ("gpt_5_1", "gpt-5.1", "gpt_5_1"),
-    ],
-)
-def test_a_title_names_the_model(option, model, shown):
-    names = {"task": "finer", "method": "ace", "backbone": option, "mode": "offline", "labels": "gold", "seed": 0}
-    about = {**names, "roles": {"generator": model}, "source": "real", "simulated": False}
-    assert title(about) == f"finer · ace · {shown} · offline · labels=gold · seed 0"
 
 
 def test_a_search_compares_the_best_validation_or_else_the_test():

@@ -30,17 +30,6 @@ def test_a_second_process_reads_what_the_first_one_composed(configs, tmp_path, m
     assert len(cached(tmp_path)) == 1
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("damage", [b"", b"garbage", None])
-def test_a_damaged_cache_is_made_again(damage, configs, tmp_path):
-    first = Composer([configs])(OVERRIDES)
-    (path,) = cached(tmp_path)
-    whole = path.read_bytes()
-    path.write_bytes(whole[:-1] if damage is None else damage)
-    assert Composer([configs])(OVERRIDES) == first
-    assert path.read_bytes() == whole
-
-
 def test_a_changed_file_is_seen(configs):
     before = Composer([configs])(OVERRIDES)
     path = configs / "config.yaml"

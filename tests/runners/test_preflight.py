@@ -9,8 +9,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
-from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
-from ace_bench.core.types import CacheCounters, Fault, Probe, Usage
+from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.types import CacheCounters, Probe, Usage
 from tests.launching import launch
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, val: 2, test: 6}", "mode.epochs=2")
@@ -83,19 +83,6 @@ def test_a_server_is_opened_probed_used_and_closed_and_its_counters_kept(tmp_pat
     assert cache["saved"] == pytest.approx(0.9 * cache["share"], abs=1e-3)
     assert f"which makes input {cache['saved']:.1%} cheaper" in output
     assert json.loads((ran.folder / "endpoints.json").read_text()) == {"backbone": {"model": "reader"}}
-
-
-def test_the_servers_counters_give_the_cached_share_where_replies_do_not(tmp_path, capsys):
-    class Silent(Real):
-        def complete(self, messages, **about):
-            completion = super().complete(messages, **about)
-            return replace(completion, usage=replace(completion.usage, cached=None))
-
-    ran = real(tmp_path, [], "mode.epochs=1", made=lambda inner: Silent(inner, []))
-    cache = ran.metrics["cache"]["total"]
-    assert cache["cached_tokens"] is None
-    assert cache["share"] == pytest.approx(0.5, abs=0.01)
-    assert "50.0% by the server's counters" in capsys.readouterr().out
 
 
 def test_an_estimate_over_the_budget_stops_before_any_call(tmp_path, capsys):
@@ -207,31 +194,3 @@ def test_a_prompt_and_reply_over_the_context_length_are_refused_before_a_call(tm
     assert "lower sampling.generator.max_tokens" in said
     assert log == ["open", "probe", "close"]
     assert real(tmp_path, log, "estimate=false", made=short).status == 0
-
-
-def test_a_prompt_that_is_too_long_shows_less_of_the_playbook_and_says_so(tmp_path):
-    class Short:
-        simulated, context_length = True, 2500
-
-        def __init__(self, inner):
-            self._inner, self.name, self.identity = inner, inner.name, inner.identity
-            self.count = inner.count
-
-        def complete(self, messages, **about):
-            if sum(len(message.content) for message in messages) > self.context_length:
-                raise RolloutFault(Fault(owner="model", kind="context_length", message="too long"))
-            return self._inner.complete(messages, **about)
-
-    playbook = tmp_path / "long.txt"
-    lines = [
-        f"[psh-{number:05d}] helpful={number} harmful=0 :: Lesson {number} about nothing." for number in range(1, 60)
-    ]
-    playbook.write_text("## PROBLEM SOLVING HEURISTICS\n" + "\n".join(lines))
-    ran = launch(tmp_path, *SMALL, "mode.epochs=1", f"method.initial={playbook}", backbone=Short)
-    assert ran.status == 0
-    assert ran.metrics["dropped_items"]["evaluate"] > 0
-    assert ran.metrics["splits"]["test"]["after"]["faults"] == 0
-    assert ran.metrics["context"]["items"] >= 59
-    assert json.loads((ran.folder / "contexts" / "final.json").read_text())["bullets"][0]["content"].startswith(
-        "Lesson"
-    )

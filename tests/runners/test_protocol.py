@@ -57,14 +57,6 @@ def test_other_packages_say_what_it_means_for_their_options(tmp_path):
     assert compose(["method=icl"])["method"]["shots"] != 4
 
 
-@pytest.mark.parametrize("method", ["base", "icl", "dc"])
-def test_other_methods_run_under_it(method, tmp_path):
-    ran = launch(tmp_path, OFFICIAL, "task=formula", "task.source=sample", f"method={method}", "limit=2")
-    assert ran.status == 0
-    assert ran.metrics["protocol"] == "official"
-    assert "protocol=official" in (ran.folder / "summary.txt").read_text()
-
-
 def test_the_state_of_the_authors_code_is_recorded_and_an_unknown_one_refused(compose, tmp_path, capsys):
     assert compose([f"{OFFICIAL}@748a9dc"]) == compose([OFFICIAL, "official_commit=748a9dc"])
     run = ("task=formula", "task.source=sample", "method=dc", "limit=1")

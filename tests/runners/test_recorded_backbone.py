@@ -3,11 +3,10 @@
 import pytest
 
 from ace_bench.api import open_backbone
-from ace_bench.core.errors import BudgetExhausted, ConfigError
+from ace_bench.core.errors import BudgetExhausted
 from ace_bench.core.types import Message
 from ace_bench.store.calls import read_calls
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from tests.backbones.serving import over_http
 
 QUESTION = "Which is red? Options: blood, grass."
 LOG: list[str] = []
@@ -46,11 +45,3 @@ def test_a_call_is_made_once_for_each_session_and_seed_within_the_budget(tmp_pat
         ask(tmp_path / "calls", "a", "c", settings=["budget.calls=3"])
     assert LOG[-2:] == ["start", "close"]
     assert [(call.role, call.stage) for call in read_calls(tmp_path / "calls")] == [("answerer", "adapt")] * 3
-
-
-def test_a_missing_key_is_named_before_a_call(tmp_path):
-    settings = over_http("http://127.0.0.1:9/v1", api_key_env="NO_SUCH_KEY")[1:]
-    opened = open_backbone("openai_compatible", folder=tmp_path / "calls", settings=settings)
-    with pytest.raises(ConfigError, match="NO_SUCH_KEY"), opened:
-        pass
-    assert not (tmp_path / "calls").exists()

@@ -201,9 +201,3 @@ def test_a_stand_in_for_a_model(reply, schema, options, said):
     settings = {"opposite": False, "lengthened": False, **options}
     one = StandIn("generator", Model(10), Scripted(generator=lambda _: reply), **settings)
     assert one.complete([], role="generator", session="s/0", schema=schema).text == said
-
-
-def test_no_two_texts_are_lengthened_by_the_same_words():
-    one = StandIn("generator", Model(10), Scripted(generator=lambda _: "a"), opposite=False, lengthened=True)
-    texts = [one.complete([], role="generator", session=f"s/{number}").text for number in range(2)]
-    assert len({word for text in texts for word in text.split()}) == 1 + 2 * 6

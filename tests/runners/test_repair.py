@@ -218,14 +218,6 @@ def test_a_flipped_bit_in_a_finished_journal_is_repaired_by_the_command_again_an
         assert api.load_run(folder).points("accuracy")
 
 
-def test_settings_that_are_lost_are_composed_from_the_command(runs, doctor, tmp_path):
-    folder, _ = runs("ace", True, tmp_path)
-    before = (folder / "config.yaml").read_bytes()
-    (folder / "config.yaml").write_text("[")
-    assert doctor(tmp_path, "--repair")[0] == 0
-    assert (folder / "config.yaml").read_bytes() == before
-
-
 def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs, doctor, tmp_path, capsys):
     folder, whole = runs("ace", True, tmp_path)
     lose_calls(folder, 2)
@@ -241,14 +233,6 @@ def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs
     assert doctor(tmp_path)[1]["damaged"][0]["lost"] == {"calls": 2, "in": None, "out": None, "usd": None}
     ran, asked = repeated(tmp_path, *ACE)
     assert (asked, ran.lasting()) == (2, whole.lasting())
-
-
-def test_calls_lost_after_a_stop_are_named_before_they_are_paid_for_again(runs, doctor, tmp_path, capsys, caplog):
-    folder, _ = runs("ace", False, tmp_path)
-    lose_calls(folder, 3)
-    assert doctor(tmp_path)[1]["damaged"][0]["lost"]["calls"] == 3
-    repeated(tmp_path, *ACE)
-    assert "3 calls that were recorded are gone from its end, made again and paid for again" in caplog.text
 
 
 def test_a_run_is_not_continued_with_the_calls_of_another_one(runs, doctor, tmp_path, capsys):

@@ -106,30 +106,3 @@ def test_a_share_of_a_sweep_is_made_from_what_was_composed_elsewhere(served, tmp
     monkeypatch.setattr(workers, "compose_run", None)
     ends = make_share(runs, configs)
     assert [(end.status, end.metrics["seed"]) for end in ends] == [(0, 0), (0, 1)]
-
-
-class Ending(ReaderServer):
-    """Ends the main thread at a request, as the time limit of a job does."""
-
-    def count(self, what):
-        number = super().count(what)
-        if (what, number) == ("requests", 12):
-            os.kill(os.getpid(), signal.SIGUSR2)
-        return number
-
-
-def test_an_end_of_the_main_thread_stops_all_runs_cleanly(tmp_path):
-    def end(*_):
-        raise SystemExit
-
-    with running(Ending(host="127.0.0.1", port=0, latency_s=0.02)) as server:
-        settings = (*SMALL, *over_http(server.address), "concurrency=1", f"results={tmp_path}")
-        before = signal.signal(signal.SIGUSR2, end)
-        try:
-            with pytest.raises(SystemExit):
-                made([("task=formula", "method=ace", f"seed={seed}", *settings) for seed in (0, 1)])
-        finally:
-            signal.signal(signal.SIGUSR2, before)
-    states = [path.read_text() for path in tmp_path.rglob("status.json")]
-    assert states
-    assert all("interrupted by the user" in state for state in states)

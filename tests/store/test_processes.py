@@ -49,17 +49,6 @@ def test_each_process_has_its_own_end_and_a_killed_one_has_none(tmp_path):
     assert 0 <= stopped.seconds < 60
 
 
-def test_an_end_is_tried_only_once_a_process_has_begun_and_before_it_has_ended(tmp_path):
-    log = ProcessLog(tmp_path / FILE, DiskGuard())
-    log.try_end("failed", "before the beginning")
-    log.begin("ace-bench run", HERE)
-    log.try_end("stopped", "the budget")
-    log.try_end("failed", "after the end")
-    log.close()
-    (process,) = read_processes(tmp_path)
-    assert (process.how, process.reason) == ("stopped", "the budget")
-
-
 def test_a_damaged_line_costs_only_its_own_process(tmp_path):
     for how in ("stopped", "finished"):
         worked(tmp_path, HERE, how)

@@ -31,13 +31,6 @@ def ask(backbone, text, kind=None):
     return backbone.complete(messages, role="generator", session="test", schema=schema)
 
 
-def test_it_is_probed(backbone):
-    facts = backbone.probe().facts
-    assert facts["context length"] == "8,192 tokens"
-    assert facts["cache counters"] == "reported"
-    assert facts["tokens"] == "reported"
-
-
 @pytest.mark.parametrize("kind", [GeneratorReply, ReflectorReply, CuratorReply, MergerReply, RewriterReply])
 def test_replies_of_every_role_can_be_read_even_from_random_weights(backbone, kind):
     for number in range(5):

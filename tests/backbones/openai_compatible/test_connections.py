@@ -131,25 +131,6 @@ def test_a_reply_that_does_not_end_is_over_with_the_time_of_the_attempt(case):
     assert "0.3 s" in fault.message
 
 
-def test_a_connection_is_used_again_with_a_time_of_its_own():
-    with serving() as server:
-        backbone = client(server.url, timeout=0.6)
-        for _ in range(2):
-            assert ask(backbone).retries == 0
-            time.sleep(0.4)
-        backbone.close()
-        assert server.accepted == 1
-
-
-def test_closing_twice_and_calling_again_is_fine():
-    with serving() as server:
-        backbone = client(server.url)
-        for _ in range(2):
-            backbone.close()
-            backbone.close()
-            assert ask(backbone).text == "fine"
-
-
 def test_a_proxy_of_the_environment_is_used_unless_excepted(monkeypatch):
     with serving(answer("by proxy")) as proxy, serving(answer("direct")) as server:
         monkeypatch.setenv("http_proxy", proxy.url.removesuffix("/v1"))

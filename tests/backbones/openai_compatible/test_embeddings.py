@@ -62,12 +62,6 @@ def test_what_was_answered_before_a_failure_is_kept(serve, tmp_path):
             failing.embed(TEXTS)
 
 
-def test_a_missing_key_is_named_before_the_first_call(tmp_path):
-    opened = open_embedder("http://localhost:1/v1", "m", folder=tmp_path, key_env="NO_SUCH_KEY_HERE")
-    with pytest.raises(ConfigError, match="NO_SUCH_KEY_HERE"), opened:
-        pass
-
-
 def backbone(server, **settings):
     known = EmbedderSettings(**{"url": server.url, "model": "tiny", "simulated": True, **settings})
     return EmbeddingsBackbone(known, retry=Retry(times=0))

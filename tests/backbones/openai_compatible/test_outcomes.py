@@ -235,13 +235,6 @@ def test_a_retry_after_that_says_nothing_does_no_harm(value):
     assert completed(reply, answer("fine"))[0].retries == 1
 
 
-def test_a_good_reply():
-    completion, asked = completed(answer("fine"))
-    assert (completion.text, completion.model, completion.retries, completion.waited) == ("fine", "tiny-1", 0, 0.0)
-    assert completion.seconds > 0
-    assert (completion.replayed, completion.cut, asked) == (False, False, 1)
-
-
 @pytest.mark.parametrize(
     "reply",
     [

@@ -1,7 +1,5 @@
 """The tiny call before a run: what it finds out, and what it refuses."""
 
-import socket
-
 import pytest
 
 from ace_bench.backbones.openai_compatible.probing import PROMPT as TRIAL
@@ -83,19 +81,6 @@ def test_each_refusal_names_its_fix(said, monkeypatch):
 def test_a_server_that_fails_is_one_to_come_back_to(reply):
     with pytest.raises(BackboneUnavailable, match="the backbone does not answer"):
         probed(reply)
-
-
-def test_where_nobody_listens():
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        url = f"http://127.0.0.1:{gone.getsockname()[1]}/v1"
-    with pytest.raises(ConfigError, match="cannot be reached"):
-        client(url).probe()
-
-
-def test_structured_none_sends_no_schema():
-    probe, server = probed(READY, structured="none")
-    assert "response_format" not in server.asked()[0]
-    assert probe.facts["structured replies"] == "by the prompt alone"
 
 
 LLAMA = error(
