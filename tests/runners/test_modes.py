@@ -35,7 +35,7 @@ MODES = (Path(__file__).parent / "expected" / "modes.txt").read_text().splitline
 """Settings and the sizes of playbooks with which the generator is right, and below them the outcome."""
 
 
-@pytest.mark.parametrize(("case", "expected"), zip(MODES[::2], MODES[1::2], strict=True))
+@pytest.mark.parametrize(("case", "expected"), [*zip(MODES[::2], MODES[1::2], strict=True)])
 def test_steps_tests_and_rollouts(case, expected, tmp_path):
     settings, _, sizes = case.partition(": ")[2].partition("; right with ")
     right_at = [int(size) for size in sizes.split() if size != "none"]

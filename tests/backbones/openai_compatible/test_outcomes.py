@@ -2,7 +2,9 @@
 
 import email.utils
 import json
+import re
 import time
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +12,11 @@ from ace_bench.backbones.openai_compatible.problems import from_status
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from tests.backbones.openai_compatible.scripted import CUT, DROP, Reply, answer, complete, error, serving
+from tests.expected import check_outcomes
 
 pytestmark = pytest.mark.usefixtures("each_client")
 
+EXPECTED = Path(__file__).parent / "expected"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 
 
@@ -25,132 +29,72 @@ def body(**changes):
     return json.dumps({**answer().body, **changes}).encode()
 
 
-def too_long(words="", status=400, **more):
-    return error(status, words, **more), ("model", "context_length"), 1, "sampling.max_tokens"
-
-
-def passing(reply, kind):
-    return reply, ("backbone", kind), 4, "after 3 retries"
-
-
-def refused(reply, words):
-    return reply, ("backbone", "bad_request"), 1, words
-
-
-def unreadable(content):
-    return Reply(body=content), ("backbone", "unreadable_body"), 4, "not a chat completion"
-
-
 FAULTS = {
-    "too long for OpenAI": too_long("Your input is over the limit.", code="context_length_exceeded"),
-    "too long for vLLM": too_long("This model's maximum context length is 131072 tokens. However, you", code=400),
-    "too long, a flat error": (Reply(status=400, body={"message": "maximum context length is 32768"}), *too_long()[1:]),
-    "too long to decode": too_long("The decoder prompt (length 9000) is longer than the maximum model length of 8192."),
-    "too long behind Together": too_long("`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9001", status=422),
-    "too long, FastAPI": (Reply(status=413, body={"detail": "prompt is too long: 2 tokens > 1"}), *too_long()[1:]),
-    "refused": refused(error(400, "none of these"), "HTTP 400: none of these"),
-    "refused in a list": refused(
-        Reply(status=422, body={"detail": [{"loc": ["body", "n"], "msg": "field required"}]}), "field required"
-    ),
-    "refused in plain text": refused(Reply(status=418, body="stout"), "HTTP 418: stout"),
-    "half an emoji": refused(Reply(status=400, body=rb'{"error": {"message": "no \ud83d here"}}'), "no ? here"),
-    "Azure's filter": (
-        Reply(status=400, body={"error": {"message": "No.", "innererror": {"code": "ResponsibleAIPolicyViolation"}}}),
-        ("model", "content_filter"),
-        1,
-        "HTTP 400: No.",
-    ),
-    "held back": (answer("", ended="content_filter"), ("model", "content_filter"), 1, "filter"),
-    "a refusal": (answer(None, refusal="I will not."), ("model", "refusal"), 1, "I will not."),
-    "empty twice": (answer(" \n"), ("model", "empty_reply"), 2, "empty"),
-    "null twice": (answer(None), ("model", "no_content"), 2, "empty"),
-    "hidden reasoning alone": (
-        answer("", ended="length", reasoning_content="hmm"),
-        ("model", "length_truncated"),
-        1,
-        "after 20 tokens",
-    ),
-    "503": passing(Reply(status=503, body=b"<html>overloaded</html>"), "server_error"),
-    "dropped": passing(DROP, "dropped"),
-    "cut": passing(CUT, "dropped"),
-    "an error with status 200": passing(Reply(body={"error": {"message": "upstream is gone"}}), "server_error"),
-    "an error with a code": refused(Reply(body={"error": {"message": "no such field", "code": 400}}), "no such field"),
-    **{
-        f"unreadable {number}": unreadable(content)
-        for number, content in enumerate(
-            (b"<html>busy</html>", b"", b"\xff\xfe", {"choices": []}, {}, [1], b"[" * 99_999)
-        )
-    },
+    "too long for OpenAI": error(400, "Your input is over the limit.", code="context_length_exceeded"),
+    "too long for vLLM": error(400, "This model's maximum context length is 131072 tokens. However, you", code=400),
+    "too long, a flat error": Reply(status=400, body={"message": "maximum context length is 32768"}),
+    "too long to decode": error(400, "The decoder prompt (length 9000) is longer than the maximum model length of 8."),
+    "too long behind Together": error(422, "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9001"),
+    "too long, FastAPI": Reply(status=413, body={"detail": "prompt is too long: 2 tokens > 1"}),
+    "refused": error(400, "none of these"),
+    "refused in a list": Reply(status=422, body={"detail": [{"loc": ["body", "n"], "msg": "field required"}]}),
+    "refused in plain text": Reply(status=418, body="stout"),
+    "half an emoji": Reply(status=400, body=rb'{"error": {"message": "no \ud83d here"}}'),
+    "Azure's filter": error(400, "No.", innererror={"code": "ResponsibleAIPolicyViolation"}),
+    "held back": answer("", ended="content_filter"),
+    "a refusal": answer(None, refusal="I will not."),
+    "empty twice": answer(" \n"),
+    "null twice": answer(None),
+    "hidden reasoning alone": answer("", ended="length", reasoning_content="hmm"),
+    "503": Reply(status=503, body=b"<html>overloaded</html>"),
+    "dropped": DROP,
+    "cut": CUT,
+    "an error with status 200": Reply(body={"error": {"message": "upstream is gone"}}),
+    "an error with a code": Reply(body={"error": {"message": "no such field", "code": 400}}),
+    "no key": error(401, "Incorrect API key provided.", code="invalid_api_key"),
+    "no balance": error(402, "Insufficient Balance"),
+    "no quota": error(429, "You exceeded your current quota, please check your plan."),
+    "no such model": error(404, "The model `x` does not exist or you do not have access."),
+    "no such page": error(404, "Not Found"),
+    "no such model, 400": error(400, "Model Not Exist"),
+    "not a model": error(400, "acme/model is not a valid model ID"),
+    "more patience than there is": Reply(status=429, body={"error": "slow down"}, headers={"Retry-After": "700"}),
 }
+UNREADABLE = (b"<html>busy</html>", b"", b"\xff\xfe", {"choices": []}, {}, [1], b"[" * 99_999)
 
 
-@pytest.mark.parametrize("case", FAULTS)
-def test_a_reply_that_cannot_be_used_is_a_fault_with_an_owner_and_the_servers_words(case):
-    reply, owner_and_kind, calls, words = FAULTS[case]
+def what_became(reply):
+    """Return the error that a reply ends in and the number of requests."""
     with serving(reply) as server:
-        with pytest.raises(RolloutFault) as caught:
+        try:
             complete(server.url)
-        assert len(server.asked()) == calls
-    fault = caught.value.fault
-    assert (fault.owner, fault.kind) == owner_and_kind
-    assert words in fault.message
-    assert fault.message.encode()
+        except RolloutFault as fault:
+            found = f"fault of the {fault.fault.owner}: {fault.fault.kind}: {fault.fault.message}"
+        except BackboneUnavailable as stopped:
+            found = f"stop: {stopped.reason}"
+        found = re.sub(r"(connection was lost|not a chat completion): .* \(", r"\1 (", found)  # words of libraries
+        return f"{found.replace(server.url, 'URL').encode().decode()} ({len(server.asked())} requests)"
 
 
-STOPS = {
-    "no key": (error(401, "Incorrect API key provided.", code="invalid_api_key"), "api_key_env=NAME"),
-    "no balance": (error(402, "Insufficient Balance"), "top up"),
-    "no quota": (error(429, "You exceeded your current quota, please check your plan."), "top up"),
-    "no such model": (error(404, "The model `x` does not exist or you do not have access."), "does list tiny"),
-    "no such page": (error(404, "Not Found"), "tiny"),
-    "no such model, 400": (error(400, "Model Not Exist"), "tiny"),
-    "not a model": (error(400, "acme/model is not a valid model ID"), "tiny"),
-    "more patience than there is": (
-        Reply(status=429, body=error(429, "slow down").body, headers={"Retry-After": "700"}),
-        r"slow down.*longer than backbone\.retry\.seconds=600",
-    ),
-}
+def test_a_reply_that_cannot_be_used_is_a_fault_or_stops_the_run_and_names_the_fix():
+    found = [(case, what_became(reply)) for case, reply in FAULTS.items()]
+    found += [(f"unreadable {number}", what_became(Reply(body=body))) for number, body in enumerate(UNREADABLE)]
+    check_outcomes(found, EXPECTED / "faults.txt")
 
 
-@pytest.mark.parametrize("case", STOPS)
-def test_what_every_call_would_meet_stops_the_run_at_once_and_names_the_fix(case):
-    reply, words = STOPS[case]
-    with serving(reply) as server:
-        with pytest.raises(BackboneUnavailable, match=rf"HTTP {reply.status}.*{words}"):
-            complete(server.url)
-        assert len(server.asked()) == 1
+STATUSES = (300, 307, 399, 400, 401, 402, 403, 404, 405, 408, 409, 413, 418, 422, 429, 500, 503, 529, 599)
+WORDS = ("no", "insufficient_quota", "flagged", "context window", "unsupported: temperature", "model_not_found")
 
 
-KINDS = {
-    "no": {
-        **dict.fromkeys((400, 405, 413, 418, 422), "bad_request"),
-        **dict.fromkeys((300, 307, 399), "redirected"),
-        **dict.fromkeys((500, 503, 529, 599), "server_error"),
-        **dict.fromkeys((401, 403), "authentication"),
-        402: "quota_exhausted",
-        404: "unknown_model",
-        408: "timeout",
-        409: "conflict",
-        429: "rate_limited",
-    },
-    "insufficient_quota": dict.fromkeys((400, 402, 403, 429), "quota_exhausted"),
-    "flagged": dict.fromkeys((400, 403, 422), "content_filter") | {401: "authentication", 429: "rate_limited"},
-    "context window": dict.fromkeys((400, 404, 413, 422, 500), "context_length") | {503: "server_error"},
-    "unsupported: temperature": {400: "bad_request", 500: "bad_request", 503: "bad_request", 429: "rate_limited"},
-    "model_not_found": dict.fromkeys((400, 404, 422), "unknown_model") | {500: "server_error"},
-}
-STOPPING = {"quota_exhausted", "authentication", "unknown_model", "redirected"}
-RETRIED = {"rate_limited", "timeout", "conflict", "server_error"}
-
-
-@pytest.mark.parametrize("words", KINDS)
-def test_status_and_words_decide_what_a_problem_is_and_what_follows(words):
-    found = {status: from_status(status, {"error": words}) for status in KINDS[words]}
-    assert {status: problem.kind for status, problem in found.items()} == KINDS[words]
-    for problem in found.values():
-        follows = "stop" if problem.kind in STOPPING else "retry" if problem.kind in RETRIED else "fault"
-        owner = "model" if problem.kind in ("content_filter", "context_length") else "backbone"
-        assert (problem.disposition.value, problem.owner) == (follows, owner)
+def test_status_and_words_decide_what_a_problem_is_and_what_follows():
+    found = []
+    for words in WORDS:
+        problems = {status: from_status(status, {"error": words}) for status in STATUSES}
+        kinds = {f"{one.kind}, {one.disposition.value}, {one.owner}": [] for one in problems.values()}
+        for status, one in problems.items():
+            kinds[f"{one.kind}, {one.disposition.value}, {one.owner}"].append(status)
+        found += [(f"{words}: {kind}", statuses) for kind, statuses in kinds.items()]
+    check_outcomes(found, EXPECTED / "statuses.txt")
 
 
 @pytest.mark.parametrize(

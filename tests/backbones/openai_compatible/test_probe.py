@@ -1,12 +1,16 @@
 """The tiny call before a run: what it finds out, and what it refuses."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from ace_bench.backbones.openai_compatible.probing import PROMPT as TRIAL
 from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
-from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.errors import ConfigError
 from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answer, client, error, serving
+from tests.expected import check_outcomes, outcome
 
 pytestmark = pytest.mark.usefixtures("each_client")
 
@@ -19,68 +23,32 @@ def probed(*replies, **settings):
         return client(server.url, **settings).probe(), server
 
 
-def test_facts_about_a_good_endpoint():
-    probe, server = probed(READY, prices=PriceCard(input=1, cached_input=0.1, output=2))
-    assert server.asked()[0]["response_format"]["type"] == "json_schema"
-    assert probe.usage.prompt == 100
-    assert probe.usage.usd is not None
-    facts = dict(probe.facts)
-    assert float(facts.pop("latency").removesuffix(" s")) >= 0
-    assert facts == {
-        "endpoint": server.url,
-        "key": "none",
-        "model": "tiny-1",
-        "structured replies": "json_schema, followed",
-        "tokens": "reported",
-        "cached tokens": "reported",
-        "seed": "n/a",
-        "stop": "n/a",
-        "context length": "n/a",
-        "prices": "known",
-    }
-
-
-def test_what_is_not_reported_and_retries_are_said():
-    facts = probed(DROP, answer("hello", usage=None))[0].facts
-    assert "did not follow" in facts["structured replies"]
-    assert facts["tokens"].startswith("not reported")
-    assert facts["cached tokens"].startswith("not reported")
-    assert facts["prices"].startswith("unknown")
-    assert facts["retries"] == "1"
-
-
-def test_a_simulation_must_be_owned_up_to():
-    simulated = Reply(body={**READY.body, "simulated": True})
-    assert probed(simulated, simulated=True)[0].facts["simulated"] == "yes"
-    with pytest.raises(ConfigError, match="simulated=true, which marks the run as simulated"):
-        probed(simulated)
-
-
-@pytest.mark.parametrize("reply", [answer('{"rea', ended="length"), answer("")], ids=["cut", "empty"])
-def test_a_reply_that_cannot_be_used_is_for_the_experiment_to_find_out(reply):
-    assert probed(reply)[0].facts["model"] == "tiny-1"
-
-
-REFUSALS = {
-    "MY_KEY": (error(401, "bad key"), {"api_key_env": "MY_KEY"}),
-    "tiny-chat": (error(404, "The model `tiny` does not exist."), {}),
-    "structured=auto or none": (error(400, "response_format of type json_schema is not supported by this model"), {}),
-    "quota": (error(429, "You exceeded your current quota", code="insufficient_quota"), {}),
+SIMULATED = Reply(body={**READY.body, "simulated": True})
+ENDPOINTS = {
+    "good": ([READY], {"prices": PriceCard(input=1, cached_input=0.1, output=2)}),
+    "reports nothing, after a retry": ([DROP, answer("hello", usage=None)], {}),
+    "simulated": ([SIMULATED], {"simulated": True}),
+    "simulated, which nothing says": ([SIMULATED], {}),
+    "a reply that is cut": ([answer('{"rea', ended="length")], {}),
+    "an empty reply": ([answer("")], {}),
+    "a wrong key": ([error(401, "bad key")], {"api_key_env": "MY_KEY"}),
+    "another model": ([error(404, "The model `tiny` does not exist.")], {}),
+    "no schemas": ([error(400, "response_format of type json_schema is not supported by this model")], {}),
+    "no quota": ([error(429, "You exceeded your current quota", code="insufficient_quota")], {}),
+    "failing": ([error(500, "oops")], {}),
+    "busy": ([error(429, "slow down")], {}),
 }
 
 
-@pytest.mark.parametrize("said", REFUSALS)
-def test_each_refusal_names_its_fix(said, monkeypatch):
+def test_what_a_probe_finds_out_or_refuses(monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret-value-1")
-    reply, settings = REFUSALS[said]
-    with serving(reply, models=["tiny-chat", "large"]) as server, pytest.raises(ConfigError, match=said):
-        client(server.url, **settings).probe()
-
-
-@pytest.mark.parametrize("reply", [error(500, "oops"), error(429, "slow down"), DROP])
-def test_a_server_that_fails_is_one_to_come_back_to(reply):
-    with pytest.raises(BackboneUnavailable, match="the backbone does not answer"):
-        probed(reply)
+    found = []
+    for name, (replies, settings) in ENDPOINTS.items():
+        with serving(*replies, models=["tiny-chat", "large"]) as server:
+            probe = outcome(client(server.url, **settings).probe)
+        facts = str(getattr(probe, "facts", probe)).replace(server.url, "URL")
+        found.append((name, f"{re.sub('latency.: .[0-9.]+ s', 'latency', facts)} {getattr(probe, 'usage', '')}"))
+    check_outcomes(found, Path(__file__).parent / "expected" / "probes.txt")
 
 
 LLAMA = error(

@@ -1,11 +1,13 @@
 """What goes over the wire: sampling, structured output, hints to caches, headers."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling
 from tests.backbones.openai_compatible.scripted import PROMPT, client, complete, serving
+from tests.expected import check_outcomes
 
 pytestmark = pytest.mark.usefixtures("each_client")
 
@@ -31,37 +33,29 @@ def test_a_plain_call_sends_the_model_the_messages_and_the_sampling(each_client)
     assert ("x-stainless-os" in headers) == (each_client == "openai")
 
 
-def test_what_is_null_is_left_out_and_the_token_limit_has_the_name_the_server_wants():
-    sampling = Sampling(temperature=None, max_tokens=50, max_tokens_field="max_completion_tokens")
-    _, _, body = sent(sampling=sampling, extra_body={"reasoning_effort": "none"})
-    assert body.keys() == {"model", "messages", "max_completion_tokens", "reasoning_effort"}
+def sampling_of(role, usual=0.0, **settings):
+    """Sampling with settings of a role; every request is the generator's."""
+    return {"sampling": Sampling(temperature=usual, max_tokens=100, roles={role: settings})}
 
 
-@pytest.mark.parametrize(
-    ("role", "own", "temperature", "expected"),
-    [
-        ("generator", {"temperature": 1.0, "max_tokens": 900}, 0.0, {"temperature": 1.0, "max_tokens": 900}),
-        ("generator", {"max_tokens": 900}, 0.0, {"temperature": 0.0, "max_tokens": 900}),
-        ("generator", {"temperature": 1.0}, None, {"max_tokens": 100}),
-        ("curator", {"temperature": 1.0, "max_tokens": 900}, 0.0, {"temperature": 0.0, "max_tokens": 100}),
-    ],
-    ids=["its own", "limit alone", "model without temperature", "another role"],
-)
-def test_a_role_can_have_a_temperature_and_a_limit_of_its_own(role, own, temperature, expected):
-    sampling = Sampling(temperature=temperature, max_tokens=100, roles={role: own})
-    body = sent(sampling=sampling)[2]
-    assert {name: body[name] for name in ("temperature", "max_tokens") if name in body} == expected
+OTHER_NAME = Sampling(temperature=None, max_tokens=50, max_tokens_field="max_completion_tokens")
+ASKED = {
+    "nulls and another name": {"sampling": OTHER_NAME, "extra_body": {"reasoning_effort": "none"}},
+    "a role's own sampling": sampling_of("generator", temperature=1.0, max_tokens=900),
+    "a role's own limit": sampling_of("generator", max_tokens=900),
+    "a model without temperature": sampling_of("generator", None, temperature=1.0),
+    "sampling of another role": sampling_of("curator", temperature=1.0, max_tokens=900),
+    "no structured output": {"structured": "none", "schema": SCHEMA},
+    "a JSON object": {"structured": "json_object", "schema": SCHEMA},
+    "a schema": {"schema": SCHEMA},
+    "a salt": {"cache": CacheHints(salt="pepper")},
+}
 
 
-@pytest.mark.parametrize(("structured", "expected"), [("none", None), ("json_object", {"type": "json_object"})])
-def test_structured_output_can_be_a_json_object_or_left_to_the_prompt(structured, expected):
-    assert sent(structured=structured, schema=SCHEMA)[2].get("response_format") == expected
-
-
-def test_a_schema_is_sent_with_its_name_and_without_notes():
-    schema = {name: value for name, value in SCHEMA.items() if name != "title"} | {"additionalProperties": False}
-    asked = {"type": "json_schema", "json_schema": {"name": "Reply", "strict": True, "schema": schema}}
-    assert sent(schema=SCHEMA)[2]["response_format"] == asked
+def test_what_is_sent_beside_the_messages():
+    bodies = {name: sent(**settings)[2] for name, settings in ASKED.items()}
+    found = [(name, {key: body[key] for key in sorted(body.keys() - {"messages"})}) for name, body in bodies.items()]
+    check_outcomes(found, Path(__file__).parent / "expected" / "requests.txt")
 
 
 def test_the_session_goes_where_it_is_wanted_as_a_short_plain_id():
@@ -78,8 +72,7 @@ def test_the_session_goes_where_it_is_wanted_as_a_short_plain_id():
     assert len(ids[0][0]) <= 64
 
 
-def test_a_salt_is_sent_and_a_new_one_is_one_per_client():
-    assert sent(cache=CacheHints(salt="pepper"))[2]["cache_salt"] == "pepper"
+def test_a_new_salt_is_one_per_client():
     with serving() as server:
         for _ in range(2):
             backbone = client(server.url, cache=CacheHints(salt="new"))
