@@ -1,14 +1,15 @@
 """The answer cannot reach the model by a setting, and where the questions themselves hold it, every output says so."""
 
-import pytest
+from pathlib import Path
 
 from ace_bench.cli.main import main
-from ace_bench.core.errors import AceBenchError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.tasks.finer import Finer
+from tests.expected import check_outcomes, outcome
 from tests.launching import launch
 from tests.tasks.qa.making import made, write
 
+EXPECTED = Path(__file__).parent / "expected"
 WORDS = ["yes", "no", "yes", "no"]
 NAMES = ["delivery desk", "delivery", "returns", "billing"]
 NUMBERS = ["5", "12", "1,200", "0.5"]
@@ -29,39 +30,35 @@ def found(path, limit=None, **settings):
     return leakage.found, leakage.n
 
 
-@pytest.mark.parametrize(
-    ("answers", "ask", "leaks"),
-    [
-        (WORDS, "Q{n}: Yesterday, in Norway?", 0),
-        (WORDS, "Q{n}: did it? Answer yes or no.", 0),
-        (WORDS, "Q{n}: did it?\nAnswer yes unless you know better.", 0),  # a line of all questions
-        (WORDS, "Q{n}: did it?\nThey said: {answer}!", 4),
-        (["Oui", "NON"], "q{n}: on dit OUI", 1),
-        (NAMES, "Message {n} for the  {answer}, thanks", 4),
-        (NAMES, "{answer} {n}, and pre{answer}", 4),
-        (NAMES, "pre{answer}, {answer} {n}", 4),
-        (NAMES, "Message {n} on {answer}s and pre{answer}", 0),
-        (NUMBERS, "Q{n}: what are {answer} apples worth?", 0),
-        (NUMBERS, "Q{n}: what is it? (answer: {answer})", 4),
-        (NUMBERS, "Q{n}: what is it?\n{answer}", 4),
-        (NUMBERS, "Q{n}: what is it? The answer is {answer}.", 4),
-        (LETTERS, "Q{n}: a band sang b-sides?\nA. one\nB) two", 0),
-        (LETTERS, "Q{n}: which?\nA. one\nB. two\nkey: {answer}", 4),
-        (["first\n  line", "other"], "Q{n}: {answer}", 2),
-    ],
-)
-def test_the_count_follows_the_stated_rule(answers, ask, leaks, tmp_path):
-    assert found(rows(tmp_path / "a.jsonl", answers, ask)) == (leaks, len(answers))
+ASKED = [
+    (WORDS, "Q{n}: Yesterday, in Norway?"),
+    (WORDS, "Q{n}: did it? Answer yes or no."),
+    (WORDS, "Q{n}: did it?\nAnswer yes unless you know better."),  # a line of all questions
+    (WORDS, "Q{n}: did it?\nThey said: {answer}!"),
+    (["Oui", "NON"], "q{n}: on dit OUI"),
+    (NAMES, "Message {n} for the  {answer}, thanks"),
+    (NAMES, "{answer} {n}, and pre{answer}"),
+    (NAMES, "pre{answer}, {answer} {n}"),
+    (NAMES, "Message {n} on {answer}s and pre{answer}"),
+    (NUMBERS, "Q{n}: what are {answer} apples worth?"),
+    (NUMBERS, "Q{n}: what is it? (answer: {answer})"),
+    (NUMBERS, "Q{n}: what is it?\n{answer}"),
+    (NUMBERS, "Q{n}: what is it? The answer is {answer}."),
+    (LETTERS, "Q{n}: a band sang b-sides?\nA. one\nB) two"),
+    (LETTERS, "Q{n}: which?\nA. one\nB. two\nkey: {answer}"),
+    (["first\n  line", "other"], "Q{n}: {answer}"),
+    (["yes"], "Q{n}: yes"),  # a single sample shares no line
+    *(([f"word{n:02}" for n in range(many)], "Q{n}: {answer}, word00 or word01") for many in (50, 51)),
+]
+"""Where answers are many, a line with two of them counts."""
 
 
-@pytest.mark.parametrize(("different", "leaks"), [(50, 0), (51, 51)])
-def test_a_line_with_two_answers_counts_where_answers_are_many(different, leaks, tmp_path):
-    answers = [f"word{n:02}" for n in range(different)]
-    assert found(rows(tmp_path / "a.jsonl", answers, "Q{n}: {answer}, word00 or word01")) == (leaks, different)
-
-
-def test_a_single_sample_shares_no_line(tmp_path):
-    assert found(rows(tmp_path / "a.jsonl", ["yes"], "Q{n}: yes")) == (1, 1)
+def test_the_count_follows_the_stated_rule(tmp_path):
+    counts = [
+        (f"{answers[:4]} {ask!r}", "{} of {}".format(*found(rows(tmp_path / f"{number}.jsonl", answers, ask))))
+        for number, (answers, ask) in enumerate(ASKED)
+    ]
+    check_outcomes(counts, EXPECTED / "leaks.txt")
 
 
 def test_options_are_no_leak_and_a_key_beside_them_is(tmp_path):
@@ -85,24 +82,22 @@ def test_candidates_of_a_benchmark_are_no_leak():
     assert find_leakage(task, "test").found == 1
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"inputs": "answer"}, "task.inputs=answer names the column of task.answer=answer"),
-        ({"inputs": ["note", "answer"]}, "task.inputs=answer names the column of task.answer=answer"),
-        ({"inputs": "ANSWER "}, "task.inputs=ANSWER  names the column of task.answer=answer"),
-        ({"inputs": "question"}, "task.inputs=question names the column of task.question=question"),
-        ({"question": "answer"}, "task.question=answer names the column of task.answer=answer"),
-        ({"choices": ["answer", "note"]}, "task.choices=answer names the column of task.answer=answer"),
-        ({"inputs": "copy"}, "column copy equals column answer (task.answer) in all 4 rows"),
-        ({"question": "copy"}, "column copy equals column answer (task.answer) in all 4 rows"),
-    ],
+SHOWING = (
+    {"inputs": "answer"},
+    {"inputs": ["note", "answer"]},
+    {"inputs": "ANSWER "},
+    {"inputs": "question"},
+    {"question": "answer"},
+    {"choices": ["answer", "note"]},
+    {"inputs": "copy"},
+    {"question": "copy"},
 )
-def test_a_setting_that_shows_the_answer_is_refused(settings, said, tmp_path):
-    columns = {"copy": str, "note": "n", "ANSWER ": str}
-    with pytest.raises(AceBenchError) as caught:
-        made(rows(tmp_path / "a.jsonl", WORDS, "Q{n}", **columns), **settings)
-    assert said in str(caught.value)
+
+
+def test_a_setting_that_shows_the_answer_is_refused(tmp_path):
+    path = rows(tmp_path / "a.jsonl", WORDS, "Q{n}", copy=str, note="n", **{"ANSWER ": str})
+    found = [(settings, str(outcome(made, path, **settings)).replace(str(path), "FILE")) for settings in SHOWING]
+    check_outcomes(found, EXPECTED / "shown_answers.txt")
 
 
 def test_check_dry_run_run_summary_and_tables_say_how_many_and_never_which(tmp_path, capsys):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from omegaconf import OmegaConf
@@ -11,6 +12,7 @@ from ace_bench.core.errors import ConfigError, Stopped
 from ace_bench.core.redaction import redact, redact_argument
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
+from tests.expected import check_outcomes
 
 PLANTED = "planted-0123456789abcdef"
 
@@ -109,43 +111,34 @@ def test_ordinary_arguments_pass():
     )
 
 
-@pytest.mark.parametrize(
-    ("said", "shown"),
-    [
-        (f"no answer from http://u:{PLANTED}@host/v1", "no answer from http://[key]@host/v1"),
-        (f"GET /v1?api_key={PLANTED}&page=2", "GET /v1?api_key=[key]&page=2"),
-        (f"header {PLANTED} is wrong", "header [key] is wrong"),
-        ("Incorrect API key provided: sk-ab***yz.", "Incorrect API key provided: [key]"),
-        ("GET ?page=2&sig=a&b", "GET ?page=2&sig=[key]&b"),
-        ("short: twelveletter, 11letters-x", "short: [key], 11letters-x"),
-        (f"{PLANTED}twice", "[key]"),  # two secrets begin alike: the longer one goes first
-        ("none of these", "none of these"),
-        ("mail a@b.org, see https://example.org/a?page=3", "mail a@b.org, see https://example.org/a?page=3"),
-    ],
+SAID = (
+    f"no answer from http://u:{PLANTED}@host/v1",
+    f"GET /v1?api_key={PLANTED}&page=2",
+    f"header {PLANTED} is wrong",
+    "Incorrect API key provided: sk-ab***yz.",
+    "GET ?page=2&sig=a&b",
+    "short: twelveletter, 11letters-x",
+    f"{PLANTED}twice",  # two secrets begin alike: the longer one goes first
+    "none of these",
+    "mail a@b.org, see https://example.org/a?page=3",
 )
-def test_messages_are_redacted_wherever_errors_go(said, shown):
-    assert redact(said) == shown
-    assert str(ConfigError(said)) == shown
-    assert Stopped(said).reason == shown
+WORDS = (
+    "task=finer",
+    "backbone.api_key=abc",
+    "backbone.base_url=https://me:pass@host/v1",
+    "method.initial=/home/jane/playbook.json",
+    "results=/home/janet/runs",
+    "budget.usd=3",
+    "backbone.api_key=",
+    "--api-key",
+)
 
 
-@pytest.mark.parametrize(
-    ("word", "kept"),
-    [
-        ("task=finer", "task=finer"),
-        ("backbone.api_key=abc", "backbone.api_key=[key]"),
-        ("backbone.base_url=https://me:pass@host/v1", "backbone.base_url=https://[key]@host/v1"),
-        ("method.initial=/home/jane/playbook.json", "method.initial=~/playbook.json"),
-        ("results=/home/janet/runs", "results=/home/janet/runs"),
-        ("budget.usd=3", "budget.usd=3"),
-        ("backbone.api_key=", "backbone.api_key="),
-        ("--api-key", "--api-key"),
-    ],
-)
-def test_a_recorded_command_holds_no_secret_and_no_home_folder(word, kept, monkeypatch):
-    monkeypatch.setenv("HOME", "/home/jane")
-    assert redact_argument(word) == kept
-    monkeypatch.setenv("HOME", "/")
-    assert redact_argument(word) == kept.replace("~", "/home/jane")
-    monkeypatch.setenv("HOME", "/h")
-    assert redact_argument("/h/x") == "~/x"
+def test_messages_and_recorded_commands_hold_no_secret_and_no_home_folder(monkeypatch):
+    found = [(said, redact(said)) for said in SAID]
+    for said, shown in found:
+        assert str(ConfigError(said)) == Stopped(said).reason == shown, "wherever errors go"
+    for home in ("/home/jane", "/", "/h"):
+        monkeypatch.setenv("HOME", home)
+        found += [(f"{word}, at home in {home}", redact_argument(word)) for word in (*WORDS, "/h/x")]
+    check_outcomes(found, Path(__file__).parent / "expected" / "redacted.txt")

@@ -90,20 +90,6 @@ def metrics(folder: Path, *words: str) -> dict:
     return json.loads(file.read_text())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "operations", "items"),
-    [
-        (["labels=gold", "method.keep=3"], {"kept": 4}, 3),
-        (["labels=none"], {"skipped": 4}, 0),
-    ],
-)
-def test_the_method_keeps_only_what_labels_reveal(words, operations, items, tmp_path):
-    made = metrics(tmp_path, *words)
-    assert made["operations"] == operations
-    assert (made["context"]["kind"], made["context"]["items"]) == ("last_notes", items)
-
-
 def served(**chances):
     return running(ReaderServer(host="127.0.0.1", port=0, faults=Faults(chances=chances)))
 

@@ -106,17 +106,6 @@ def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(tmp_path, 
 
 
 @pytest.mark.parametrize(
-    "setting",
-    [
-        f"backbone.base_url=http://user:{PASSWORD}@127.0.0.1:9/v1",
-        "+backbone.extra_body.note=${oc.env:MY_KEY}",
-    ],
-)
-def test_settings_that_hold_secrets_are_refused_before_anything_is_written(tmp_path, capfd, setting):
-    assert "environment variable" in check_refused(tmp_path, capfd, "http://127.0.0.1:9/v1", setting)
-
-
-@pytest.mark.parametrize(
     "command",
     [
         ("run.py", *SAMPLES, "backbone=openai_compatible", f"backbone.base_url=http://u:{PASSWORD}@h/v1", "--multirun"),

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import multiprocessing
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,7 +24,6 @@ from tests.packages.importers import stand_ins
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, test: 4}", "mode.before=false")
 _TINY = ("task=formula", "task.source=sample", "limit=2", "mode.epochs=1", "mode.before=false")
-_SECUREBITS, _NO_ROOT = 28, 1
 _FILLER = "filler"
 APPENDING = ("run", "run, as a sweep", "run, with a response cache", "reproduce", "data", "appworld")
 """Commands whose files grow line by line, or that continue or remake what was cut."""
@@ -75,10 +73,9 @@ def test_each_command_that_writes_is_listed():
 
 @dataclass(frozen=True)
 class Place:
-    """Where a command is to write, and what must hold in its process meanwhile."""
+    """Where a command is to write."""
 
     to: Path
-    limits: Callable[[], object] = dict
     watched: Path | None = None
     """The folder in which no cut file may remain."""
 
@@ -98,34 +95,13 @@ def _full(at: Path) -> Iterator[Place]:
         subprocess.run(["umount", "-l", disk], check=True)
 
 
-def _read_only(at: Path) -> Iterator[Place]:
-    folder = at / "closed"
-    folder.mkdir(mode=0o555)
-    yield Place(to=folder / "to", limits=let_permissions_count, watched=folder)
-
-
 def _file(at: Path) -> Iterator[Place]:
     (at / "file").write_text("kept")
     yield Place(to=at / "file")
     assert (at / "file").read_text() == "kept"
 
 
-PLACES = {
-    "a full disk": _full,
-    "a read-only folder": _read_only,
-    "a file in the place of a folder": _file,
-}
-
-
-class _Header(ctypes.Structure):
-    _fields_ = (("version", ctypes.c_uint32), ("pid", ctypes.c_int))
-
-
-def let_permissions_count() -> None:
-    """Give up the rights of root to pass over permissions, also in programs that this process starts."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    libc.prctl(_SECUREBITS, _NO_ROOT, 0, 0, 0)
-    libc.capset(ctypes.byref(_Header(version=0x20080522, pid=0)), ctypes.byref((ctypes.c_uint32 * 6)()))
+PLACES = {"a full disk": _full, "a file in the place of a folder": _file}
 
 
 def _child(arguments: Sequence[str], folder: Path, place: Place, output: Connection) -> None:
@@ -136,7 +112,6 @@ def _child(arguments: Sequence[str], folder: Path, place: Place, output: Connect
     os.chdir(folder)
     os.environ.update(ACE_BENCH_DATA="", ACE_BENCH_APPWORLD=str(place.to / "engine"))
     sys.argv = ["run.py"]
-    place.limits()
     sys.exit(main(arguments))
 
 
@@ -209,19 +184,8 @@ def test_a_full_disk_behind_the_standard_output_is_one_sentence(name, given, tmp
     )
 
 
-def _cases() -> Iterator[object]:
-    """Yield each command with a full disk and, where it is quick, one other place in turn.
-
-    The others are among the longest tests only.
-    """
-    full, *others = PLACES
-    for number, name in enumerate(WRITING):
-        for kind in PLACES:
-            short = kind == full or (kind == others[number % len(others)] and name not in {"tables", "figures"})
-            yield pytest.param(name, kind, marks=pytest.mark.slow if short else pytest.mark.thorough)
-
-
-@pytest.mark.parametrize(("name", "kind"), [*_cases()])
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.slow) for kind in PLACES])
+@pytest.mark.parametrize("name", WRITING)
 def test_a_place_that_cannot_be_written_is_one_sentence(name, kind, given, tmp_path):
     with contextlib.contextmanager(PLACES[kind])(tmp_path) as place:
         before = _content(place)
@@ -240,18 +204,3 @@ def _content(place: Place) -> dict[Path, bytes]:
     """Return the files of a place."""
     folder = place.watched
     return {} if folder is None else {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.slow
-def test_a_run_that_cannot_be_repaired_is_left_as_it_is(tmp_path):
-    assert run_apart(["run", *_TINY, f"results={tmp_path / 'results'}"], tmp_path, Place(to=tmp_path))[0] == 0
-    (run,) = (tmp_path / "results").rglob("seed0")
-    (run / "metrics.json").unlink()
-    run.chmod(0o555)
-    place = Place(to=tmp_path, limits=let_permissions_count, watched=run)
-    before = _content(place)
-    status, output = run_apart(["doctor", str(tmp_path / "results"), "--repair"], tmp_path, place)
-    assert "Traceback" not in output
-    assert "cannot be written (Permission denied)" in output, output
-    assert status == 1
-    assert _content(place) == before

@@ -128,19 +128,3 @@ def test_a_model_that_uses_its_reply_limit_lies_within_the_high_end(method, tmp_
         (spent["out"], [end.usage.completion for end in ends]),
     ):
         assert low <= actual <= high <= 4.5 * actual, (low, actual, high)
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "run",
-    [
-        *(("method=base", *OFFLINE[:1]), ("method=ace", "mode.epochs=1"), ("method=dc", *ONLINE, "labels=none")),
-        *(("method=gepa", "method.max_metric_calls=12"), ("method=reflexion", *ONLINE)),
-    ],
-)
-@pytest.mark.usefixtures("one_warm_engine")
-def test_a_run_in_an_environment_lies_within_its_estimate(run, measure):
-    found = measure("task=appworld", *run, "mode.before=false", "limit={train: 4, val: 2, test: 4}")
-    for figure, (low, spent, high) in found.items():
-        assert low <= spent <= high, figure
-    assert found["calls"][2] >= 4 * 40, "an attempt may take as many calls as the agent's setting allows"

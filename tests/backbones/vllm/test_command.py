@@ -1,18 +1,13 @@
 """The command line of `vllm serve` and what is refused before anything starts."""
 
 import os
+from pathlib import Path
 
 import pytest
 
 from ace_bench.backbones.vllm.command import ServeByCommand
 from ace_bench.core.errors import ConfigError
-
-
-def options(command):
-    """Options by name; a bare one is True."""
-    pairs = zip(command, (*command[1:], "--"), strict=True)
-    return {part: after.startswith("--") or after for part, after in pairs if part.startswith("--")}
-
+from tests.expected import check_outcomes
 
 ALL = {
     "tensor_parallel": 4,
@@ -27,25 +22,16 @@ ALL = {
 }
 
 
-def test_a_plain_server_and_everything_that_can_be_set(fake):
-    command = fake.serve().command("some/model", 8123)
-    assert command[:3] == (str(fake.executable), "serve", "some/model")
-    usual = {
-        "--served-model-name": "some/model",
-        "--host": "127.0.0.1",
-        "--port": "8123",
-        "--enable-prefix-caching": True,
-        "--enable-prompt-tokens-details": True,
-    }
-    assert options(command) == usual
+def test_commands_of_a_plain_server_and_of_one_with_everything_that_can_be_set(fake):
     flags = ["--enforce-eager", "--max-num-seqs", 16]
-    command = fake.serve(served_name="short", flags=flags, **ALL).command("some/model", 8123)
-    assert command[-3:] == ("--enforce-eager", "--max-num-seqs", "16"), "flags come last, so that they have their way"
-    given = {
-        f"--{name.replace('_', '-').replace('parallel', 'parallel-size')}": str(value) for name, value in ALL.items()
+    servers = {
+        "plain": fake.serve(),
+        "all": fake.serve(served_name="short", flags=flags, **ALL),
+        "another program": by_command(fake, served_name="short", flags=["--n_threads", 2]),
     }
-    flagged = {"--served-model-name": "short", "--enforce-eager": True, "--max-num-seqs": "16"}
-    assert options(command) == {**usual, **given, **flagged}
+    commands = {name: serve.command("some/model", 8123) for name, serve in servers.items()}
+    found = [(name, " ".join(command).replace(str(fake.executable), "vllm")) for name, command in commands.items()]
+    check_outcomes(found, Path(__file__).parent / "expected" / "commands.txt")
 
 
 def test_the_environment_is_this_one_and_more(fake, monkeypatch):
@@ -69,15 +55,10 @@ def by_command(fake, **settings):
     return ServeByCommand(**{"arguments": arguments, "max_model_len": 4096, **places, **settings})
 
 
-def test_any_server_is_started_by_a_command_with_its_places_filled_in(fake):
-    serve = by_command(fake, served_name="short", flags=["--n_threads", 2])
-    assert serve.command("dir/x.gguf", 8123) == (
-        *(str(fake.executable), "--model", "dir/x.gguf", "--alias", "short", "--port", "8123", "--n_ctx", "4096"),
-        *("--n_threads", "2"),
-    )
-    assert serve.identity["max_model_len"] == 4096
-    assert serve.identity["arguments"][-1] == "{max_model_len}"
-    assert serve.identity == by_command(fake, flags=["--n_threads", 2], port=9, executable="/elsewhere").identity
+def test_the_places_of_a_command_count_and_where_it_runs_does_not(fake):
+    identity = by_command(fake, served_name="short", flags=["--n_threads", 2]).identity
+    assert (identity["max_model_len"], identity["arguments"][-1]) == (4096, "{max_model_len}")
+    assert identity == by_command(fake, flags=["--n_threads", 2], port=9, executable="/elsewhere").identity
 
 
 def test_a_place_that_is_not_known_and_a_program_that_is_not_there_are_refused(fake):
