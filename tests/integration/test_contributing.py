@@ -3,6 +3,7 @@ do what they promise."""
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -10,7 +11,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -46,11 +46,6 @@ def run(folder: Path, *command: str, path: Path = PACKAGE) -> str:
     return done.stdout
 
 
-@pytest.fixture
-def package(monkeypatch):
-    monkeypatch.syspath_prepend(str(PACKAGE))
-
-
 @pytest.mark.slow
 def test_commands_do_what_the_guide_says(tmp_path):
     for name in ("tests", "run.py"):
@@ -82,53 +77,37 @@ def test_files_and_names_in_the_guide_exist():
         assert list(PACKAGE.rglob(name)), name
 
 
-def metrics(folder: Path, *words: str) -> dict:
-    """Run the package's preset with these settings and return what it came to."""
-    command = (sys.executable, str(ROOT / "run.py"), *CONFIGS, "experiment=capital_notes", f"results={folder}", *words)
-    run(folder, *command)
-    (file,) = folder.rglob("metrics.json")
-    return json.loads(file.read_text())
-
-
 def served(**chances):
     return running(ReaderServer(host="127.0.0.1", port=0, faults=Faults(chances=chances)))
-
-
-def ask(url, model="embedded"):
-    from capital_cities.urllib_chat import UrllibChat
-
-    backbone = UrllibChat(url=url, model=model, temperature=0.0, key_variable=None, simulated=True)
-    return backbone.complete(QUESTION, role="generator", session="s")
 
 
 @pytest.mark.slow
 def test_the_backbone_gives_the_same_replies_and_an_unknown_price(tmp_path):
     with served() as server:
-        made = metrics(tmp_path, "backbone=urllib_chat", f"backbone.url={server.address}", "backbone.simulated=true")
+        words = ("experiment=capital_notes", "backbone=urllib_chat", f"backbone.url={server.address}")
+        command = (sys.executable, str(ROOT / "run.py"), *CONFIGS, *words, "backbone.simulated=true")
+        run(tmp_path, *command, f"results={tmp_path}")
+    (file,) = tmp_path.rglob("metrics.json")
+    made = json.loads(file.read_text())
     assert (made["headline"]["before"], made["headline"]["after"]) == (25.0, 100.0)
     assert made["usd"]["total"] is None
     assert made["tokens"]["total"]["in"] > 0
 
 
-@pytest.mark.usefixtures("package")
-@pytest.mark.parametrize("fault", ["http_500", "http_429", "drop", "truncate"])
-def test_a_request_that_keeps_failing_is_a_fault_of_the_backbone(fault):
-    from capital_cities import urllib_chat
+def test_requests_that_keep_failing_are_faults_of_the_backbone_and_a_dead_server_stops_the_run(monkeypatch):
+    monkeypatch.syspath_prepend(str(PACKAGE))
+    urllib_chat = importlib.import_module("capital_cities.urllib_chat")
+    monkeypatch.setattr(urllib_chat, "PAUSES_S", (0.0, 0.0))
 
-    with (
-        patch.object(urllib_chat, "PAUSES_S", (0.0, 0.0)),
-        served(**{fault: 1.0}) as server,
-        pytest.raises(RolloutFault) as caught,
-    ):
-        ask(server.address)
-    assert caught.value.fault.owner == "backbone"
+    def ask(url, model="embedded"):
+        backbone = urllib_chat.UrllibChat(url=url, model=model, temperature=0.0, key_variable=None, simulated=True)
+        return backbone.complete(QUESTION, role="generator", session="s")
 
-
-@pytest.mark.usefixtures("package")
-def test_a_dead_server_or_a_wrong_model_stops_the_run():
-    with served() as server:
-        with pytest.raises(BackboneUnavailable, match="404"):
-            ask(server.address, model="other")
-        address = server.address
+    for fault in ("http_500", "http_429", "drop", "truncate"):
+        with served(**{fault: 1.0}) as server, pytest.raises(RolloutFault) as caught:
+            ask(server.address)
+        assert caught.value.fault.owner == "backbone"
+    with served() as server, pytest.raises(BackboneUnavailable, match="404"):
+        ask(server.address, model="other")
     with pytest.raises(BackboneUnavailable, match="cannot be reached"):
-        ask(address)
+        ask(server.address)

@@ -33,19 +33,13 @@ class Counting:
 
 class Entrance:
     def __init__(self, log, backbone, wall=0.0, **limits):
-        self.calls = log
-        self.stop = Stop()
-        self._backbone = backbone
+        self.calls, self.stop, self._backbone = log, Stop(), backbone
         self._gateway = CallGateway(calls=self.calls, budget=Budget(**limits), stop=self.stop, wall=lambda: wall)
 
-    def ask(self, text="hello", session="s", role="generator"):
-        caller = Caller(stage=Stage.ADAPT, role=role, session=session)
+    def ask(self, text="hello", session="s"):
+        caller = Caller(stage=Stage.ADAPT, role="generator", session=session)
         lm = BoundLm(gateway=self._gateway, backbone=self._backbone, caller=caller)
         return lm([Message(role="user", content=text)])
-
-    def exhaust(self):
-        while True:
-            self.ask()
 
 
 @pytest.fixture
@@ -115,7 +109,7 @@ def test_each_limit_stops_and_says_so(limits, fits, reason, enter):
     backbone = Counting()
     entrance = enter(backbone, wall=10.0 if "seconds" in limits else 0.0, **limits)
     with pytest.raises(BudgetExhausted, match=reason):
-        entrance.exhaust()
+        _ = [entrance.ask() for _ in range(99)]
     assert backbone.made == fits
 
 

@@ -1,16 +1,18 @@
 """What happens around a run: estimate, dry run, probes, servers, response cache, live metrics."""
 
 import json
-import socket
 import urllib.request
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
+from ace_bench.backbones.vllm.command import free_port
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.types import CacheCounters, Probe, Usage
+from tests.doubles import Recording
 from tests.launching import launch
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, val: 2, test: 6}", "mode.epochs=2")
@@ -153,24 +155,13 @@ def test_a_shared_response_cache_pays_once_and_marks_replays(tmp_path):
 
 
 def test_live_metrics_are_served_while_the_run_goes_on(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    seen = []
+    port, seen = free_port(), []
 
-    class Scraping:
-        simulated, context_length = True, None
+    def scrape(_):
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as reply:
+            seen.append(reply.read().decode())
 
-        def __init__(self, inner):
-            self._inner, self.name, self.identity = inner, inner.name, inner.identity
-            self.count = inner.count
-
-        def complete(self, messages, **about):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as reply:
-                seen.append(reply.read().decode())
-            return self._inner.complete(messages, **about)
-
-    assert launch(tmp_path, *SMALL, f"metrics_port={port}", backbone=Scraping).status == 0
+    assert launch(tmp_path, *SMALL, f"metrics_port={port}", backbone=partial(Recording, before=scrape)).status == 0
     assert 'ace_bench_phase{phase="adapt"} 1.0' in "".join(seen)
     kinds = {family.name: family.type for family in text_string_to_metric_families(seen[-1])}
     assert kinds["ace_bench_prompt_tokens"] == kinds["ace_bench_calls"] == "counter"

@@ -61,7 +61,11 @@ def test_the_state_of_the_authors_code_is_recorded_and_an_unknown_one_refused(co
     assert compose([f"{OFFICIAL}@748a9dc"]) == compose([OFFICIAL, "official_commit=748a9dc"])
     run = ("task=formula", "task.source=sample", "method=dc", "limit=1")
     named = launch(tmp_path, OFFICIAL, "official_commit=1cf258c0", *run)
-    assert named.metrics["follows"] == "suzgunmirac/dynamic-cheatsheet@1cf258c"
+    assert (named.metrics["protocol"], named.metrics["follows"]) == (
+        "official",
+        "suzgunmirac/dynamic-cheatsheet@1cf258c",
+    )
+    assert "protocol=official" in (named.folder / "summary.txt").read_text()
     assert "names a state" not in capsys.readouterr().out
     assert launch(tmp_path, OFFICIAL, *run).folder == named.folder
     capsys.readouterr()

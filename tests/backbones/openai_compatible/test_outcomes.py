@@ -11,6 +11,7 @@ import pytest
 from ace_bench.backbones.openai_compatible.problems import from_status
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
+from ace_bench.core.replies import offer
 from tests.backbones.openai_compatible.scripted import CUT, DROP, Reply, answer, complete, error, serving
 from tests.expected import check_outcomes
 
@@ -206,3 +207,42 @@ def test_an_answer_cut_at_the_limit_is_passed_on_where_it_can_be_used():
     assert completed(answer(whole, ended="length"), schema=SCHEMA)[0].text == whole
     with pytest.raises(RolloutFault, match=r"length_truncated: .*max_tokens"):
         completed(answer('{"a": "b', ended="length"), schema=SCHEMA)
+
+
+ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
+CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
+
+
+def test_a_reply_of_calls_alone_is_not_empty():
+    with serving(answer(None, tool_calls=[CALL, {"id": "c2"}, "odd"], ended="tool_calls")) as server:
+        reply = complete(server.url, schema=offer([ADD], "auto"))
+    assert json.loads(reply.text) == {
+        "content": "",
+        "tool_calls": [{"id": "c1", "name": "add", "arguments": '{"a": 1}'}],
+    }
+    (sent,) = server.asked()
+    assert sent["tools"] == [ADD]
+    assert sent["tool_choice"] == "auto"
+    assert "response_format" not in sent
+
+
+def test_text_is_passed_on_beside_offered_tools():
+    with serving(answer("Cut.", ended="length")) as server:
+        reply = complete(server.url, schema=offer([ADD]))
+    assert json.loads(reply.text) == {"content": "Cut.", "tool_calls": []}
+
+
+@pytest.mark.parametrize(
+    ("reply", "schema", "kind"),
+    [
+        (answer("", tool_calls=[CALL], ended="length"), offer([ADD]), "length_truncated"),
+        (answer("", tool_calls=[]), offer([ADD]), "empty_reply"),
+        (answer("", tool_calls=[CALL]), None, "empty_reply"),
+    ],
+    ids=["cut", "empty", "nobody offered tools"],
+)
+def test_calls_that_cannot_be_used_are_faults_that_were_paid_for(reply, schema, kind):
+    with serving(reply) as server, pytest.raises(RolloutFault) as caught:
+        complete(server.url, schema=schema)
+    assert caught.value.fault.kind == kind
+    assert caught.value.paid.usage.prompt

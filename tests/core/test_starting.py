@@ -1,5 +1,9 @@
-"""Packages of extras and folders of options: what is missing is named in one sentence."""
+"""How a program starts: signals, ``.env``, packages of extras and folders of options."""
 
+import os
+import signal
+import subprocess
+import sys
 import tomllib
 from importlib.metadata import EntryPoint
 from importlib.util import find_spec
@@ -9,6 +13,7 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.core import resources
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.program import INTERRUPTED, command_line, read_env_file
 from tests.launching import ROOT
 
 
@@ -63,3 +68,32 @@ def test_a_plugin_that_is_no_package_is_named(value, monkeypatch):
 def test_an_option_goes_to_its_group_or_package():
     texts = ("a: 1\n", "# @package other\na: 1\n", "# Title\n# @package _global_\n")
     assert [resources.option_place(text, "task") for text in texts] == ["task", "other", ""]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_one_sentence(number):
+    code = f"import os; from ace_bench.core.program import *; exit_on_signals(); os.kill(os.getpid(), {number:d})"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (128 + number, INTERRUPTED)
+
+
+def test_a_command_is_named_as_it_was_started(monkeypatch):
+    lines = []
+    for started in ("/venv/bin/ace-bench", "a/scripts/make_tables.py"):
+        monkeypatch.setattr(sys, "argv", [started, "run.py"])
+        lines.append([command_line(command) for command in ("run", "figures", "ls")])
+    assert lines == [
+        ["ace-bench run", "ace-bench figures", "ace-bench ls"],
+        ["python run.py", "python scripts/make_figures.py", "ace-bench ls"],
+    ]
+
+
+def test_the_file_of_variables_leaves_those_that_are_set(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    read_env_file()
+    (tmp_path / ".env").write_text("SET_BEFORE=no\nSET_BY_FILE=yes\n")
+    monkeypatch.setenv("SET_BEFORE", "kept")
+    monkeypatch.setenv("SET_BY_FILE", "")
+    monkeypatch.delenv("SET_BY_FILE")
+    read_env_file()
+    assert (os.environ["SET_BEFORE"], os.environ["SET_BY_FILE"]) == ("kept", "yes")
