@@ -2,12 +2,14 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 from ace_bench.store.calls import read_calls
 from ace_bench.store.damage import examine
 from ace_bench.store.results import CHECKSUMS
+from tests.expected import check_outcomes
 from tests.launching import launch
 from tests.packages.report.page.runs import changed
 
@@ -28,27 +30,68 @@ def cut(path, number):
     path.write_bytes(b"".join(lines[:number]))
 
 
-def edit(folder, **changes):
-    metrics = folder / "metrics.json"
-    metrics.write_text(json.dumps({**json.loads(metrics.read_text()), **changes}))
-    (folder / CHECKSUMS).unlink()
+def edit(**changes):
+    """Return what changes the result of a run, as if no checksums had been kept."""
+
+    def change(folder):
+        metrics = folder / "metrics.json"
+        metrics.write_text(json.dumps({**json.loads(metrics.read_text()), **changes}))
+        (folder / CHECKSUMS).unlink()
+
+    return change
 
 
-def said(folder):
-    return [problem.replace(f"{folder}", "run") for problem in examine(folder).problems]
+def append(folder):
+    with (folder / "journal.jsonl").open("ab") as file:
+        file.write(b'{"half')
 
 
-def test_a_whole_run_lacks_nothing(run):
-    found = examine(run)
-    assert (found.problems, found.finished, found.foreign, found.lost_calls) == ((), True, False, 0)
-    assert found.metrics["steps"] == 1
+def restart(state):
+    """Return what makes a finished run one that another process has in hand, in mid-line."""
+
+    def change(folder):
+        append(folder)
+        for name in ("metrics.json", CHECKSUMS):
+            (folder / name).unlink()
+        (folder / "status.json").write_text(json.dumps({"state": state}))
+
+    return change
+
+
+def remove(name):
+    return lambda folder: (folder / name).unlink()
+
+
+FILES = ("journal.jsonl", "metrics.json", "status.json", "config.yaml", "contexts/final.json", "processes.jsonl")
+SPOILT = {
+    "nothing": lambda _: None,
+    "other steps": edit(steps=2),
+    "other rollouts": edit(rollouts={"adapt": 1, "evaluate": 3}),
+    "other dollars": edit(usd={"total": 1.0}),
+    "an unfinished line": append,
+    "an unfinished line of a running run": restart("running"),
+    "an unfinished line of a stopped run": restart("stopped"),
+    **{f"{name} is missing": remove(name) for name in FILES},
+}
+
+
+def test_what_contradicts_or_lacks_is_named(finished, tmp_path):
+    outcomes = []
+    for case, spoil in SPOILT.items():
+        folder = shutil.copytree(finished, tmp_path / case)
+        spoil(folder)
+        found = examine(folder)
+        about = {"finished": found.finished, "foreign": found.foreign, "journal intact": found.journal_intact}
+        problems = "".join(f"\n    {one}" for one in found.problems).replace(str(folder), "run")
+        outcomes.append((case, f"{about}, lost calls: {found.lost_calls}{problems}"))
+    check_outcomes(outcomes, Path(__file__).parent / "expected" / "damage.txt")
 
 
 def test_lost_calls_cost_what_the_result_counts_more_than_those_that_are_left(run):
     calls = list(read_calls(run))
     cut(run / "calls.jsonl", len(calls) - 2)
     found = examine(run)
-    assert said(run) == [f"run/calls.jsonl lacks 2 of {len(calls)} recorded calls"]
+    assert found.problems == (f"{run}/calls.jsonl lacks 2 of {len(calls)} recorded calls",)
     assert (found.lost_calls, found.foreign) == (2, False)
     gone = calls[-2].completion.usage + calls[-1].completion.usage
     assert (found.lost.prompt, found.lost.completion, found.lost.usd) == (gone.prompt, gone.completion, gone.usd)
@@ -63,50 +106,3 @@ def test_calls_of_another_run_do_not_count_as_its_own(run):
     assert found.journal_intact
     assert found.lost_calls == 0
     assert "so journal.jsonl and calls.jsonl are of different runs" in found.problems[0]
-
-
-@pytest.mark.parametrize(
-    ("changes", "contradicted"),
-    [
-        ({"steps": 2}, ["steps"]),
-        ({"rollouts": {"adapt": 1, "evaluate": 3}}, ["rollouts"]),
-        ({"usd": {"total": 1.0}}, []),
-    ],
-)
-def test_a_result_that_its_own_records_contradict_is_named(run, changes, contradicted):
-    edit(run, **changes)
-    problems = [problem for problem in said(run) if "the result" in problem]
-    assert [problem.split()[5] for problem in problems] == contradicted
-    assert "run/checksums.jsonl is missing" in said(run)
-
-
-def test_an_unfinished_line_is_damage_once_the_run_has_ended(run):
-    with (run / "journal.jsonl").open("ab") as file:
-        file.write(b'{"half')
-    problem = "run/journal.jsonl ends in 6 bytes that are no complete line"
-    assert said(run) == [problem]
-    assert not examine(run).journal_intact
-    for name in ("metrics.json", CHECKSUMS):
-        (run / name).unlink()
-    for state, ends in (("running", False), ("stopped", True)):
-        (run / "status.json").write_text(json.dumps({"state": state}))
-        assert (problem in said(run), examine(run).finished) == (ends, False)
-
-
-@pytest.mark.parametrize(
-    ("name", "problem"),
-    [
-        ("journal.jsonl", "run/journal.jsonl is missing"),
-        ("metrics.json", "run/metrics.json is missing or damaged"),
-        ("status.json", "run/status.json is missing"),
-        ("config.yaml", "run/config.yaml is missing or damaged"),
-        ("contexts/final.json", "run/contexts/final.json is missing or damaged"),
-        ("processes.jsonl", None),
-    ],
-)
-def test_a_missing_file_is_named_once(run, name, problem):
-    (run / name).unlink()
-    problems = said(run)
-    assert [one for one in problems if name in one] == ([problem] if problem else [])
-    assert len(problems) <= 1 or name == "journal.jsonl"
-    assert examine(run).finished

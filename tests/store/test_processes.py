@@ -19,43 +19,55 @@ HERE = {"python": "3.11.9", "packages": {"numpy": "2.1"}, "git": {"code": {"comm
 CHANGED = {"python": "3.12.1", "packages": {"numpy": "2.2"}, "git": {"code": {"commit": "a" * 40, "dirty": True}}}
 
 
-def worked(folder, environment, how=None):
+def work(folder, environment, how=None):
     """One process: it begins, ends as given (``None``: it is killed), and returns what changed since the last."""
     log = ProcessLog(folder / FILE, DiskGuard())
     changes = log.begin("ace-bench run", environment)
     if how:
-        log.end(how, "its reason")
+        log.try_end(how, "its reason")
+        log.try_end("failed", "after the end")
     log.close()
     return changes
 
 
-def test_each_process_has_its_own_end_and_a_killed_one_has_none(tmp_path):
+def check_code(folder, how, code):
+    log = ProcessLog(folder / FILE, DiskGuard())
+    log.add_check(how, f"{how} it", "ace-bench run", {"code": {"m": code}})
+    log.close()
+
+
+def test_each_process_has_its_own_end_and_a_killed_one_or_a_damaged_end_none(tmp_path):
     assert read_processes(tmp_path) == []
-    assert worked(tmp_path, HERE, "stopped") == []
-    assert worked(tmp_path, HERE) == []
-    changes = worked(tmp_path, CHANGED, "finished")
-    assert changes == [
+    assert work(tmp_path, HERE, "stopped") == work(tmp_path, HERE) == []
+    assert work(tmp_path, CHANGED, "finished") == [
         "commit aaaaaaaaaa to aaaaaaaaaa with uncommitted changes",
         "Python 3.11.9 to 3.12.1",
         "numpy 2.1 to 2.2",
     ]
-    stopped, killed, finished = read_processes(tmp_path)
-    assert [(one.how, one.reason) for one in (stopped, finished)] == [
-        ("stopped", "its reason"),
-        ("finished", "its reason"),
-    ]
-    assert (killed.how, killed.ended) == (None, None)
-    assert stopped.at <= stopped.ended
-    assert 0 <= stopped.seconds < 60
-
-
-def test_a_damaged_line_costs_only_its_own_process(tmp_path):
-    for how in ("stopped", "finished"):
-        worked(tmp_path, HERE, how)
+    found = read_processes(tmp_path)
+    ends = [("stopped", "its reason"), (None, ""), ("finished", "its reason")]
+    assert [(one.how, one.reason) for one in found] == ends
+    assert found[0].at <= found[0].ended
+    assert (0 <= found[0].seconds < 60, found[1].ended) == (True, None)
     path = tmp_path / FILE
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([lines[0], lines[1].replace(b"stopped", b"st0pped"), *lines[2:]]))
-    assert [process.how for process in read_processes(tmp_path)] == [None, "finished"]
+    path.write_bytes(path.read_bytes().replace(b"stopped", b"st0pped"))
+    assert [one.how for one in read_processes(tmp_path)] == [None, None, "finished"]
+
+
+def test_a_check_of_the_code_is_one_line_and_says_what_a_user_accepted(tmp_path):
+    assert (accepted_code([]), last_code([])) == ("", {})
+    first, other = {**HERE, "code": {"m": "1"}}, {**HERE, "code": {"m": "2"}}
+    said = []
+    work(tmp_path, first, "finished")
+    for how, code in (("accepted", "2"), ("replayed", "1"), ("accepted", "2")):
+        check_code(tmp_path, how, code)
+        said.append((accepted_code(read_processes(tmp_path)), last_code(read_processes(tmp_path))["m"]))
+    assert work(tmp_path, other, "finished") == ["the code of m"]
+    check_code(tmp_path, "replayed", "3")
+    said.append((accepted_code(read_processes(tmp_path)), "3"))
+    made, begun = "made by other code: accepted it", "made by several versions of the code: accepted it"
+    assert said == [(made, "2"), ("", "1"), (made, "2"), (begun, "3")], "a replay shows that the code gives the same"
+    assert [one.how for one in without_checks(read_processes(tmp_path))] == ["finished"] * 2
 
 
 def test_commits_are_those_of_the_code_and_of_a_checkout_that_one_works_in(tmp_path, monkeypatch):
@@ -92,30 +104,3 @@ def test_the_record_does_not_name_the_host_and_what_no_tool_tells_is_unknown(tmp
     assert host["memory_gib"] == pytest.approx(pages / 2**30, abs=0.051)
     models = re.findall(r"^model name\s*: (.*)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     assert host["cpu"] == (models or [platform.processor() or None])[0].strip()
-
-
-def checked(folder, how, code):
-    log = ProcessLog(folder / FILE, DiskGuard())
-    log.add_check(how, f"{how} it", "ace-bench run", {"code": {"m": code}})
-    log.close()
-
-
-def test_a_check_of_the_code_is_one_line_and_says_what_a_user_accepted(tmp_path):
-    worked(tmp_path, {**HERE, "code": {"m": "1"}}, "finished")
-    checked(tmp_path, "accepted", "2")
-    processes = read_processes(tmp_path)
-    assert last_code(processes) == {"m": "2"}
-    assert [process.how for process in without_checks(processes)] == ["finished"]
-    assert accepted_code(processes) == "made by other code: accepted it"
-    checked(tmp_path, "replayed", "1")
-    assert accepted_code(read_processes(tmp_path)) == "", "a replay showed that the present code gives it, too"
-
-
-def test_a_run_that_other_code_continued_stays_marked(tmp_path):
-    worked(tmp_path, {**HERE, "code": {"m": "1"}}, "stopped")
-    checked(tmp_path, "accepted", "2")
-    assert worked(tmp_path, {**HERE, "code": {"m": "2"}}, "finished") == ["the code of m"]
-    checked(tmp_path, "replayed", "3")
-    assert accepted_code(read_processes(tmp_path)) == "made by several versions of the code: accepted it"
-    assert accepted_code([]) == ""
-    assert last_code([]) == {}

@@ -1,12 +1,14 @@
 """Pauses between attempts, and requests and tokens per minute, by a clock that only sleeping moves."""
 
-import pytest
+from math import inf
+from pathlib import Path
 
 from ace_bench.backbones.openai_compatible.http_backbone import Clock, Pacer, attempt
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.core.types import Usage
+from tests.expected import check_outcomes
 
 BUSY = Problem(kind="server_error", message="busy")
 FINE = Answer(text="fine", refusal="", ended="stop", model="m", usage=Usage(), simulated=False, null=False)
@@ -36,53 +38,39 @@ def run(result, retry: Retry, *, takes: float = 0.0, chance: float = 0.0, now=No
     return attempt(send, retry=retry, pacer=pacer or Pacer(Rate(), now=now), tokens=0, clock=now.clock), now
 
 
-SLOW_DOWN = Problem(kind="rate_limited", message="slow down", retry_after=5.0)
+def asking(seconds):
+    return Problem(kind="rate_limited", message="slow down", retry_after=seconds)
 
 
-@pytest.mark.parametrize(
-    ("problem", "retry", "takes", "chance", "slept"),
-    [
-        (BUSY, Retry(times=6, seconds=1_000, first_pause=1, longest_pause=10), 0, 0, [1, 2, 4, 8, 10, 10]),
-        (BUSY, Retry(times=2, first_pause=1), 0, 1.0, [0.5, 1.0]),
-        (BUSY, Retry(times=100, seconds=10, first_pause=1, longest_pause=100), 0, 0, [1, 2, 4]),
-        (BUSY, Retry(times=100, seconds=10, first_pause=1, longest_pause=100), 4, 0, [1]),
-        (SLOW_DOWN, Retry(times=2, seconds=100, first_pause=1), 0, 0, [5.0, 5.0]),
-        (SLOW_DOWN, Retry(times=2, seconds=100, first_pause=1), 0, 1.0, [5.25, 5.5]),
-    ],
-    ids=["doubled", "shortened by up to a half", "capped before a pause", "lost in attempts", "as asked", "spread"],
-)
-def test_pauses_between_attempts(problem, retry, takes, chance, slept):
-    outcome, now = run(problem, retry, takes=takes, chance=chance)
-    assert now.slept == slept
-    waited = sum(slept) + takes * len(slept)
-    assert (outcome.retries, outcome.seconds, outcome.waited) == (len(slept), takes, waited)
+LONG = Retry(times=100, seconds=10, first_pause=1, longest_pause=100)
+TWICE = Retry(times=2, seconds=100, first_pause=1)
+PAUSES = {
+    "doubled": (BUSY, Retry(times=6, seconds=1_000, first_pause=1, longest_pause=10), {}),
+    "shortened by up to a half": (BUSY, Retry(times=2, first_pause=1), {"chance": 1.0}),
+    "capped before a pause": (BUSY, LONG, {}),
+    "lost in attempts": (BUSY, LONG, {"takes": 4}),
+    "as asked": (asking(5.0), TWICE, {}),
+    "spread": (asking(5.0), TWICE, {"chance": 1.0}),
+    **{f"asked for {seconds} s": (asking(seconds), Retry(times=5, seconds=600), {}) for seconds in (600, 600.1, inf)},
+}
+RATES = {
+    "no limit": (Rate(), [10_000] * 3),
+    "requests": (Rate(requests_per_minute=60), [0] * 4),
+    "tokens": (Rate(tokens_per_minute=6_000), [1_000, 100, 100]),
+    "the tighter limit": (Rate(requests_per_minute=60, tokens_per_minute=60), [5] * 3),
+}
 
 
-def test_very_many_retries_do_not_overflow():
+def test_pauses_between_attempts_and_the_spacing_of_calls():
+    found = []
+    for name, (problem, retry, about) in PAUSES.items():
+        outcome, now = run(problem, retry, **about)
+        found.append((name, f"slept {now.slept}, last {outcome.seconds} s, waited {outcome.waited} s"))
+    for name, (rate, tokens) in RATES.items():
+        pacer = Pacer(rate, now=FakeTime())
+        found.append((name, f"waits {[*map(pacer.reserve, tokens)]}, counts tokens: {pacer.counts_tokens}"))
+    check_outcomes(found, Path(__file__).parent / "expected" / "pauses.txt")
     assert run(BUSY, Retry(times=3_000, seconds=1e9, first_pause=0.001, longest_pause=1))[0].retries == 3_000
-
-
-@pytest.mark.parametrize(("seconds", "slept"), [(600.0, [600.0]), (600.1, []), (float("inf"), [])])
-def test_a_server_that_asks_for_more_patience_than_there_is_gets_none(seconds, slept):
-    slow_down = Problem(kind="rate_limited", message="come back later", retry_after=seconds)
-    outcome, now = run(slow_down, Retry(times=5, seconds=600))
-    assert (outcome.retries, now.slept) == (len(slept), slept)
-
-
-@pytest.mark.parametrize(
-    ("rate", "tokens", "waits"),
-    [
-        (Rate(), [10_000] * 3, [0, 0, 0]),
-        (Rate(requests_per_minute=60), [0] * 4, [0, 1, 2, 3]),
-        (Rate(tokens_per_minute=6_000), [1_000, 100, 100], [0, 10, 11]),
-        (Rate(requests_per_minute=60, tokens_per_minute=60), [5] * 3, [0, 5, 10]),
-    ],
-    ids=["no limit", "requests", "tokens", "the tighter limit"],
-)
-def test_calls_are_spaced_evenly_so_that_a_minute_of_them_fits_the_limits(rate, tokens, waits):
-    pacer = Pacer(rate, now=FakeTime())
-    assert [pacer.reserve(number) for number in tokens] == waits
-    assert pacer.counts_tokens == (rate.tokens_per_minute is not None)
 
 
 def test_time_that_passes_is_no_credit_and_estimates_are_replaced_by_what_was_counted():

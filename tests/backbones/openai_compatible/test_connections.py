@@ -110,11 +110,6 @@ def test_what_is_not_http_is_a_fault(case):
         assert fault_of(server.url, retry=Retry(times=1, first_pause=0.001)).kind == "dropped"
 
 
-def test_a_header_that_http_cannot_carry_is_a_fault():
-    with serving() as server:
-        assert fault_of(server.url, extra_headers={"X-Team": "two\r\nlines"}).kind == "dropped"
-
-
 BEGUN = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n{"
 SLOW = {
     "stops in the middle": raw(response()[:-5], "hang"),
@@ -127,8 +122,7 @@ SLOW = {
 def test_a_reply_that_does_not_end_is_over_with_the_time_of_the_attempt(case):
     with serving(SLOW[case]) as server:
         fault = fault_of(server.url, timeout=0.3)
-    assert fault.kind == "timeout"
-    assert "0.3 s" in fault.message
+    assert (fault.kind, "0.3 s" in fault.message) == ("timeout", True)
 
 
 def test_a_proxy_of_the_environment_is_used_unless_excepted(monkeypatch):

@@ -14,6 +14,7 @@ from tests.expected import check_outcomes, outcome
 
 pytestmark = pytest.mark.usefixtures("each_client")
 
+EXPECTED = Path(__file__).parent / "expected"
 PROMPT_OF_TRIAL = TRIAL[0].content
 READY = answer('{"ready": true}')
 
@@ -48,7 +49,7 @@ def test_what_a_probe_finds_out_or_refuses(monkeypatch):
             probe = outcome(client(server.url, **settings).probe)
         facts = str(getattr(probe, "facts", probe)).replace(server.url, "URL")
         found.append((name, f"{re.sub('latency.: .[0-9.]+ s', 'latency', facts)} {getattr(probe, 'usage', '')}"))
-    check_outcomes(found, Path(__file__).parent / "expected" / "probes.txt")
+    check_outcomes(found, EXPECTED / "probes.txt")
 
 
 LLAMA = error(
@@ -56,16 +57,6 @@ LLAMA = error(
     "1 validation error: {'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': "
     "\"Input should be 'text' or 'json_object'\", 'input': 'json_schema'}",
 )
-
-
-def spoken(*replies, **settings):
-    """Return what a client with ``structured=auto`` sends after its probe, its identity and what the probe found."""
-    with serving(*replies, READY) as server:
-        backbone = client(server.url, structured="auto", **settings)
-        form = backbone.probe().facts["structured replies"]
-        tried = len([body for body in server.asked() if body["messages"][0]["content"] != PROMPT_OF_TRIAL])
-        backbone.complete(PROMPT, role="generator", session="s", schema=SCHEMA)
-        return server.asked()[-1], backbone.identity, (tried, form)
 
 
 SCHEMA = {
@@ -77,88 +68,69 @@ SCHEMA = {
     },
     "required": ["why"],
 }
+FORM_KEYS = ("structured", "bounded", "bound_replies", "system_role")
+FORMS = {
+    "a server that takes all": ([], {}),
+    "one that knows json_object alone": ([LLAMA, LLAMA], {}),
+    "one that knows no form": ([error(400, "response_format is not supported")] * 4, {}),
+    "without bounds": ([], {"bound_replies": False}),
+    "with bounds of one's own": ([], {"bound_replies": Bounds(max_string=7, max_items=2)}),
+    "without a system role": ([error(400, "System role not supported")], {}),
+}
 
 
-def test_auto_takes_bounded_schemas_where_the_server_does():
-    sent, identity, tried = spoken()
-    properties = sent["response_format"]["json_schema"]["schema"]["properties"]
-    assert properties["why"]["maxLength"] == 3 * sent["max_tokens"]
-    assert properties["ids"]["maxItems"] == 50
-    assert properties["any"] == {"type": "array", "maxItems": 50, "items": {}}
-    assert (identity["structured"], identity["bounded"]) == ("json_schema", True)
-    assert tried == (1, "json_schema, with bounded strings, followed")
-
-
-def test_a_refused_form_is_not_an_outage_and_the_next_one_is_tried():
-    sent, identity, tried = spoken(LLAMA, LLAMA)
-    assert sent["response_format"]["type"] == "json_object"
-    assert "why" in sent["response_format"]["schema"]["properties"]
-    assert (identity["structured"], tried) == ("json_object_schema", (3, "json_object_schema, followed"))
-    sent, identity, tried = spoken(*[error(400, "response_format is not supported")] * 4)
-    assert "response_format" not in sent
-    assert (identity["structured"], tried) == ("none", (5, "by the prompt alone"))
-
-
-@pytest.mark.parametrize(
-    ("bounds", "why"),
-    [(False, {"type": "string"}), (Bounds(max_string=7, max_items=2), {"type": "string", "maxLength": 7})],
-)
-def test_bounds_can_be_switched_off_or_be_ones_own(bounds, why):
-    sent, identity, _ = spoken(bound_replies=bounds)
-    properties = sent["response_format"]["json_schema"]["schema"]["properties"]
-    assert (properties["why"], "bounded" in identity) == (why, False)
-    assert identity.get("bound_replies", {}).get("max_string") == (why.get("maxLength"))
-
-
-def test_without_a_system_role_its_words_open_the_users_message():
-    sent, identity, tried = spoken(error(400, "System role not supported"))
-    assert tried == (2, "json_schema, with bounded strings, no system role, followed")
-    assert [message["role"] for message in sent["messages"]] == ["user"]
-    assert sent["messages"][0]["content"] == "Be brief.\n\nReply with JSON."
-    assert identity["system_role"] is False
+def test_structured_auto_takes_the_best_form_that_the_server_takes():
+    found = []
+    for name, (replies, settings) in FORMS.items():
+        with serving(*replies, READY) as server:
+            backbone = client(server.url, structured="auto", **settings)
+            form = backbone.probe().facts["structured replies"]
+            tried = len([body for body in server.asked() if body["messages"][0]["content"] != PROMPT_OF_TRIAL])
+            backbone.complete(PROMPT, role="generator", session="s", schema=SCHEMA)
+            sent = server.asked()[-1]
+        identity = {
+            key: backbone.identity.get(key) for key in ("structured", "bounded", "bound_replies", "system_role")
+        }
+        said = [sent["messages"], sent.get("response_format")]
+        found.append((name, "\n    ".join(map(str, [f"{form} (tried {tried})", identity, *said]))))
+    check_outcomes(found, EXPECTED / "forms.txt")
 
 
 TOWN = answer("Bern is a small town with a river.")
+PAIRS = {
+    "both the same until the stop": (TOWN, answer("Bern is a small ")),
+    "both the same": (TOWN, TOWN),
+    "another that stops": (TOWN, answer("I like Ulm.")),
+    "another that does not stop": (TOWN, answer("Ulm is a town on a river.")),
+    "stop is refused": (TOWN, error(400, "stop is not supported")),
+    "seed is refused": (error(400, "seed is not supported"), TOWN),
+    "empty": (answer(""), TOWN),
+}
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "seed", "stop"),
-    [
-        (TOWN, answer("Bern is a small "), "followed", "followed"),
-        (TOWN, TOWN, "followed", "ignored"),
-        (TOWN, answer("I like Ulm."), "ignored", "followed"),
-        (TOWN, answer("Ulm is a town on a river."), "ignored", "ignored"),
-        (TOWN, error(400, "stop is not supported"), "n/a", "refused"),
-        (error(400, "seed is not supported"), TOWN, "refused", "n/a"),
-        (answer(""), TOWN, "n/a", "n/a"),
-    ],
-)
-def test_two_short_calls_show_whether_seed_and_stop_are_followed(first, second, seed, stop):
-    with serving(READY, first, second) as server:
-        facts = client(server.url, retry=Retry(times=0)).probe().facts
-        assert (facts["seed"], facts["stop"]) == (seed, stop)
-        sent = server.asked()[1:]
-    assert all((body["temperature"], body["max_tokens"]) == (1.0, 16) for body in sent)
+def test_two_short_calls_show_whether_seed_and_stop_are_followed():
+    found = []
+    for name, (first, second) in PAIRS.items():
+        with serving(READY, first, second) as server:
+            facts = client(server.url, retry=Retry(times=0)).probe().facts
+            assert {(body["temperature"], body["max_tokens"]) for body in server.asked()[1:]} == {(1.0, 16)}
+        found.append((name, f"seed {facts['seed']}, stop {facts['stop']}"))
+    check_outcomes(found, EXPECTED / "seed_and_stop.txt")
 
 
-@pytest.mark.parametrize(
-    "listed",
-    [
+def test_the_context_length_is_read_from_the_list_of_models():
+    for listed in (
         {"max_model_len": 9000},
         {"context_length": 9000},
         {"context_window": 9000, "max_model_len": None},
         {"meta": {"n_ctx_train": 9000}},
         {"meta": {"n_ctx": 9000, "n_ctx_train": 131072}},
-    ],
-)
-def test_the_context_length_is_read_from_the_list_of_models(listed):
-    with serving(READY, models=["other", {"id": "tiny", **listed}]) as server:
-        backbone = client(server.url)
-        assert backbone.probe().facts["context length"] == "9,000 tokens"
-        assert backbone.context_length == 9000
-        configured = client(server.url, context_length=20_000)
-        configured.probe()
-        assert configured.context_length == 20_000
+    ):
+        with serving(READY, models=["other", {"id": "tiny", **listed}]) as server:
+            backbone, configured = client(server.url), client(server.url, context_length=20_000)
+            assert backbone.probe().facts["context length"] == "9,000 tokens"
+            configured.probe()
+            assert (backbone.context_length, configured.context_length) == (9000, 20_000)
 
 
 def test_a_reply_limit_that_fills_the_context_is_refused_before_the_run():
