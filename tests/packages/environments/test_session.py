@@ -277,9 +277,10 @@ def test_an_attempt_records_what_was_said_and_done():
         counters={"turns": 2, "tool_calls": 0},
     )
     assert model.asked == [(" You add. \n\nnotes: (none)", 2, False), (model.asked[0][0], 4, False)]
-    calls = tuple(ToolCall(id=name, name=name, arguments='{"a": 1}') for name in "fg")
+    arguments = {"f": '{"a": 1}', "g": "a line\u2028is no call"}
+    calls = tuple(ToolCall(id=name, name=name, arguments=text) for name, text in arguments.items())
     attempt = solve(Talking(tools=True), Model(write_turn(ToolTurn(tool_calls=calls))), max_turns=1)
-    shown = Turn(action="f(a=1)\ng(a=1)", observation="<f>\n<g>", thought="")
+    shown = Turn(action="f(a=1)\ng(a line\u2028is no call)", observation="<f>\n<g>", thought="")
     assert (attempt.answer, attempt.trajectory, attempt.ended) == ("", (shown,), "steps")
     assert attempt.counters == {"turns": 1, "tool_calls": 2}
     alone = solve(Talking(times=1), Model("Two."), max_turns=1)
