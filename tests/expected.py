@@ -1,6 +1,8 @@
 """Output that shall stay as it is, in files. ``WRITE_EXPECTED=1`` with the command of the tests writes them anew."""
 
+import fcntl
 import os
+import re
 from collections.abc import Callable, Iterable
 from difflib import unified_diff
 from pathlib import Path
@@ -34,3 +36,23 @@ def outcome(function: Callable[..., object], *arguments: object, **named: object
         return function(*arguments, **named)
     except (AceBenchError, ValueError) as error:
         return f"{type(error).__name__}: {error}"
+
+
+_QUESTION = re.compile(r"(?:(?<=\n\n)|\A)\$(.*)\n")
+"""A line that begins with ``$``, behind an empty one."""
+
+
+def read_questions(path: Path) -> list[str]:
+    """Return the questions of a file."""
+    return [found.strip() for found in _QUESTION.findall(path.read_text())]
+
+
+def check_answers(path: Path, answer: Callable[[str], str], *, only: str = "") -> None:
+    """Compare the answers below the questions of a file, or below the ``only`` one, with new answers."""
+    questions = read_questions(path)
+    answers = {place: answer(one) for place, one in enumerate(questions) if only in ("", one)}
+    with path.open() as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # tests of other questions may write it, too
+        old = _QUESTION.split(path.read_text())[2::2]
+        new = [f"{answers[place].rstrip()}\n\n" if place in answers else text for place, text in enumerate(old)]
+        check("".join(f"$ {one}\n{text}" for one, text in zip(questions, new, strict=True)), path)

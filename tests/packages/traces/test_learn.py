@@ -8,12 +8,14 @@ import pytest
 
 from ace_bench.api import load_run
 from ace_bench.contexts import load
+from ace_bench.core.errors import DataError
 from ace_bench.store.calls import read_calls
 from ace_traces.learn import main
 from ace_traces.task import TracesTask
-from tests.expected import check
+from tests.expected import check, check_answers
 
 DATA = Path(__file__).with_name("data")
+SETTINGS = {"right_from": 0.5, "feedback": "feedback", "reference": "reference", "broken": "refuse"}
 
 SYSTEM = {"role": "system", "content": "You are an office assistant."}
 CALL = {"id": "c", "function": {"name": "ledger", "arguments": '{"account": "Globex", "password": "hunter2"}'}}
@@ -98,10 +100,9 @@ def test_a_run_that_was_stopped_continues_and_ends_as_one_that_was_not(learn, tm
 
 def test_what_files_hold_is_read():
     """Messages of all forms, several files in a folder, logs beside spans: every attempt as a method gets it."""
-    settings = {"right_from": 0.5, "feedback": "feedback", "reference": "reference", "broken": "refuse"}
     made = []
     for score, low in ((None, 0), ("tone", -3)):
-        task = TracesTask(files=[str(DATA)], score=score, score_range=[low, 1], **settings, sample_allowed=False)
+        task = TracesTask(files=[str(DATA)], score=score, score_range=[low, 1], **SETTINGS, sample_allowed=False)
         grades = []
         for sample in task.samples("test"):
             with task.open(sample) as session:
@@ -112,32 +113,26 @@ def test_what_files_hold_is_read():
     check(json.dumps(made, indent=1, default=str) + "\n", Path(__file__).with_name("expected") / "traces.json")
 
 
-BROKEN = [
-    ('{"messages": [', "line 4: broken JSON"),
-    ('{"messages": 3}', 'line 4: a chat is an object with a list "messages"'),
-    ({"messages": [{"role": "wizard"}]}, "line 4, message 1: it must be an object with a role"),
-    ({"messages": asked("Hello")}, "line 4: the assistant says nothing"),
-    ({"messages": [says("Hello")]}, "line 4: there is no message of a user"),
-    ({"messages": asked("a", says("b")), "score": 7}, "line 4: the score 7 is not a number from 0 to 1"),
-    ('{"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": 3}]}]}]}', "line 4: not OTLP's JSON form"),
-    (
-        '{"resourceSpans": [{"scopeSpans": [{"spans": [{"traceId": "t9", "attributes": [{"key": "gen_ai.x"}]}]}]}]}',
-        "t9: no span holds what was said",
-    ),
-]
+BROKEN = Path(__file__).with_name("expected") / "broken.txt"
 
 
-@pytest.mark.parametrize(("row", "problem"), BROKEN)
-def test_what_cannot_be_read_is_named_before_anything_is_spent(learn, row, problem, tmp_path, capsys):
-    assert learn([*CHATS, row])[0] == 2
-    assert "chats.jsonl, line 4" in (said := capsys.readouterr().err)
-    assert problem in said
-    assert not (tmp_path / "results").exists()
+def test_what_cannot_be_read_is_named(tmp_path):
+    file = tmp_path / "chats.jsonl"
+
+    def answer(row):
+        file.write_text("\n".join([*map(json.dumps, CHATS), row]))
+        with pytest.raises(DataError) as found:
+            TracesTask(files=[str(file)], score=None, score_range=[0, 1], **SETTINGS, sample_allowed=False)
+        return str(found.value).replace(f"{tmp_path}/", "")
+
+    check_answers(BROKEN, answer)
 
 
-def test_what_cannot_be_read_is_left_out_where_the_user_wants_that(learn):
-    rows = [row for row, _ in BROKEN]
-    status, run = learn([*rows[:4], *CHATS, *rows[4:]], "task.broken=skip")
+def test_what_cannot_be_read_is_refused_before_anything_is_spent_or_left_out_where_the_user_wants_that(learn, tmp_path):
+    rows = [line[2:] for line in BROKEN.read_text().splitlines() if line.startswith("$ ")]
+    mixed = [*rows[:4], *CHATS, *rows[4:]]
+    assert (learn(mixed), (tmp_path / "results").exists()) == ((2, None), False)
+    status, run = learn(mixed, "task.broken=skip")
     assert (status, run.metrics["steps"]) == (0, 3)
 
 
