@@ -17,6 +17,7 @@ from ace_bench.runners.host import reporting
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.workers import Outcome, Workers
 from ace_report.experiments import load_experiments
+from ace_report.paper.tables import Experiment
 from ace_report.reproducing import reproduction, session
 from ace_report.tables.results_index import ResultsIndex
 from tests.launching import composed
@@ -25,6 +26,13 @@ EXPERIMENTS = load_experiments()
 compose = Composer(config_folders())
 
 Reproduce = Callable[..., tuple[int, str]]
+
+
+def refs(table: Experiment) -> list[str]:
+    """Return the references of all numbers in a table, line by line."""
+    theirs = [row for row, line in table.rows.items() if not line.ours]
+    cells = [table.cell(row, column) for row in theirs for column in table.printed]
+    return [cell.ref for cell in cells if cell.value is not None]
 
 
 @pytest.fixture

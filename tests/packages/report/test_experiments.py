@@ -17,8 +17,7 @@ from ace_bench.store.results import CHECKSUMS
 from ace_report.conditions import Variant
 from ace_report.matching import Runs, SimilarRuns, settings_with_defaults
 from tests.launching import composed, launch
-from tests.packages.report.conftest import EXPERIMENTS, compose
-from tests.packages.report.contradictions import refs
+from tests.packages.report.conftest import EXPERIMENTS, compose, refs
 from tests.packages.report.planned import Planner
 
 REFS = {ref for table in EXPERIMENTS.tables.values() for ref in refs(table)}
