@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from ace_report.reproducing.reproduction import Reproduction
 from ace_report.reproducing.request import Job, jobs, read_request
 from ace_report.tables import latex
 from ace_report.tables.results_index import ResultsIndex
+from tests.expected import check_answers, read_questions
 from tests.launching import ROOT
 from tests.packages.report.conftest import EXPERIMENTS, compose
 from tests.packages.report.planned import Planner
@@ -200,36 +202,18 @@ def test_each_table_is_made_with_the_papers_model_unless_another_is_named():
     assert len(embedded) < len(wanted) / 2  # the same runs with several models are one here
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ([], "say what to reproduce"),
-        (["all"], "write table=all"),
-        (["table=22"], "no runs make table 22; there are tables 1, 2"),
-        (["figure=4"], "no runs make figure 4; there are figures 1, 2, 5"),
-        (["2"], "write table=2"),
-        (["table=2", "seed=-1"], "seed=-1 must be whole numbers"),
-        (["table=2", "backbone=embedded", "--estimate"], "costs nothing"),
-        (["table=2", "method.nothing=1"], "method.nothing=1 cannot be composed with any run asked for: there is no"),
-        (["table=2", "backbone=gpt_7"], "backbone=gpt_7 cannot be composed with any run asked for: did you mean gpt_5"),
-        (["table=2", "limit={2"], "limit={2 cannot be composed with any run asked for: "),
-        (["table=16", "backbone.timeout=5", "backbone=embedded"], "backbone.timeout=5 cannot be composed with any"),
-        (["table=2", "method.max_reflection_rounds=1"], "fits only 12 of the 28 runs asked for, not method=base mode="),
-        (["table=2", "method.max_reflection_rounds=1"], "that have it: ace:method.max_reflection_rounds=1"),
-        (["table=2", "gep:method.auto=light"], "names no method or task; METHOD:SETTING takes one of ace"),
-        (["table=4b", "gepa:method.auto=light"], "is for no run asked for; give it to one of dc, ace, finer,"),
-        (["table=2", "appworld:limit=3"], "is for no run asked for; give it to one of base, ace_empty,"),
-        (["table=2", "gepa:method.autos=light"], "there is no such key; did you mean method.auto?"),
-        (["table=2", "backbone=embedded", "gepa:method.max_full_evals=0"], "method.max_full_evals=0 must be a whole"),
-        (["table=16", "backbone=gpt_5_1", "backbone.structured=xml"], "structured=xml"),
-        (["table=2", "labels=none"], "labels=none would make all rows alike"),
-        (["table=2", "backbone=vllm"], "backbone.url=http://HOST:PORT of a running server is needed"),
-    ],
-)
-def test_a_mistake_is_told_before_anything_is_run(settings, message, reproduce, tmp_path):
-    status, said = reproduce(*settings)
-    assert status == 2
-    assert message in said.replace("\n", " ")
+MISTAKES = Path(__file__).with_name("expected") / "reproduce.txt"
+
+
+@pytest.mark.parametrize("asked", read_questions(MISTAKES))
+def test_a_mistake_is_named_before_anything_is_run(asked, reproduce, tmp_path, monkeypatch):
+    def answer(line):
+        status, said = reproduce(*shlex.split(line)[1:])
+        assert status == 2
+        return said
+
+    monkeypatch.setenv("COLUMNS", "200")
+    check_answers(MISTAKES, answer, only=asked)
     assert not list(tmp_path.iterdir())
 
 

@@ -9,7 +9,6 @@ from types import MappingProxyType
 import pytest
 
 from ace_bench.cli.main import start
-from ace_bench.core.errors import DataError
 from ace_bench.core.measurement import Measurement
 from ace_report.paper.tables import Experiment
 from ace_report.reproducing.request import jobs, measured_tables, read_request
@@ -34,9 +33,6 @@ def test_a_document_is_asked_for_by_name_and_is_no_part_of_table_all():
     assert all("backbone=deepseek_v3_1" in job.extra for job in jobs(request, EXPERIMENTS))
     assert read_request(["experiment=all"], EXPERIMENTS).names == EXPERIMENTS.documents
     assert not set(EXPERIMENTS.documents) & set(read_request(["table=all"], EXPERIMENTS).names)
-    with pytest.raises(DataError, match="there is no experiment seed_001; there are combee, field, no_gain, seed_000"):
-        read_request(["experiment=seed_001"], EXPERIMENTS)
-
     assert EXPERIMENTS.run("seed_000", "ace", "tgc") == EXPERIMENTS.run("1", "ace_offline_gt", "normal_tgc")
 
 
@@ -50,26 +46,6 @@ def test_a_measurement_is_called_with_the_request_and_marked_where_it_is_simulat
     assert table.page.grids[0].rows == (("A", "64.7", "n/a"), ("B", "79.4", "12"))
     assert table.page.notes == ("asked for embedded ('backbone.model=a/b',) (1,) seed_009",)
     assert table.csv.splitlines()[1] == "seed_009,embedded a/b,True,A,64.7,"
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        (["experiment=seed_003", "limit=2"], "limit=2 is for runs, and seed_003 needs none"),
-        (["experiment=seed_003", "ace:backbone.name=x"], "ace:backbone.name=x is for runs"),
-        (["experiment=seed_004", "retrieval.top_k=2"], "seed_004 needs none; it takes settings of embedder"),
-        (["table=seed_000"], "seed_000 is not a table of the paper; write experiment=seed_000"),
-    ],
-)
-def test_a_mistake_is_named_before_anything_is_measured(settings, message, reproduce, tmp_path):
-    status, said = reproduce(*settings, "backbone=embedded")
-    assert status == 2
-    assert message in said
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_cost_of_a_measurement_is_not_made_up(reproduce):
-    assert reproduce("experiment=seed_003", "--estimate")[0] == 2
 
 
 def test_a_table_of_a_document_shows_no_number_of_the_paper(tmp_path, capsys):

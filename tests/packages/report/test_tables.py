@@ -249,25 +249,6 @@ def test_the_file_of_all_tables_keeps_those_of_earlier_commands(real):
     assert headings == ["table 2", "table 5"]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        ("table=99", "there is no table 99; there are 1, 2"),
-        ("backbone=nothing", "backbone=nothing cannot be composed"),
-        ("method.nothing=1", "method.nothing=1 cannot be composed"),
-        ("results=elsewhere", "results=elsewhere chooses no runs; write --results elsewhere"),
-        ("resluts=elsewhere", "there is no setting resluts that chooses runs; did you mean --results elsewhere?"),
-        ("limt=4", "there is no setting limt that chooses runs; did you mean limit=4?"),
-        ("seed=1", "seed=1 chooses no runs, since tables are over all seeds; leave it out"),
-        ("concurrency=2", "concurrency=2 chooses no runs, since concurrency changes no answer; leave it out"),
-        ("4", "4 is not a setting; write table=4, or KEY=VALUE"),
-    ],
-)
-def test_a_mistake_on_the_command_line_is_named_with_the_right_spelling(setting, message, real, capsys):
-    assert start("tables", ["--results", str(real), setting, "--out", str(real / "tables")]) == 2
-    assert message in " ".join(capsys.readouterr().err.split())
-
-
 def test_a_run_of_another_row_never_fills_a_cell(real):
     planner = Planner(real, SHARED.compose)
     planner.make(planned("2/ace_offline/formula"), ACE, extra=REAL, sizes=[5])
