@@ -123,7 +123,7 @@ CASES = {
 
 @pytest.fixture
 def estimate(tmp_path, monkeypatch):
-    """Rehearse a case; nothing is run."""
+    """Rehearse a case; nothing is run. Returns the estimate, and how many calls the stand-in answered."""
     for name, text in PROMPTS.items():
         (tmp_path / "qa").mkdir(exist_ok=True)
         (tmp_path / "qa" / f"{name}.j2").write_text(f"{{% block user %}}{text}{{% endblock %}}")
@@ -150,7 +150,7 @@ def estimate(tmp_path, monkeypatch):
         with monkeypatch.context() as patched:
             if "proportion" in name:
                 patched.setattr(PlaybookLearner, "workload", lambda *_: None)
-            return rehearse(specs[0])
+            return rehearse(specs[0]), len(specs[0].rehearsal.calls)
 
     return estimated
 
@@ -160,15 +160,20 @@ def row(account):
     return f"{account.calls} calls, {usage.prompt} + {usage.completion} tokens, {usage.cached} cached, ${usage.usd:.3f}"
 
 
-def written(name, found):
+def written(name, found, rehearsed):
     rows = [f"{end}: {row(getattr(found, end))}" for end in ("low", "typical", "high")]
     return "\n".join(
-        [f"# {name}: {' '.join(CASES[name])}", *rows, f"roles: {', '.join(found.prompts)}", describe(found)]
+        [
+            f"# {name}: {' '.join(CASES[name])}",
+            *rows,
+            f"roles: {', '.join(found.prompts)}, rehearsed in {rehearsed} calls",
+            describe(found),
+        ]
     )
 
 
 def test_estimates_of_many_kinds_of_runs(estimate):
-    check("\n\n".join(written(name, estimate(name)) for name in CASES) + "\n", EXPECTED)
+    check("\n\n".join(written(name, *estimate(name)) for name in CASES) + "\n", EXPECTED)
 
 
 REPLY = '{"done": true, "reasons": {"ok": true}, "why": "short", "count": 3}'
