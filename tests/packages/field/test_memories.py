@@ -29,7 +29,7 @@ from tests.packages.field.making import (
     titles,
     workflow,
 )
-from tests.runners.scripted import Scripted, right, steps
+from tests.runners.scripted import Scripted, right
 
 WRITERS = {"awm": ("inducer", "workflows"), "reasoning_bank": ("extractor", "memory_items")}
 """The role that writes a memory, and the list in its reply."""
@@ -84,32 +84,6 @@ def test_an_attempt_without_a_verdict_teaches_nothing(method, tmp_path):
     verdicts = [BROKEN, "no JSON", {"success": "perhaps"}]
     ran, script = learn(tmp_path, method, "labels=none", self_judge=lambda call: verdicts[int(call.sample[-1])], test=3)
     assert (script.of(WRITERS[method][0]), ran.metrics["operations"]) == ([], {"skipped": 3})
-
-
-@pytest.mark.parametrize(("method", "shows"), [("exp_rag", 1), ("reasoning_bank", 2)])
-@pytest.mark.parametrize("top_k", [1, 3])
-def test_a_sample_is_shown_what_the_most_similar_questions_left(top_k, method, shows, tmp_path):
-    two = lambda call: {"memory_items": [item(f"{name} {call.sample[-1]}") for name in "ab"]}  # noqa: E731
-    settings = ("labels=correctness", f"method.top_k={top_k}")
-    ran, script = learn(tmp_path, method, *settings, extractor=two, task=Themed, test=7)
-    prompts = prompts_of(script)
-    assert shown(prompts["toy-test-0"]) == []
-    assert [number % 2 for number in shown(prompts["toy-test-6"])] == [0] * shows * top_k  # on the same subject
-    saved = context_of(ran)
-    tokens = sorted(one["tokens"] for one in saved.get("experiences") or saved["pairs"])
-    assert (steps(ran)[-1]["context_tokens"], steps(ran)[-1]["context_size"]) == (sum(tokens[-top_k:]), 7 * shows)
-
-
-@pytest.mark.parametrize("method", ["mem_prompt", "reasoning_bank"])
-def test_a_batch_learns_in_the_order_of_its_samples_and_is_answered_under_the_memory_before_it(method, tmp_path):
-    generator = even_right_as_text if method == "mem_prompt" else even_right
-    settings = ("mode.batch_size=3", "labels=correctness")
-    ran, script = learn(tmp_path, method, *settings, mode="offline", generator=generator, train=6, test=1)
-    saved = context_of(ran)
-    numbers = [one["question"][-2] for one in saved.get("experiences") or saved["entries"]]
-    assert numbers == ["0", "1", "2", "3", "4", "5"]
-    seen = [len(shown(prompt)) for prompt in prompts_of(script, "adapt").values()]
-    assert sorted(seen) == [0] * 3 + [1 if method == "reasoning_bank" else 3] * 3
 
 
 @pytest.mark.parametrize("method", ["mem_prompt", "reasoning_bank", "awm", "full_history"])

@@ -8,8 +8,8 @@ import pytest
 
 from tests.expected import check
 from tests.methods.playing import context_of
-from tests.packages.field.making import BROKEN, even_right_as_text, learn, note_workflow
-from tests.runners.scripted import answer, gold
+from tests.packages.field.making import BROKEN, TOO_LONG, Themed, even_right_as_text, item, learn, note_workflow
+from tests.runners.scripted import answer, events, gold, rollouts, steps
 
 PARTS = re.compile(r"<(\w+)>\n.*?\n</\1>", re.DOTALL)
 TEXTS = {"generator": even_right_as_text}
@@ -57,6 +57,36 @@ def think(call):
     return {"operation": "think", "thought": f"{call.nth} on {call.sample[-1]}"}
 
 
+def note_two(call):
+    return {"memory_items": [item(f"{name} of {call.sample}") for name in "ab"]}
+
+
+def tidy(call):
+    """Drops what sample 0 left, and an attempt that is not there; puts a note on the other."""
+    if call.sample.endswith("2") and "[1]" in call.prompt and "Note:" not in call.prompt:
+        (first,) = [n for n in (1, 2) if f"[{n}]\nQuestion: ask toy-test-0?" in call.prompt]
+        return {"operation": "refine", "drop": [first, 9], "notes": [{"number": 3 - first, "note": "mind the step"}]}
+    return {"operation": "act"}
+
+
+def note_second(call):
+    if "[1]" in call.prompt and "[2]" in call.prompt:
+        return TOO_LONG
+    return {"operation": "refine", "notes": [{"number": 2, "note": f"seen\nby {call.sample}"}]}
+
+
+def refuse(call):
+    return BROKEN if call.sample.endswith("1") else {"operation": "sleep"}
+
+
+def answer_as(name):
+    return lambda call: gold(call.sample) if int(call.sample[-1]) < 2 else f"{name} guesses"
+
+
+MODELS = {name: answer_as(name) for name in ("generator", "generator_2", "generator_3")}
+THEMED = {"task": Themed, "test": 7}
+BATCH = {"mode": "offline", "train": 6, "test": 1}
+AGAIN = {"mode": "offline", "train": 3, "test": 1}
 THREE = "method.top_k=3"
 SCENARIOS = {  # a method, its labels and other settings, and the scripts of its roles
     "awm": ("awm", "correctness", "", {"test": 5}),
@@ -79,9 +109,26 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
     "grow_prompt_incorrect": ("grow_prompt", "correctness", f"{THREE} method.shown=incorrect", TEXTS),
     "grow_prompt_ours": ("grow_prompt", "correctness", "agent.scaffold=json", {}),
     "grow_prompt_authors": ("grow_prompt", "correctness", "agent.scaffold=json method.protocol=authors", {}),
+    "exp_rag": ("exp_rag", "correctness", THREE, THEMED),
+    "reasoning_bank_similar": ("reasoning_bank", "correctness", "", THEMED | {"extractor": note_two}),
+    "mem_prompt_batch": ("mem_prompt", "correctness", "mode.batch_size=3", BATCH | TEXTS),
+    "reasoning_bank_batch": ("reasoning_bank", "correctness", "mode.batch_size=3", BATCH),
+    "turns": ("mam_stream_icl", "correctness", "mode.before=true mode.window=1", {**MODELS, "test": 5}),
+    "turns_over_epochs": ("mam_stream_icl", "correctness", "mode.batch_size=2 mode.epochs=2", {**MODELS, **BATCH}),
+    "turns_with_a_fault": ("mam_stream_icl", "correctness", "", {**MODELS, "generator_3": lambda _: BROKEN, "test": 6}),
+    "again_ours": ("mem_prompt", "correctness", "mode.epochs=3", AGAIN | TEXTS),
+    "again_authors": ("mem_prompt", "correctness", "mode.epochs=3 method.protocol=authors", AGAIN | TEXTS),
+    "again_long_context": ("long_context", "correctness", "mode.epochs=3 method.fill=0.5", AGAIN | TEXTS),
+    "again_full_history": ("full_history", "correctness", "mode.epochs=3 method.fill=0.5", AGAIN),
+    "remem_drops": ("remem", "correctness", "", {"refiner": tidy}),
+    "remem_cramped": ("remem", "correctness", "method.top_k=2 method.rounds=1", {"refiner": note_second, "test": 5}),
+    "remem_broken": ("remem", "correctness", "", {"refiner": refuse, "test": 2}),
     **{f"long_context_{labels}": ("long_context", labels, "", TEXTS) for labels in ("gold", "correctness", "none")},
     **{f"full_history_{labels}": ("full_history", labels, "", {}) for labels in ("gold", "correctness", "none")},
 }
+
+
+LOUD = ("refined", "fault", "dropped_from_prompt", "contrasted")
 
 
 def describe(ran, script):
@@ -96,7 +143,15 @@ def describe(ran, script):
         context.get(name, ()) for name in ("items", "experiences", "entries", "pairs", "thoughts")
     )
     lines.append(f"# kept: {', '.join(one.get('title') or one['question'] for one in kept)}")
-    lines += [f"# {name}: {ran.metrics[name]}" for name in ("operations", "calls", "trials") if name in ran.metrics]
+    lines.append(f"# size: {steps(ran)[-1]['context_tokens']} tokens shown, {steps(ran)[-1]['context_size']} items")
+    for stage in ("adapt", "evaluate"):
+        roles = [one["role"] for one in sorted(rollouts(ran, stage), key=lambda one: one["key"])]
+        lines += [f"# turns in {stage}: {' '.join(roles)}"] * (len({*roles}) > 1)
+    counts = ("operations", "calls", "faults", "trials")
+    lines += [
+        f"# {name}, {key}: {found}" for name in counts for key, found in ran.metrics.get(name, {}).items() if found
+    ]
+    lines += [f"# {event}" for event in events(ran) if event["event"] in LOUD]
     return "\n".join(lines) + "\n"
 
 
