@@ -82,6 +82,7 @@ LONGER = {
         *("task=appworld", "method=icl", "backbone=embedded", "backbone.attention=3", "limit={train: 12, test: 2}"),
         *("agent.memory=execution", "agent.memory_place=system"),
     ),
+    **{name: ("task=finer", f"method={name}", "method.auto=light", "limit=6") for name in ("gepa", "mipro")},
 }
 
 
@@ -96,7 +97,7 @@ def wait_for_calls(results, least, process):
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_warm_engine")
 @pytest.mark.parametrize(
-    "run", [pytest.param(name, marks=[pytest.mark.thorough] * name.startswith(("the", "exe"))) for name in LONGER]
+    "run", [pytest.param(name, marks=[pytest.mark.thorough] * (name != "finer")) for name in LONGER]
 )
 def test_kill_9_in_a_real_process(run, tmp_path):
     settings = (*LONGER[run], "task.source=sample", *(("concurrency=1", "mode.before=false") if run != "finer" else ()))

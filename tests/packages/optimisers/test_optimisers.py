@@ -1,11 +1,9 @@
 """GEPA and MIPROv2 over the arena: what they learn, see, cost, survive and leave behind."""
 
 import json
-import os
 import random
 import subprocess
 import sys
-import time
 from pathlib import Path
 from threading import Barrier
 from types import SimpleNamespace
@@ -232,39 +230,3 @@ def test_dspy_is_not_imported_before_it_is_needed():
         "sys.exit(any(name in sys.modules for name in ('dspy', 'gepa', 'optuna')))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
-
-
-@pytest.mark.thorough
-@METHODS
-def test_kill_9_at_random_points_of_real_processes(method, tmp_path):
-    command = [sys.executable, "run.py", "task=finer", "task.source=sample", f"method={method}", "limit=6"]
-    command += ["method.auto=light"]
-
-    def start(results, hash_seed):
-        environment = {**os.environ, "PYTHONHASHSEED": str(hash_seed)}
-        out = subprocess.PIPE
-        return subprocess.Popen([*command, f"results={results}"], cwd=ROOT, env=environment, stdout=out, text=True)
-
-    with start(tmp_path / "whole", 1) as process:
-        whole = process.communicate()[0].splitlines()[-1]
-    rng = random.Random(3)
-    for number, least in enumerate(sorted(rng.sample(range(7, len(call_ids(whole))), 2))):
-        with start(tmp_path / "cut", number + 2) as process:
-            while process.poll() is None and calls_in(tmp_path / "cut") < least:
-                time.sleep(0.005)
-            process.kill()
-    with start(tmp_path / "cut", 99) as process:
-        cut = process.communicate()[0].splitlines()[-1]
-        assert process.returncode == 0
-    assert call_ids(cut) == call_ids(whole)
-    assert len(set(call_ids(cut))) == len(call_ids(cut))
-    finals = [(ROOT / one / "contexts" / "final.json").read_bytes() for one in (whole, cut)]
-    assert finals[0] == finals[1]
-
-
-def call_ids(folder):
-    return sorted(json.loads(line)["id"] for line in (ROOT / folder / "calls.jsonl").read_text().splitlines())
-
-
-def calls_in(results):
-    return sum(path.read_bytes().count(b"\n") for path in results.rglob("calls.jsonl"))
