@@ -160,7 +160,11 @@ def kills(setting: Setting) -> list[Figure]:
             process.stdout.readline()  # the title: from here on the run is under way
             time.sleep(rng.uniform(0, 2 * length / KILLS))
             process.kill()
-    folder = cut.run(*overrides)
+    return _compare_runs(cut.run(*overrides), whole)
+
+
+def _compare_runs(folder: Path, whole: Path) -> list[Figure]:
+    """Return what a run that was killed and continued has in common with one that was not."""
     ids = _values(folder / "calls.jsonl", "id")
     return [
         Figure("metrics equal (timings and cache aside)", str(_lasting_metrics(folder) == _lasting_metrics(whole))),

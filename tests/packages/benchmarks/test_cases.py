@@ -57,6 +57,13 @@ def test_runs_like_real_ones_differ_in_settings_seeds_and_scores(ran, tmp_path):
     check("\n".join(sorted(lines)) + "\n", EXPECTED / "made_runs.txt")
 
 
+def test_a_run_is_compared_with_one_that_was_not_killed(ran):
+    one, other = (run.folder for run in find_runs(ran).runs)
+    same, unlike = ([figure.measured for figure in cases._compare_runs(one, whole)] for whole in (one, other))
+    assert same == ["True", "True", same[2], f"{same[2]}, {same[2]} distinct", "1"]
+    assert unlike == ["False", "False", unlike[2], same[3], "1"]
+
+
 METRICS = {
     "headline": {"after": 62.5, "before": 50.0, "n": 8},
     "rollouts": {"adapt": 10, "evaluate": 5},

@@ -1,4 +1,4 @@
-"""What the field's memories share: what may teach, what fits into a prompt, and what is saved."""
+"""Memories of the field: what may teach, what fits into a prompt, what is saved, and what a writer's reply may hold."""
 
 import json
 
@@ -13,7 +13,7 @@ from ace_field.reasoning_bank import Experience, MemoryItem, ReasoningItems
 from ace_field.stream_memory import Memory, MemoryEntry
 from ace_field.workflows import Workflow, Workflows
 from tests.contexts.making import examples
-from tests.launching import launch
+from tests.launching import composed, launch
 from tests.methods.playing import context_of, estimate_calls
 from tests.packages.field.making import (
     BROKEN,
@@ -24,12 +24,13 @@ from tests.packages.field.making import (
     events_of,
     item,
     learn,
+    note_workflow,
     prompts_of,
     shown,
     titles,
     workflow,
 )
-from tests.runners.scripted import Scripted, right
+from tests.runners.scripted import Scripted, right, steps
 
 WRITERS = {"awm": ("inducer", "workflows"), "reasoning_bank": ("extractor", "memory_items")}
 """The role that writes a memory, and the list in its reply."""
@@ -210,3 +211,53 @@ def test_other_programs_get_a_memory_as_text():
     known = ReasoningItems(experiences=(Experience(question="q", success=True, items=items),))
     assert "<memory_items>\n## Add\ntwice\n</memory_items>" in system_prompt(known)
     assert system_prompt(ReasoningItems()) == system_prompt(Workflows()) == ""
+
+
+def test_no_reply_fills_the_memory_and_no_routine_is_kept_twice(tmp_path):
+    many = [workflow(f"number {n}") for n in range(40)]
+    ran, _ = learn(tmp_path, "awm", inducer=lambda _: {"workflows": many}, generator=right, test=2)
+    assert titles(ran) == [f"number {n}" for n in range(30)]
+    assert len(events_of(ran, "refused")) == 20
+    assert [event["known"] for event in events_of(ran, "induced")] == [0, 30]
+
+
+def test_the_successes_of_a_batch_are_induced_together(tmp_path):
+    ran, script = learn(tmp_path, "awm", "mode.batch_size=4", mode="offline", train=4, test=1)
+    (call,) = script.of("inducer")
+    assert [f"Question: ask toy-train-{n}?" in call.prompt for n in range(4)] == [True, False, True, False]
+    assert steps(ran)[0]["events"][-1]["from"] == 2
+
+
+def test_offline_workflows_come_from_reference_answers_before_any_attempt(tmp_path):
+    inducer = lambda call: {"workflows": [workflow(call.session)]}  # noqa: E731
+    ran, script = learn(tmp_path, "awm_offline", "method.examples=3", mode="offline", inducer=inducer)
+    first, second = (call.prompt for call in script.of("inducer"))
+    assert [f"gold of toy-train-{n}" in first for n in range(4)] == [True, True, True, False]
+    assert "gold of toy-train-3" in second
+    assert "toy-test" not in first + second
+    assert ran.metrics["rollouts"]["adapt"] == 0
+    assert len(titles(ran)) == 2
+    _, script = learn(tmp_path / "whole", "awm_offline", "method.examples=null", mode="offline")
+    assert len(script.of("inducer")) == 1
+
+
+def test_a_prompt_that_is_too_long_is_sent_with_fewer_examples(tmp_path):
+    cramped = lambda call: TOO_LONG if "train-1" in call.prompt else note_workflow(call)  # noqa: E731
+    ran, _ = learn(tmp_path, "awm_offline", mode="offline", inducer=cramped)
+    assert events_of(ran, "dropped_from_prompt")[0]["items"] == 2
+    assert len(titles(ran)) == 1
+
+
+def test_items_beyond_the_limit_are_refused_and_a_reply_without_any_leaves_no_experience(tmp_path):
+    many = {"memory_items": [item(f"number {n}") for n in range(5)]}
+    ran, script = learn(tmp_path / "many", "reasoning_bank", "method.most_items=2", extractor=lambda _: many, test=1)
+    assert titles(ran) == ["number 0", "number 1"]
+    assert len(events_of(ran, "refused")) == 3
+    assert "At most 2 items" in script.of("extractor")[0].prompt
+    ran, _ = learn(tmp_path / "none", "reasoning_bank", extractor=lambda _: {"memory_items": []}, test=1)
+    assert context_of(ran)["experiences"] == []
+
+
+def test_runs_as_the_authors_made_them_sample_the_extractor():
+    config = composed("method=reasoning_bank", "protocol=official", "mode=online")[0]
+    assert (config.method.protocol, config.sampling.extractor.temperature) == ("authors", 1.0)

@@ -109,6 +109,10 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
     "grow_prompt_incorrect": ("grow_prompt", "correctness", f"{THREE} method.shown=incorrect", TEXTS),
     "grow_prompt_ours": ("grow_prompt", "correctness", "agent.scaffold=json", {}),
     "grow_prompt_authors": ("grow_prompt", "correctness", "agent.scaffold=json method.protocol=authors", {}),
+    **{
+        f"mem_prompt_{order}": ("mem_prompt", "correctness", f"{THREE} method.order={order}", THEMED | TEXTS)
+        for order in ("similar_last", "similar_first", "random")
+    },
     "exp_rag": ("exp_rag", "correctness", THREE, THEMED),
     "reasoning_bank_similar": ("reasoning_bank", "correctness", "", THEMED | {"extractor": note_two}),
     "mem_prompt_batch": ("mem_prompt", "correctness", "mode.batch_size=3", BATCH | TEXTS),

@@ -179,6 +179,7 @@ def test_features_are_what_their_names_say():
 
     assert measure("bond coupon", "bonds one two coupon") == (1.0, 0.5, 1.0, 0.0, True)
     assert measure("bond coupon", "bond one two three coupon") == (1.0, 0.4, 0.0, 0.0, True)
+    assert measure("bond coupon", "one coupon bond")[2] == 1.0
     assert measure("NPV warehouse", "net present value inventory") == (0.5, 0.0, 0.0, 1.0, False)
     assert features("the", "bond", lambda _: 1.0) == (0.0,) * 5
 
