@@ -1,5 +1,7 @@
 """Execution memory: what it takes from a step, what it may answer, and what it must leave to the environment."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,10 +9,13 @@ from hypothesis import strategies as st
 from ace_bench.agents.memory import ExecutionMemory
 from ace_bench.core.tool_calls import read_action
 from tests.core.test_tool_rules import tools
+from tests.cases import check_cases
 
 LOGIN = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
-SWAPPED = 'print( apis.api_docs.show_api_doc(api_name="login",\n    app_name="music") )'
 APPS = "print(apis.api_docs.show_app_descriptions())"
+PLAY = "print(apis.music.play(song_id=1))"
+SONGS = "print(apis.music.show_songs(page_index=0, access_token=token))"
+TOKEN = "token = apis.music.login(username='a', password='b')['access_token']"
 
 TOOLS = tools("appworld")
 
@@ -30,39 +35,22 @@ def nowhere(_step):
     return False
 
 
-@pytest.mark.parametrize("again", [LOGIN, SWAPPED, f"{LOGIN}\n{SWAPPED}", f"{APPS}\n{LOGIN}"])
-def test_lookups_made_before_are_known_however_they_are_spelt(again):
-    memory = after((LOGIN, "doc of login"), (f"x = 1\n{APPS}", "list of apps"))
-    apps = APPS in again
-    assert (
-        memory.recall(again, nowhere)
-        == ("(from memory)\nlist of apps\n" if apps else "") + "(from memory)\ndoc of login"
-    )
-    seen = ["show_app_descriptions()"] * apps + ["show_api_doc(api_name='login', app_name='music')"]
-    assert memory.recall(again, everywhere).split("\n") == [
-        f"(from memory: apis.api_docs.{call} was looked up before; see its output above)" for call in seen
-    ]
-    assert memory.saved == 2 * again.count("print")
+def ask_again(code):
+    memory = after((LOGIN, "doc of login"), (f"x = 1\n{APPS}", "list of apps"), (PLAY, "[]"))
+    return memory.recall(code, nowhere), memory.recall(code, everywhere), memory.saved
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "print(apis.api_docs.show_api_doc(app_name='music', api_name='logout'))",  # never looked up
-        f"{LOGIN}\nx = 1",  # does more than look up
-        f"doc = {LOGIN[6:-1]}",  # prints nothing, sets a name
-        "for _ in range(2):\n    " + LOGIN,
-        "print(apis.api_docs.show_api_doc(app_name=app, api_name='login'))",  # depends on a variable
-        "print(apis.api_docs.show_api_doc(**arguments))",
-        "print(apis.music.play(song_id=1))",
-        "",
-        "print(",
-    ],
-)
-def test_everything_else_is_left_to_the_environment(code):
-    memory = after((LOGIN, "doc of login"), ("print(apis.music.play(song_id=1))", "[]"))
-    assert memory.recall(code, everywhere) is None
-    assert memory.saved == 0
+def look_up_after(between, output="shown"):
+    """What is known of two look-ups after some code: of songs, of other songs, and of documentation."""
+    memory = after((TOKEN, "done"), (LOGIN, "doc of login"), (SONGS, "[1, 2]"), (between, output))
+    return [memory.recall(code, nowhere) for code in (SONGS, SONGS.replace("0", "1"), LOGIN)]
+
+
+def test_what_is_answered_from_memory_is_what_the_file_says():
+    cases = {"asked again": ask_again, "between two look-ups": look_up_after}
+    check_cases(Path(__file__).with_name("memory.txt"), cases)
+    failed = "Execution failed. Traceback:\nno"  # it may have run before it failed
+    assert look_up_after("apis.music.like(song_id=3)", failed) == [None, None, "(from memory)\ndoc of login"]
 
 
 @pytest.mark.parametrize(
@@ -112,57 +100,6 @@ def test_any_code_and_any_output_can_be_noted(code, output):
     memory = after((code, output))
     memory.recall(code, nowhere)
     assert all(len(line) < 700 for line in memory.text.splitlines())
-
-
-SONGS = "print(apis.music.show_songs(page_index=0, access_token=token))"
-TOKEN = "token = apis.music.login(username='a', password='b')['access_token']"
-
-
-@pytest.mark.parametrize(
-    "between",
-    [
-        "print(apis.mail.show_letters(access_token=token))",
-        "apis.mail.login(username='a', password='c')",
-        "songs = [1]\nsongs.append(2)\nprint(len(songs), sorted(songs), json.dumps(songs))",
-        "from datetime import datetime\nprint(datetime.now().strftime('%A'))",
-        "best = max(apis.music.show_albums(access_token=token), key=lambda one: one['rating'])",
-        "for page in range(3):\n    print(apis.music.show_albums(page_index=page, access_token=token))",
-    ],
-)
-def test_what_a_tool_showed_is_known_until_something_may_have_changed(between):
-    memory = after((TOKEN, "done"), (SONGS, "[1, 2]"), (between, "shown"))
-    assert memory.recall(SONGS.replace("0", "1"), nowhere) is None
-    assert memory.recall(SONGS, nowhere) == "(from memory)\n[1, 2]"
-
-
-@pytest.mark.parametrize(
-    ("between", "output"),
-    [
-        ("apis.music.like(song_id=3)", "done"),
-        ("apis.mail.send(to='b')", "done"),  # another app: a write may change anything
-        ("apis.music.like(song_id=3)", "Execution failed. Traceback:\nno"),  # it may have run before it failed
-        ("token = apis.music.login(username='other', password='b')['access_token']", "done"),
-        ("del token", "done"),
-        ("for token in ['x']:\n    pass", "done"),
-        ("helper()", "done"),
-        ("requester.post('/songs')", "done"),
-        ("like = apis.music.like", "done"),
-        ("print(list(map(apis.music.like, [3])))", "done"),
-        ("getattr(apis, 'music')", "done"),
-        ("f = lambda: apis.music.like(song_id=3)", "done"),
-        ("print(sorted([1], key=helper))", "done"),
-        ("class Songs(list):\n    def append(self, song):\n        pass", "done"),
-        ("songs.owner = 3", "done"),
-        ("from helpers import *", "done"),
-        ("sorted = helper", "done"),
-        ("%run helper.py", "done"),
-        ("if False:\n    apis.music.like(song_id=3)", "done"),
-    ],
-)
-def test_what_may_have_changed_is_looked_up_again(between, output):
-    memory = after((TOKEN, "done"), (LOGIN, "doc of login"), (SONGS, "[1, 2]"), (between, output))
-    assert memory.recall(SONGS, everywhere) is None
-    assert memory.recall(LOGIN, everywhere), "documentation is the same at any time"
 
 
 def test_after_code_that_may_act_unseen_only_documentation_is_known():

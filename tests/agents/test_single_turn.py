@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ace_bench.agents.sandbox import REFUSED, Sandbox
-from ace_bench.agents.single_turn import SingleTurn, code_request, last_answer
+from ace_bench.agents.single_turn import SingleTurn
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -139,41 +139,11 @@ def test_a_prompt_with_the_raw_reflection_tells_an_empty_one_from_none(tmp_path)
     assert lm.texts == ["[(empty)]", "[]"]
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("I think. <answer>Cash</answer>", "Cash"),
-        ("<answer>Debt</answer> no: <answer>\nCash,Debt\n</answer> done", "Cash,Debt"),
-        ("cut off <answer> Cash", "Cash"),
-        ("no tag at all", None),
-        ("<answer> </answer>", None),
-    ],
-)
-def test_the_last_answer_tag_counts(text, answer):
-    assert last_answer(text) == answer
-    attempt = solve(Replies(text), generator=TAGGED, context=Cheatsheet())
-    assert (attempt.answer, attempt.reasoning) == (answer, text)
-    assert attempt.counters == {"code_runs": 0, "without_answer": int(answer is None)}
-
-
-@pytest.mark.parametrize(
-    ("text", "code"),
-    [
-        ("Let me.\n```python\nprint(1)\n```\nEXECUTE CODE!\nOutput: 7", "print(1)"),
-        ("```py\nx = 1\n\ny = 2\n```EXECUTE CODE!", "x = 1\n\ny = 2"),
-        ("```\r\nprint(1)\r\n```\r\nEXECUTE CODE!", "print(1)"),
-        ("```python\na\n```\nand\n```python\nb\n```\n\nEXECUTE CODE!\n```python\nc\n```\nEXECUTE CODE!", "b"),
-        ("```python\nprint(1)\n```", None),
-        ("```python\nprint(1)\n``` Then EXECUTE CODE! later", None),
-        ("EXECUTE CODE!", None),
-        ("```" * 20_000 + "EXECUTE CODE!", None),
-    ],
-)
-def test_code_is_run_only_where_the_flag_follows_its_block(text, code):
-    request = code_request(text)
-    assert (request and request.code) == code
-    if request:
-        assert request.shown.endswith("EXECUTE CODE!")
+def test_a_reply_in_tags_without_an_answer_is_counted():
+    for text, answer in (("I think. <answer>Cash</answer>", "Cash"), ("no tag at all", None)):
+        attempt = solve(Replies(text), generator=TAGGED, context=Cheatsheet())
+        assert (attempt.answer, attempt.reasoning) == (answer, text)
+        assert attempt.counters == {"code_runs": 0, "without_answer": int(answer is None)}
 
 
 def block(code):
