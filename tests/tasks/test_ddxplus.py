@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -12,13 +13,16 @@ from hypothesis import strategies as st
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.ddxplus import CONDITIONS, NUMBERS, Ddxplus, answer_of, grade_diagnosis
+from tests.cases import check_cases
 
-REPLIES = {
-    (True, True): ["7. Anaphylaxis", "7.", "  7. ANAPHYLAXIS\n", "07. Anaphylaxis", "7.Anemia", "٧. Anaphylaxis"],
-    (False, True): ["Anaphylaxis", "**anaphylaxis**", "7) Anaphylaxis", "7", "(7)", "-1. Anaphylaxis?"],
-    (False, False): ["8. Anemia", "8", "77", "7 or 8", "Anaphylaxis or Anemia", "anaphylaxislike", None, ""],
-}
-HOSTILE = ["9" * 200_000, "9" * 200_000 + ".", "\x00\ud800²._", "acute " * 50_000, "__import__('os').abort()"]
+HOSTILE = [
+    "0" * 4_299 + "8.",
+    "9" * 200_000,
+    "9" * 200_000 + ".",
+    "\x00\ud800²._",
+    "acute " * 50_000,
+    "__import__('os').abort()",
+]
 
 
 @pytest.fixture
@@ -38,24 +42,21 @@ def asked(task, split):
     return [int(sample.inputs["question"].split()[1]) for sample in task.samples(split)]
 
 
-def test_table_of_answers():
-    """Replies by the official reading and the lenient one; hostile ones are never run, never raise and are not slow."""
-    cases = [(reply, *right) for right, replies in REPLIES.items() for reply in replies]
-    more = [
-        ("0.9 sure: 7. Anaphylaxis", False, True),
-        ("49. Anaphylaxis", False, True),
-        ("0" * 4_299 + "7.", True, True),
-    ]
-    for reply, official, lenient in [*cases, *more, *((reply, False, False) for reply in HOSTILE)]:
-        grade = grade_diagnosis(7, reply)
-        assert (grade.correct, grade.score) == (official, float(official)), reply
-        assert grade.detail == {"lenient": float(lenient)}, reply
-        assert (grade.gold, grade.observed) == ("7. Anaphylaxis", "")
+def grade_both(pair):
+    """Right by the official reading, and the point of the lenient one."""
+    number, reply = pair
+    grade = grade_diagnosis(number, reply)
+    assert (grade.score, grade.gold, grade.observed) == (grade.correct, answer_of(number), "")
+    return grade.correct, grade.detail["lenient"]
 
 
-def test_a_name_inside_another_is_not_that_condition():
-    assert grade_diagnosis(NUMBERS["unstable angina"], "Unstable angina").detail["lenient"] == 1
-    assert grade_diagnosis(NUMBERS["stable angina"], "Unstable angina").detail["lenient"] == 0
+def test_replies_are_graded_as_the_file_says():
+    """Hostile ones are never run, never raise and are not slow."""
+    cases = {"7. Anaphylaxis": lambda reply: grade_both((7, reply))}
+    condition = {"condition": lambda pair: grade_both((NUMBERS[pair[0]], pair[1]))}
+    check_cases(Path(__file__).with_name("ddxplus.txt"), cases | condition)
+    assert {grade_both((7, reply)) for reply in HOSTILE} == {(False, 0)}
+    assert grade_both((7, "0" * 4_299 + "7.")) == (True, 1)
 
 
 @given(st.text(alphabet="0478.) anxphylsiAem\n", max_size=40), st.integers(0, 48))

@@ -12,42 +12,24 @@ from hypothesis import strategies as st
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.finer import Finer, grade_labels, split_context
+from tests.cases import check_cases
 
 LINE, GOOD, DEP, INT = GOLDS = ("LineOfCredit", "Goodwill", "Depreciation", "InterestExpense")
 GOLD = ",".join(GOLDS)
-REST = f"{GOOD},{DEP},{INT}"
-REPLIES = {
-    (4, 4): [GOLD, "lineofcredit, GOODWILL ,\tdepreciation\n,interestexpense ", f"{GOLD},{GOOD},more"],
-    (3, 3): [f"{LINE},{GOOD},{DEP}", f"{LINE},,{DEP},{INT}", f"Answer: {GOLD}", f"Line Of Credit,{REST}"],
-    (2, 2): [f"{GOOD},{LINE},{DEP},{INT}"],
-    (1, 1): [LINE],
-    (0, 0): [f",{GOLD}", None, "", " , , , ", "I do not know"],
-    # What the official grader does not forgive.
-    (0, 4): ["\n".join(GOLDS), "; ".join(GOLDS), f"1. {LINE}, 2. {GOOD}, 3. {DEP}, 4. {INT}", str(list(GOLDS))],
-    (1, 4): [f"us-gaap:{LINE},us-gaap:{GOOD},{DEP},`{INT}`", f"1) {LINE},\n\n2) {GOOD},\n3) {DEP},\n{INT}"],
-    (3, 4): [f"{GOLD}."],
-}
-HOSTILE = [
-    *[(f"{first},{REST}", 3) for first in ("__import__('os').abort()", "ＬineOfCredit", "LineOfCreditX")],
-    (f"\x00,\ud800,{DEP},{'9' * 10_000}", 1),
-    ("(" * 5_000 + f",{GOOD}", 1),
-]
 
 
-def test_table_of_answers():
-    """Replies by hits of the official rule and of the lenient one; hostile ones are never run and never raise."""
-    cases = [(reply, *hits) for hits, replies in REPLIES.items() for reply in replies]
-    for reply, hits, lenient in [*cases, *((reply, hits, hits) for reply, hits in HOSTILE)]:
-        grade = grade_labels(GOLD, reply)
-        assert grade.detail == {"hits": hits, "labels": 4, "hits_corrected": lenient}, reply
-        assert (grade.score, grade.correct, grade.gold, grade.observed) == (hits / 4, hits == 4, GOLD, "")
+def grade_four(reply):
+    """Official hits and lenient ones of four labels; both sides are in the grade."""
+    grade = grade_labels(GOLD, reply)
+    assert (grade.score, grade.correct, grade.gold) == (grade.detail["hits"] / 4, grade.detail["hits"] == 4, GOLD)
+    return dict(grade.detail)
 
 
-def test_numeric_labels_compare_as_numbers_without_evaluation():
-    right = [("5", "5.0"), ("5", "$5"), ("5", "$ 5"), ("-0.50", "-.5"), ("1e3", "1000"), ("1e400", "1e400")]
-    wrong = [("5", one) for one in ("2+3", "abs(-5)", "five", "５", "nan", "0x5")]
-    for target, answer in [*right, *wrong, ("1e400", "1e401"), ("Goodwill", "5")]:
-        assert grade_labels(target, answer).correct is ((target, answer) in right), (target, answer)
+def test_replies_are_graded_as_the_file_says():
+    one = lambda pair: grade_labels(*pair).correct  # noqa: E731
+    check_cases(Path(__file__).with_name("finer.txt"), {"labels": grade_four, "one label": one})
+    hostile = ((f"\x00,\ud800,{DEP},{'9' * 10_000}", 1), ("(" * 5_000 + f",{GOOD}", 1))
+    assert [(reply, grade_four(reply)["hits"]) for reply, _ in hostile] == [*hostile]
 
 
 @given(

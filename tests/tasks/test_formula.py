@@ -2,52 +2,31 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.formula import Formula, grade_number, question_of
+from tests.cases import check_cases
 
-BOTH = {
-    "5.0": ["5", " 5.00\n", "+5", "５", "٥"],
-    "1000.0": ["1,0,0,0", "1e3", "1_000"],
-    "-80000000.0": ["-80,000,000"],
-    "0.0": ["-0"],
-    "0.67": ["0.67"],
-}
-LENIENT = {
-    "5.0": ["$5.00", "5%", "The answer is 5.", "**5.0**", "5 USD", "5 meters"],
-    "5000.0": ["5k", "5 thousand"],
-    "5000000.0": ["$5 million", "5 Millions", "$5M", "5mn"],
-    "5000000000.0": ["5 bn", "5 Billion", "5b"],
-    "5000000000000.0": ["5 trillion", "5 tn"],
-    "-12.5": ["-$12.50", "$-12.50", "−12.5"],
-    "1250.5": ["€1,250.50"],
-    # The official grader wants equality.
-    "0.67": ["0.6667", "0.6749"],
-    "0.13": ["0.125"],
-    "0.12": ["0.125"],
-    "12345678901.12": ["12345678901.1234"],
-}
-WRONG = {
-    "15.0": ["0.15"],
-    "0.15": ["15%"],
-    "0.67": ["0.7", "0.676"],
-    "5.0": ["5 million", "5M", "10/2 = 5", "4 or 5", "five", "--5", "", " ", ",", None, "nan", "inf", "-Infinity"],
-}
-HOSTILE = ["1e400", "9" * 100_000, "1 " * 100_000, "__import__('os').abort()", "\ud800\x00", "²"]
+HOSTILE = ("1e400", "9" * 100_000, "1 " * 100_000, "__import__('os').abort()", "\ud800\x00", "²")
 
 
-def test_table_of_answers():
-    """The official grader reads nothing but a bare number; the lenient one also reads it among words."""
-    tables = ((BOTH, 1.0, 1.0), (LENIENT, 0.0, 1.0), (WRONG, 0.0, 0.0), ({"5.0": HOSTILE}, 0.0, 0.0))
-    for table, official, corrected in tables:
-        for target, answer in ((target, answer) for target, answers in table.items() for answer in answers):
-            grade = grade_number(target, answer)
-            assert grade.detail == {"hits": official, "labels": 1.0, "corrected": corrected}, (target, answer)
-            assert (grade.correct, grade.score, grade.gold, grade.observed) == (official == 1, official, target, "")
+def grade_both(pair):
+    """Official and lenient points."""
+    target, answer = pair
+    grade = grade_number(target, answer)
+    hits = grade.detail["hits"]
+    assert (grade.correct, grade.score, grade.gold, grade.observed) == (hits == 1, hits, target, "")
+    return hits, grade.detail["corrected"]
+
+
+def test_answers_are_graded_and_questions_found_as_the_file_says():
+    cases = {"numbers": grade_both, "question": lambda context: question_of(context, "here")}
+    check_cases(Path(__file__).with_name("formula.txt"), cases)
+    assert {grade_both(("5.0", answer)) for answer in HOSTILE} == {(0, 0)}
 
 
 @given(st.floats(-1e12, 1e12).map(lambda x: str(round(x, 2))), st.text(max_size=30))
@@ -57,26 +36,6 @@ def test_lenience_never_takes_away(target, answer):
         assert grade.detail["hits"] <= grade.detail["corrected"]
     assert grade_number(target, target).correct
     assert grade_number(target, f"It is {target}").detail["corrected"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("context", "question"),
-    [
-        ('Use formula X. Question:  "How much?" . Answer:', "How much?"),
-        ('Question: "Two\nlines"\n. Answer:', "Two\nlines"),
-        ("Question: **Firm**: How much?. Answer:", "**Firm**: How much?"),
-        ('Question: "Odd ends.”. Answer:', '"Odd ends.”'),
-        ('Question: Say "Question: x". Answer: y. Answer:', 'Say "Question: x"'),
-    ],
-)
-def test_question_by_the_official_rule(context, question):
-    assert question_of(context, "here") == question
-
-
-@pytest.mark.parametrize("context", ["Question: no end", "How much?. Answer:", "Question: . Answer:", ""])
-def test_question_that_is_not_there(context):
-    with pytest.raises(DataError, match="here"):
-        question_of(context, "here")
 
 
 def test_formula_is_hidden_unless_asked_for():
