@@ -55,7 +55,7 @@ class Gepa(BaseMethod[Instruction]):
         self._proposals, self._parents, self._keep = proposals or 1, parents or proposals or 1, keep
         if self._proposals % self._parents or (keep or 1) > self._proposals:
             raise SettingError(
-                f"proposals={self._proposals} must be a multiple of parents={self._parents} and at least keep={keep}"
+                f"proposals={self._proposals} must be a multiple of parents={self._parents} and at least keep={keep or 1}"
             )
 
     def start(self, arena: Arena) -> Instruction:
