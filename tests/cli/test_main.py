@@ -7,7 +7,7 @@ import pytest
 from rich.table import Table
 
 from ace_bench.cli.arguments import add_column, count
-from ace_bench.cli.main import Command, all_commands, commands_of_others, list_commands, main, start
+from ace_bench.cli.main import Command, all_commands, commands_of_others, list_commands, main
 
 
 def test_the_version_is_printed_and_without_arguments_the_commands_are_listed(capsys):
@@ -62,33 +62,3 @@ def test_an_import_error_of_the_program_is_not_a_missing_package(monkeypatch):
     monkeypatch.setattr("ace_bench.cli.main.import_module", fail)
     with pytest.raises(ImportError, match="cannot import name x"):
         main(["ls"])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["reprot"], "did you mean report?"),
-        (["xyz"], "the commands are init, run, ls, data"),
-        (["task=finer"], "did you mean `ace-bench run task=finer`?"),
-        (["run", "-sc", "install=bash"], "there is no option"),  # Hydra's completion would not work
-        (["run", "--shell-completion", "install=bash"], "there is no option"),
-        (["tables", "--columns", "task", "nosuchfolder"], "nosuchfolder is not a folder"),
-        (["tables", "--columns", "task", "--rows", "method,method"], "--rows names method twice"),
-        (["tables", "--columns", "task", "--rows", " , "], "--rows names nothing"),
-        (["tables", "--rows", "method", "--with-paper"], "are for the paper's results"),
-        (["table", "results"], "did you mean tables?"),
-        (["playbook", "lnt"], "did you mean lint"),
-        (["playbook", "lint", "nowhere.json", "--similar", "2"], "--similar 2"),
-    ],
-)
-def test_a_slip_is_one_sentence(arguments, said, capsys):
-    assert main(arguments) == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert said in line
-
-
-def test_an_option_that_a_command_lacks_gets_the_closest_one(capsys):
-    with pytest.raises(SystemExit) as stop:
-        start("tables", ["--with-papers"])
-    assert stop.value.code == 2
-    assert capsys.readouterr().err == "error: there is no option --with-papers; did you mean --with-paper?\n"

@@ -3,11 +3,12 @@
 import os
 import shutil
 import socket
-from itertools import cycle
+from pathlib import Path
 
 import pytest
 
 from ace_bench.store.prompts import PromptSet
+from tests.cases import check_cases
 from tests.launching import ROOT, launch
 from tests.wrong.refusing import refusal
 
@@ -50,76 +51,24 @@ def test_marks_and_line_ends_of_other_systems_are_no_mistake(data, tmp_path):
     assert plain.metrics["headline"] == other.metrics["headline"]
 
 
-CONTEXTS = {
-    "empty": (b"", "line 1: no playbook"),
-    "not UTF-8": (b"## OTHERS\n\xff\xfe", "line 2: not UTF-8 text"),
-    "another kind": (b'{"kind": "poem"}', "unknown kind of context 'poem'"),
-    "no bullets": (b'{"kind": "playbook"}', "not a context of kind playbook"),
-    "broken counters": (b"## OTHERS\n[o-00001] helpful=many harmful=0 :: text\n", "line 2"),
-    "nested without end": (b'{"a":' * 50_000, "broken JSON"),
-}
+def test_contexts_and_templates_that_cannot_be_used_are_refused_as_the_file_says(tmp_path, capsys):
+    def refuse_context(case):
+        words, content = case
+        (tmp_path / "context.json").write_bytes(content)
+        words = words.replace("FILE", str(tmp_path / "context.json"))
+        return refusal([SMALL[0], "task.source=sample", *words.split()], tmp_path / "results", capsys)
 
+    def refuse_template(case):
+        name, content = case
+        prompts = shutil.copytree(ROOT / "prompts" / "default", tmp_path / "mine")
+        (prompts / "qa" / f"{name}.j2").write_bytes(content)
+        try:
+            return refusal(["task.source=sample", *SMALL[:2], f"prompts={prompts}"], tmp_path / "results", capsys)
+        finally:
+            shutil.rmtree(prompts)
 
-@pytest.mark.parametrize(
-    ("case", "use"), list(zip(CONTEXTS, cycle(["method.initial", "mode.context", "frozen"]), strict=False))
-)
-def test_a_context_that_cannot_be_read_is_named(case, use, tmp_path, capsys):
-    content, problem = CONTEXTS[case]
-    file = tmp_path / "context.json"
-    file.write_bytes(content)
-    overrides = {
-        "method.initial": [f"method.initial={file}"],
-        "mode.context": ["mode=evaluate", f"mode.context={file}"],
-        "frozen": ["mode=evaluate", "method=frozen", f"mode.context={file}"],
-    }[use]
-    said = refusal([*SMALL[:1], "task.source=sample", *overrides], tmp_path / "results", capsys)
-    assert "context.json" in said
-    assert problem in said or (use == "frozen" and "context of kind" in said)
-
-
-@pytest.mark.parametrize(
-    ("overrides", "problem"),
-    [
-        ("method.initial={file}", "ACE starts from one"),
-        ("method=dc method.initial={file}", "Dynamic Cheatsheet starts from one"),
-        ("mode=evaluate mode.context={file}", "choose the method that made it"),
-    ],
-)
-def test_a_context_of_another_method_is_refused(overrides, problem, tmp_path, capsys):
-    (file := tmp_path / "context.json").write_text('{"kind": "none"}')
-    assert problem in refusal(overrides.format(file=file).split(), tmp_path / "results", capsys)
-
-
-TEMPLATES = {
-    "not UTF-8": ("generator", b"{% block user %}\xff{% endblock %}", "it is not UTF-8 (byte 17)"),
-    "no block user": ("generator", b"{{ question }}", "it has no block user"),
-    "an empty file": ("curator", b"", "it has no block user"),
-    "an open block": ("generator", b"{% block user %}{{ question }}", "cannot be used, line 1"),
-    "an unknown field": (
-        "generator",
-        b"{% block user %}{{ qestion }}{% endblock %}",
-        "asks for qestion, and its fields",
-    ),
-    "an unknown field in a branch": (
-        "reflector",
-        b"{% block user %}{% if gold is none %}{{ hint }}{% endif %}{% endblock %}",
-        "reflector.j2 in",
-    ),
-    "a field of another role": ("curator", b"{% block user %}{{ gold }}{% endblock %}", "asks for gold"),
-    "a part that is not there": ("generator", b'{% block user %}{% include "_x.j2" %}{% endblock %}', "_x.j2"),
-    "an unknown field in a part": ("_attempt", b"{{ attempt }}", "asks for attempt"),
-}
-
-
-@pytest.mark.parametrize("case", TEMPLATES)
-def test_a_template_that_cannot_be_used_is_named(case, tmp_path, capsys):
-    name, content, problem = TEMPLATES[case]
-    prompts = tmp_path / "mine"
-    shutil.copytree(ROOT / "prompts" / "default", prompts)
-    (prompts / "qa" / f"{name}.j2").write_bytes(content)
-    said = refusal(["task.source=sample", *SMALL[:2], f"prompts={prompts}"], tmp_path / "results", capsys)
-    assert problem in said
-    assert f"{name.removeprefix('_attempt') or 'reflector'}.j2" in said
+    cases = {"context": refuse_context, "template": refuse_template}
+    check_cases(Path(__file__).with_name("files.txt"), cases, {str(tmp_path): "FOLDER", str(ROOT): "ROOT"})
 
 
 def test_a_prompt_set_for_other_tasks_is_refused(tmp_path, capsys):
