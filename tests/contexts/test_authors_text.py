@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 from typing import get_args
 
-import pytest
-
 from ace_bench.contexts.playbook.authors_text import (
     Dialect,
     Line,
     dialect_of,
     excerpt,
-    id_prefix,
     read_line,
     section_key,
     statistics,
-    title_of,
 )
 
 LINES = {
@@ -27,24 +23,6 @@ LINES = {
     "b-5": "[b-5] helpful=5 harmful=0 :: good",
 }
 TEXT = "{a-1}\n  {a-2}\n## ONE\n{b-3}\ntext\n## TWO\n## ONE\n{b-4}\n{b-5}\n{b-5}".format_map(LINES)
-
-
-@pytest.mark.parametrize(
-    ("dialect", "section", "prefix", "title"),
-    [
-        ("finance", "problem_solving_heuristics", "prob", "PROBLEM-SOLVING HEURISTICS"),
-        ("finance", "strategies_and_insights", "sai", "STRATEGIES & INSIGHTS"),
-        ("finance", "a_b_c_d_e_f", "abcde", "A B C D E F"),
-        ("finance", "general", "gene", "GENERAL"),
-        ("appworld", "apis_to_use_for_specific_information", "api", "APIs TO USE FOR SPECIFIC INFORMATION"),
-        ("appworld", "troubleshooting_and_pitfalls", "ts", "TROUBLESHOOTING AND PITFALLS:"),
-        ("appworld", "strategies_and_insights", "si", "STRATEGIES AND INSIGHTS"),
-    ],
-)
-def test_sections_have_the_prefixes_and_titles_of_the_authors(
-    dialect: Dialect, section: str, prefix: str, title: str
-) -> None:
-    assert (id_prefix(section, dialect), title_of(section, dialect)) == (prefix, title)
 
 
 def test_appworlds_lines_have_no_counters_and_its_titles_may_end_in_a_colon() -> None:

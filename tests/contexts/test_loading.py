@@ -30,6 +30,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.playbook import TextPlaybook
+from tests.cases import check_cases
 
 from .making import SECTIONS, count, ids, playbook, run
 
@@ -93,26 +94,13 @@ def test_notes_are_logged_with_file_and_line(tmp_path: Path, caplog: pytest.LogC
     assert f"{path}, line 2: text outside" in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ('{\n"kind": "playbook",\n"sections": [}', "line 3: broken JSON"),
-        ('{"kind": "diary"}', "unknown kind of context 'diary'; known are none, "),
-        ("{}", "unknown kind of context None"),
-        ('{"kind": "playbook", "sections": ["a"], "next_number": 1}', "bullets"),
-        ('{"kind": "playbook", "sections": ["a\\ud800"], "next_number": 1, "bullets": []}', "broken JSON"),
-        ('{"a": ' * 100_000, "broken JSON"),
-        ("## A\n\n[a-00001] helpful=x harmful=1 :: y", "line 3: counters"),
-        ("prose", "line 1: no playbook"),
-        (b"## A\n[a-00001] \xff", "line 2: not UTF-8"),
-    ],
-)
-def test_errors_name_file_and_line(tmp_path: Path, text: str | bytes, message: str) -> None:
-    path = write(tmp_path / "start.txt", text)
-    with pytest.raises(DataError) as caught:
-        load(path)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert message in str(caught.value)
+def test_files_are_refused_as_the_file_says(tmp_path: Path) -> None:
+    def refuse(content: str | bytes) -> Context:
+        return load(write(tmp_path / "start.txt", content))
+
+    check_cases(Path(__file__).with_name("files.txt"), {"file": refuse}, {str(tmp_path): "FOLDER"})
+    with pytest.raises(DataError, match="broken JSON"):
+        refuse('{"a": ' * 100_000)
 
 
 def test_a_missing_file_and_a_folder_are_data_errors(tmp_path: Path) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,11 +15,13 @@ from hypothesis import given
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.loading import encode_context
 from ace_bench.contexts.playbook.apply import Add, Remove, Tag, Update, Votes
+from ace_bench.contexts.playbook.authors_text import id_prefix, title_of
 from ace_bench.contexts.playbook.bullets import Bullet, clean, section_name, slug
 from ace_bench.contexts.playbook.feedback import give_feedback, read_vote
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.store.folder import format_json
+from tests.cases import check_cases
 
 from .making import SAMPLE, SECTIONS, bullet, count, examples, playbook, playbooks, run
 
@@ -129,23 +134,10 @@ def test_broken_bullets_are_refused_with_the_place(change: dict[str, object], me
         Playbook.load(record)
 
 
-@pytest.mark.parametrize(
-    ("rule", "text", "result"),
-    [
-        (section_name, "STRATEGIES & INSIGHTS", "strategies_and_insights"),
-        (section_name, "Problem-Solving  Heuristics:", "problem_solving_heuristics"),
-        (section_name, "A&B", "a_and_b"),
-        (section_name, " -- ", ""),
-        (slug, "strategies_and_insights", "sai"),
-        (slug, "others", "others"),
-        (slug, "heuristics", "heuris"),
-        (slug, "3_steps", "s3s"),
-        (slug, "", "s"),
-        (clean, "\ufeff a\x00b\r\nc\x85d\x1b[0m\ud800\t\n\n ", "ab\nc\nd[0m"),
-    ],
-)
-def test_names_ids_and_contents_have_one_form(rule, text: str, result: str) -> None:
-    assert rule(text) == result
+def test_names_ids_and_contents_have_the_forms_of_the_file() -> None:
+    cases: dict[str, Callable[[Any], object]] = {rule.__name__: rule for rule in (section_name, slug)}
+    theirs = {"prefix, title": lambda case: (id_prefix(case[1], case[0]), title_of(case[1], case[0]))}
+    check_cases(Path(__file__).with_name("names.txt"), {**cases, "clean": lambda text: repr(clean(text)), **theirs})
 
 
 def test_the_least_useful_quarter_gives_way_of_equal_ones_the_stalest() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -15,6 +16,7 @@ from ace_bench.contexts.playbook.authors_text import Line, bullet_lines, statist
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import Imported, read_text
 from ace_bench.core.errors import DataError
+from tests.cases import check_cases
 
 from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, playbooks, rejected, run
 
@@ -29,118 +31,16 @@ def fields_of(book: Playbook) -> list[tuple[object, ...]]:
     return [tuple(getattr(one, name) for name in FIELDS) for one in book.bullets]
 
 
-def test_the_finance_dialect() -> None:
-    imported = read(
-        dedent("""\
-        ## STRATEGIES & INSIGHTS
-        [sai-00002] helpful=3 harmful=1 :: Look for the unit.
-
-        ## COMMON MISTAKES TO AVOID:
-        ## OTHERS
-        [misc-00001] helpful=0 harmful=0 :: Answer with the tag alone.
-        """),
-        *SECTIONS,
-    )
+def describe(text: str) -> str:
+    imported = read(text, *SECTIONS)
     book = imported.playbook
-    assert fields_of(book)[0] == ("misc-00001", "others", "Answer with the tag alone.", 0, 0)
-    assert book.bullets[1] == bullet(
-        2, "Look for the unit.", "strategies_and_insights", helpful=3, harmful=1, created=-1, changed=-1
-    )
-    assert (book.sections, book.next_number) == ((*SECTIONS, "common_mistakes_to_avoid"), 3)
-    assert imported.notes == ()
+    return f"{fields_of(book)}, {book.sections[len(SECTIONS) :]}, {book.next_number}, {imported.notes}"
 
 
-CODE = "Log in first:\n```python\n## get the token\ntoken = login()\n\n# then use it\n```\n- keep it\n- never print it"
-
-
-def test_the_appworld_dialect() -> None:
-    book = read(
-        "## APIs TO USE FOR SPECIFIC INFORMATION\n[api-00004] Ask the supervisor app.\n\n"
-        f"## USEFUL CODE SNIPPETS AND TEMPLATES\n\n[code-00013] {CODE}\n## TROUBLESHOOTING AND PITFALLS:\n\n"
-        "## OTHERS\n[misc-00003] Close code blocks with ``` and a newline.\n"
-    ).playbook
-    assert {one.id: one.content for one in book.bullets} == {
-        "misc-00003": "Close code blocks with ``` and a newline.",
-        "api-00004": "Ask the supervisor app.",
-        "code-00013": CODE,
-    }
-    assert book.sections == (
-        "apis_to_use_for_specific_information",
-        "useful_code_snippets_and_templates",
-        "troubleshooting_and_pitfalls",
-        "others",
-    )
-    assert book.next_number == 14
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        "  [a-1]   helpful = 2 , harmful=1::  text  ",
-        "[a-1]helpful=2 harmful=1 :: text",
-        "\t[a-1] helpful=2   harmful=1 neutral=0 ::text",
-        "\ufeff[a-1] helpful=2 harmful=1 :: text\r\n\r\n",
-    ],
-)
-def test_odd_spacing(line: str) -> None:
-    assert fields_of(read(f"##OTHERS\n{line}\n").playbook) == [("a-1", "others", "text", 2, 1)]
-
-
-def test_what_was_changed_or_left_out_is_noted() -> None:
-    imported = read(
-        "My playbook\n\n[a-00007] x\n## OTHERS\nintroduction\n[a-00007] y\n[rule_one] helpful=1 harmful=0 :: z\n"
-        "[b-00007] w\n[c-00001] :: \n[d-00002] helpful=1 harmful=0 ::\n"
-    )
-    assert {one.id: one.content for one in imported.playbook.bullets} == {
-        "c-00001": "::",
-        "a-00007": "x",
-        "b-00007": "w",
-        "others-00008": "y",
-        "others-00009": "z",
-    }
-    assert imported.playbook.next_number == 10
-    assert imported.notes == (
-        "line 1: text outside of bullets stays in the official text alone: 'My playbook'",
-        "line 5: text outside of bullets stays in the official text alone: 'introduction'",
-        "line 6: id [a-00007] is used twice; this bullet becomes [others-00008]",
-        "line 7: id [rule_one] has no number; this bullet becomes [others-00009]",
-        "line 10: bullet [d-00002] has no content and stays in the official text alone",
-    )
-
-
-def test_the_first_id_without_a_number_gets_the_first_number() -> None:
-    assert fields_of(read("[rule] helpful=1 harmful=0 :: x").playbook) == [("others-00001", "others", "x", 1, 0)]
-
-
-RESEMBLING = (
-    "\n[1] a footnote\n[x] a box\n[note] helpful advice\n[link-00001](http://example.org)\n### smaller\n# a\n##"
-)
-
-
-def test_what_only_resembles_a_bullet_or_heading_is_content_and_a_fence_never_closed_swallows_none() -> None:
-    text = f"## OTHERS\n[a-00001] See{RESEMBLING}\n[a-00002] end"
-    assert [one.content for one in read(text).playbook.bullets] == [f"See{RESEMBLING}", "end"]
-    book = read("## A\n[a-00001] code ```python\nx = 1\n## B\n[b-00002] next\n```\n## C\n[c-00003] last").playbook
-    assert [(one.section, one.content) for one in book.bullets] == [
-        ("a", "code ```python\nx = 1"),
-        ("b", "next\n```"),
-        ("c", "last"),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("## OTHERS\n\n[a-00001] helpful=many harmful=0 :: x", "line 3: counters"),
-        ("[a-00001] helpful=1 harmful=0 no colons", "line 1: counters"),
-        ("just prose\nand more", "line 1: no playbook"),
-        ("", "line 1: no playbook"),
-        ("[a-9999999999999] helpful=1 harmful=0 :: x", "number"),
-    ],
-)
-def test_what_cannot_be_read_is_an_error_with_its_line(text: str, message: str) -> None:
-    with pytest.raises(DataError, match=message):
-        read(text)
+def test_texts_are_read_as_the_file_says() -> None:
+    check_cases(Path(__file__).with_name("texts.txt"), {"read": describe})
+    (one,) = read("[sai-00002] helpful=3 harmful=1 :: x").playbook.bullets
+    assert (one.created, one.changed, one.sources) == (-1, -1, ())
 
 
 def test_writing() -> None:
