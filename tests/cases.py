@@ -24,13 +24,13 @@ def check_cases(
         elif line and not line.startswith("#"):
             given, _, expected = line.partition(" => ")
             try:
-                result = str(functions[name](ast.literal_eval(given)))
+                result = str(functions[name](ast.literal_eval(given))) or "(nothing)"
             except Exception as error:
                 result = f"{type(error).__name__}: {error}"
             for text, short in (names or {}).items():
                 result = result.replace(text, short)
             result = result.replace("\n", "\\n")
             if not (expected.endswith("...") and result.startswith(expected[:-3])):
-                line = f"{given} => {result}".rstrip()
+                line = f"{given} => {result}"
         lines.append(line)
     check("\n".join(lines) + "\n", path)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from ace_bench.agents.memory import ExecutionMemory
 from ace_bench.core.tool_calls import read_action
-from tests.core.test_tool_rules import tools
 from tests.cases import check_cases
+from tests.core.test_tool_rules import tools
 
 LOGIN = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 APPS = "print(apis.api_docs.show_app_descriptions())"

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.apply import KINDS
 from ace_bench.methods.ace_parts import parse_operations
-from tests.contexts.making import examples
 from tests.cases import check_cases
+from tests.contexts.making import examples
 
 
 def read(raw: Any) -> object:
