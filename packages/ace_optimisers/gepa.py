@@ -53,10 +53,10 @@ class Gepa(BaseMethod[Instruction]):
         self._max_full_evals = max_full_evals
         self._minibatch = minibatch
         self._proposals, self._parents, self._keep = proposals or 1, parents or proposals or 1, keep
-        at_least = keep or 1
-        if self._proposals % self._parents or at_least > self._proposals:
+        lowest = keep or 1
+        if self._proposals % self._parents or lowest > self._proposals:
             raise SettingError(
-                f"proposals={self._proposals} must be a multiple of parents={self._parents} and at least keep={at_least}"
+                f"proposals={self._proposals} must be a multiple of parents={self._parents} and at least keep={lowest}"
             )
 
     def start(self, arena: Arena) -> Instruction:
