@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--out", type=Path, help="write the playbook here, too (.json)")
     options = parser.parse_intermixed_args(arguments)
     traces = [word for word in options.words if "=" not in word or Path(word).exists()]
-    given = dict(word.split("=", 1) for word in options.words if word not in traces)
+    given = {key: value for key, _, value in (word.partition("=") for word in options.words if word not in traces)}
     if not traces:
         raise ConfigError("name the traces: files of .eval, .json, .jsonl or .ndjson, or folders of them")
     if options.out is not None and options.out.suffix != ".json":

@@ -53,7 +53,7 @@ class ViewerServer(ThreadingHTTPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore browsers that went away; anything else is reported as usual."""
-        if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
 

@@ -209,9 +209,11 @@ class _Builder:
         conditions = [text.strip() for text in (self._layout.base or f"method={_BASE}").split(",")]
         names = short_names(self._rows)
         found = [row for row, values in rows.items() if all(_holds(one, values, names) for one in conditions)]
-        if len(found) == 1 and len(rows) > 1:
+        if len(rows) == 1:
+            return ""
+        if len(found) == 1:
             return found[0]
-        if not self._layout.base or len(rows) == 1:
+        if not self._layout.base:
             return ""
         rows_text = "; ".join(found or rows)
         problem = "fits several rows" if found else "fits no row"

@@ -56,3 +56,6 @@ def test_a_training_sample_with_its_answer_is_a_leak_and_either_alone_is_none():
     assert found(book(leaking), solved) == [("leak", ("s-00001",))]
     assert found(book("Count seven trucks twice.", question), solved) == []
     assert found(book(leaking)) == []
+    for answer, leaks in (("42", [("leak", ("s-00001",))]), ("7", [])):
+        short = Solved(sample="train-1", split="train", text=question, answer=answer)
+        assert found(book(f"When asked {question} answer {answer}."), [short]) == leaks
