@@ -1,6 +1,5 @@
 """Figures from run folders: what is drawn is what runs recorded, and says what they were."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -13,12 +12,11 @@ from ace_bench.cli.main import start
 from ace_bench.core.types import Stage, Usage
 from ace_bench.report.evidence import CallCosts
 from ace_report.figures.draw import render
-from ace_report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
-from ace_report.figures.run_figures import cache_curve, cache_reuse, cost_breakdown, score_against_cost, task_series
+from ace_report.figures.paper_figures import bar_chart, sensitivity
+from ace_report.figures.run_figures import cache_curve, task_series
 from ace_report.figures.style import MAX_SERIES
 from ace_report.figures.write import write_figures
 from ace_report.tables.results_index import Wanted
-from tests.packages.report.page.runs import changed
 from tests.packages.report.planned import Planner
 from tests.packages.report.test_tables import ACE, BASE, REAL, SHARED, planned, results_index
 
@@ -34,11 +32,6 @@ def words(figure):
 def selection(results):
     (found,) = results_index(results).selections
     return found
-
-
-def changed_metrics(folder, **changes):
-    metrics = json.loads((folder / "metrics.json").read_text())
-    (folder / "metrics.json").write_text(json.dumps({**metrics, **changes}))
 
 
 @pytest.fixture
@@ -101,50 +94,6 @@ def test_one_point_of_a_setting_is_no_curve(planner):
     planner.make(planned("17/base/finer"), BASE, extra=REAL)
     planner.make(planned("17/every_5/finer"), ACE, extra=REAL, sizes=[1])
     assert sensitivity("17", SHARED.experiments, selection(planner.results), "One", with_paper=False) is None
-
-
-def test_speed_is_drawn_against_quality_and_calls_by_the_size_of_the_batch(planner):
-    runs = {"code_1": (ACE, 50.0), "code_16": (BASE, 5.0), "combee_16": ([1.0] * 40, 6.0), "one_2": (BASE, 9.0)}
-    for row, (scores, seconds) in runs.items():
-        folder = planner.make(SHARED.experiments.run("combee", row, "accuracy"), scores, extra=REAL)
-        changed_metrics(folder, timing={"adapt": {"wall_s": seconds}})
-    quality, calls = speed_against_quality(SHARED.experiments, selection(planner.results), "Speed").panels
-    lines = [[*zip(line.x, line.y, strict=True)] for line in quality.series]
-    assert lines == [[(50, 70), (5, 25)], [(6, 100)], [(9, 25)]]
-    assert [(note.text, *note.at, note.shift) for note in quality.notes] == [
-        *(("1", 50, 70, (3, 4)), ("16", 5, 25, (3, 4)), ("16", 6, 100, (4, -10)), ("2", 9, 25, (-11, 4))),
-    ]
-    assert [*calls.series[0].y] == [40, 40]
-    assert [panel.y_label for panel in (quality, calls)] == ["Accuracy (%)", "Calls of adaptation"]
-
-
-def test_costs_are_in_tokens_where_dollars_are_unknown_and_what_is_unknown_is_left_out(planner):
-    free = {"usd": dict.fromkeys(("adapt", "evaluate", "total"))}
-    unknown = {"adapt": {"in": None, "out": None}, "total": {"in": 1, "out": 1}}
-    for row, changes in (("every_1", {}), ("every_5", free), ("never", {**free, "tokens": unknown})):
-        folder = planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
-        changed_metrics(folder, **changes)
-    changed(folder, "calls.jsonl", lambda line: line.update(usage={"prompt": None, "completion": None, "cached": None}))
-    series, title, _ = task_series(selection(planner.results).members, "Costs")
-    (panel,) = score_against_cost(series, title).panels
-    names = [f"ACE, harmful every {every}" for every in ("1", "5", "none")]
-    assert {line.name: (*line.x, *line.y) for line in panel.series} == dict.fromkeys(names[:2], (44_000, 70))
-    assert panel.x_label == "Cost of adaptation (tokens)"
-    assert [line.name for line in cache_reuse(series, title).panels[0].series] == names[:2]
-    prompts, replies = cost_breakdown(series, title).panels
-    assert [[(note.text, note.at) for note in panel.notes] for panel in (prompts, replies)] == [[("n/a", (0.0, 2))]] * 2
-    assert (prompts.x_label, replies.x_label) == ("Prompt tokens (thousands)", "Reply tokens")
-    assert score_against_cost(series[2:], title) is cache_reuse(series[2:], title) is None
-    assert cost_breakdown(series[2:], title) is None
-
-
-def test_a_fall_that_is_no_collapse_is_told_in_the_legend(planner):
-    planner.make(planned("figure_2/step_60/tokens"), BASE, extra=REAL, sizes=[9_000, 18_282, 15_000, 15_000])
-    planner.make(planned("figure_2/step_60/accuracy"), ACE, extra=REAL)
-    planner.make(planned("figure_2/step_61/accuracy"), BASE, extra=REAL)
-    sizes, _ = context_collapse(SHARED.experiments, selection(planner.results), "Collapse").panels
-    assert sizes.series[0].name.endswith("(sharpest fall: 18,282 to 15,000 tokens,\naccuracy 70.0 before, 25.0 after)")
-    assert not sizes.notes
 
 
 @pytest.mark.slow

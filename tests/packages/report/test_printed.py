@@ -20,8 +20,9 @@ from ace_report.experiments import with_needs
 from ace_report.figures import draw, style
 from ace_report.reproducing import session
 from tests.expected import check
+from tests.packages.report.page.runs import changed
 from tests.packages.report.planned import CONTEXT, Planner
-from tests.packages.report.test_tables import REAL, SHARED, edit_metrics, planned
+from tests.packages.report.test_tables import ACE, BASE, REAL, SHARED, edit_metrics, planned
 
 PRINTED = Path(__file__).with_name("printed")
 FLOAT = re.compile(r"-?\d+\.\d{4,}(?:e-?\d+)?")
@@ -31,10 +32,11 @@ OF_PAPER = {
     "2/ace_offline_gt/formula": 0.8, "1/react/normal_tgc": 0.4, "1/ace_offline_gt/normal_tgc": 0.7,
     "1/ace_offline_gt/challenge_tgc": 0.6, "17/every_5/finer": 0.6, "12/ace/calls": 0.5, "4b/ace/dollars": 0.5,
     "4a/ace/latency": 0.5, "2/ace_online_gt/finer": 0.6, "figure_2/step_60/tokens": 0.3,
-    "figure_2/step_60/accuracy": 0.7, "figure_2/step_61/accuracy": 0.3,
+    "figure_2/step_60/accuracy": 0.7, "figure_2/step_61/accuracy": 0.3, "12/gepa/calls": 0.5,
 }  # fmt: skip
 """Planned runs and the share of right answers."""
 FILES = {
+    "tables_of_the_paper": ("table_02*.*", "table_12*.tex", "*_costs_*.csv", "tables.md"),
     "claims": ("table_claims_*.csv", "table_claims_d*.tex", "tables.md"),
     "mixed": ("tables.md",),
     "mixed_with_settings": ("*.csv", "tables.md"),
@@ -155,6 +157,23 @@ def make_mixed_runs(results):
     simulated.make(embedded, draw_scores(rng, 0.5, 20), extra=EMBEDDED, sizes=[1])
 
 
+def make_drawn_runs(results):
+    """Batches of several sizes, costs of which dollars or tokens are unknown, and a context that falls by a fifth."""
+    planner = Planner(results, SHARED.compose)
+    for row, seconds, scores in (("code_1", 50, ACE), ("code_16", 5, BASE), ("combee_16", 6, ACE), ("one_2", 9, BASE)):
+        run = SHARED.experiments.run("combee", row, "accuracy")
+        edit_metrics(planner.make(run, scores, extra=REAL), timing={"adapt": {"wall_s": seconds}})
+    free = {"usd": dict.fromkeys(("adapt", "evaluate", "total"))}
+    unknown = {"tokens": {"adapt": {"in": None, "out": None}, "total": {"in": 1, "out": 1}}}
+    for row, changes in (("every_1", {}), ("every_5", free), ("never", free | unknown)):
+        folder = planner.make(planned(f"17/{row}/finer"), ACE, extra=REAL, sizes=[1])
+        edit_metrics(folder, **changes)
+    changed(folder, "calls.jsonl", lambda line: line.update(usage={"prompt": None, "completion": None, "cached": None}))
+    planner.make(planned("figure_2/step_60/tokens"), BASE, extra=REAL, sizes=[9_000, 18_282, 15_000, 15_000])
+    planner.make(planned("figure_2/step_60/accuracy"), ACE, extra=REAL)
+    planner.make(planned("figure_2/step_61/accuracy"), BASE, extra=REAL)
+
+
 def draw_scores(rng, share, n=30):
     return [float(rng.random() < share) for _ in range(n)]
 
@@ -165,6 +184,7 @@ MAKERS = {
     "own": make_own_runs,
     "claimed": make_claimed_runs,
     "mixed": make_mixed_runs,
+    "drawn": make_drawn_runs,
 }
 
 

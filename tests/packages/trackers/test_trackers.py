@@ -3,12 +3,8 @@
 import json
 import os
 import shutil
-import signal
 import socket
 import struct
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +13,7 @@ from ace_bench.runners.progress import Progress
 from ace_bench.store.call_log import Account
 from ace_trackers import wandb
 from ace_trackers.points import Points, flatten
-from tests.launching import ROOT, launch
+from tests.launching import launch
 
 PLAIN = ("task=finer", "task.source=sample", "limit=5", "mode.epochs=1", "mode.before=false")
 RUN = (*PLAIN, "tracker=wandb")
@@ -144,26 +140,6 @@ def test_a_run_is_tracked_with_curves_figures_and_its_context_and_nothing_else(t
     assert SECRET not in sent
     assert str(tmp_path) not in str(run)
     assert not list(ran.folder.glob("wandb/*run-*/files/requirements.txt"))
-
-
-@pytest.mark.thorough
-def test_a_killed_run_goes_on_in_the_same_tracker_run(tmp_path):
-    command = [sys.executable, ROOT / "run.py", *RUN, "limit=60", "mode.epochs=5", f"results={tmp_path}"]
-    command.append("tracker.wandb.mode=offline")
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    while not list(tmp_path.glob("**/wandb/*run-*/*.wandb")):
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    time.sleep(1)  # another tracker session gets another name by the second
-    assert subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode == 0
-    (folder,) = [path.parent for path in tmp_path.glob("**/metrics.json")]
-    cut, whole = sessions(folder)
-    ids = [record.run.run_id for some in (cut, whole) for record in some if record.WhichOneof("record_type") == "run"]
-    assert len(ids) == 2
-    assert len(set(ids)) == 1
-    assert "headline.after" in items(whole, "summary")
 
 
 @pytest.mark.slow
