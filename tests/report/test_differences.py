@@ -38,20 +38,15 @@ def made(tmp_path):
     return make
 
 
-COMMON = "finer · ace · embedded · offline · labels=gold · seed 0"
-REFLECTOR = "backbone@roles.reflector=openai_compatible roles.reflector.model=M"
-
-
 def test_runs_are_named_by_the_settings_in_which_they_differ(made):
     def answer(runs):
-        return " | ".join(differences([made(*one.split()) for one in runs.split(" | ")]).labels)
+        found = differences([made(*one.split()) for one in runs.split(" | ")])
+        return f"{' | '.join(found.labels)}\nall: {found.common}\n{found.names}"
 
     check_answers(Path(__file__).with_name("expected") / "differences.txt", answer)
 
 
 def test_what_all_runs_share_is_named_once_and_a_setting_that_a_run_lacks_is_a_dash(made):
-    found = differences([made("method.refiner.threshold=0.5"), made("method.refiner.threshold=0.7")])
-    assert (found.common, found.names) == (COMMON, {"method.refiner.threshold": "threshold"})
     runs = [made("method.refiner.threshold=0.5"), made("method.refiner.threshold=0.7"), made("method=base", seed=1)]
     found = differences(runs)
     assert found.labels == ("ace · threshold=0.5 · seed 0", "ace · threshold=0.7 · seed 0", "base · seed 1")
@@ -60,12 +55,6 @@ def test_what_all_runs_share_is_named_once_and_a_setting_that_a_run_lacks_is_a_d
     assert differences([served]).common == (
         "finer · ace · Qwen3-0.6B · offline · labels=gold · protocol=official · seed 2 · limit=3"
     )
-    assert (
-        differences([made("backbone=deepseek_v3_1", "backbone.model=deepseek-chat")])
-        .labels[0]
-        .startswith("finer · ace · deepseek_v3_1 · ")
-    )
-    assert "reflector.model" in differences([made(), made(*REFLECTOR.split())]).names.values(), "not the run's model"
 
 
 def test_data_and_served_models_of_other_content_and_copies_are_named(made, tmp_path):

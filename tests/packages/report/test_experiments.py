@@ -8,7 +8,6 @@ import pytest
 from omegaconf import OmegaConf
 
 from ace_bench.core.embedders import default_embedder
-from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import DataError
 from ace_bench.core.identity import identity_settings
 from ace_bench.report.planned import Need, PlannedRun
@@ -168,20 +167,6 @@ def test_what_a_run_needs_comes_first_and_is_handed_on(tmp_path):
     moved = tmp_path.parent / f"{tmp_path.name}, moved = 'elsewhere'"
     shutil.move(tmp_path, moved)
     assert find(moved, plan=frozen) == moved / done.folder.relative_to(tmp_path)
-
-
-@pytest.mark.slow
-def test_only_runs_that_restate_a_default_are_taken_for_each_other():
-    alike = {}
-    for name in EXPERIMENTS.by_name:
-        for run in EXPERIMENTS.runs(name):
-            if not run.needs:
-                alike.setdefault(digest_of(identity_settings(compose(run.overrides))), set()).add(run)
-    for runs in alike.values():
-        first, *others = runs
-        for other in others:
-            restated = set(first.overrides) ^ set(other.overrides)
-            assert restated <= {"labels=gold", "method.max_reflection_rounds=5", "method.refiner.threshold=0.9"}
 
 
 @pytest.mark.slow

@@ -238,19 +238,3 @@ def test_the_papers_own_counts_lie_in_the_estimated_range():
         assert getattr(low, name) < counted <= getattr(high, name) + 1e-3
     low, high = estimate("4a/ace/latency")
     assert low.seconds < number("4a/ace/latency") < high.seconds
-
-
-def test_new_attempts_and_their_tokens_are_in_the_high_end():
-    low, high = estimate("1/ace_offline_gt/normal_tgc")
-    _, one_more = estimate("1/ace_offline_gt/normal_tgc", "method.retries=5")
-    sample = number("12/ace_generator/input") / 90
-    evaluated = number("14/ace/input") * 168 / 160
-    reflected, curated = number("12/ace_reflector/input") / 90, number("12/ace_curator/input") / 90
-    assert high.prompt == pytest.approx(450 * (5 * sample + 5 * reflected + curated) + evaluated)
-    assert one_more.prompt - high.prompt == pytest.approx(450 * (sample + reflected))
-    by_the_papers_attempts = 3 * (450 * (357 / 90 * sample + 5 * reflected + curated) + evaluated) / 1e6
-    assert by_the_papers_attempts == pytest.approx(2_450, abs=50)
-    assert low.usd < by_the_papers_attempts < high.usd
-    hidden = estimate("1/ace_offline/normal_tgc")
-    assert hidden[0] == low
-    assert hidden[1].usd < high.usd / 2, "without labels each task is attempted once"

@@ -4,20 +4,17 @@ import json
 from itertools import combinations
 from pathlib import Path
 
-import pytest
 from matplotlib.transforms import Bbox
 
 from ace_report.figures.draw import Drawing, Panel, Series, render
 from ace_report.figures.field import Point, pareto_front, place_names
 from ace_report.figures.style import (
-    MAX_SERIES,
     Sheet,
     amount_axis,
     canvas,
     cost_axis,
     count_axis,
     latex_input,
-    legend_below,
     log_axis,
     looks,
     number_axis,
@@ -26,14 +23,6 @@ from ace_report.figures.style import (
 )
 from ace_report.tables.cells import Measured, Place
 from tests.expected import check_answers
-
-
-def test_looks_differ_in_colour_and_in_print_and_repeat_after_the_last():
-    given = [*looks([f"series {n}" for n in range(MAX_SERIES + 1)]).values()]
-    assert given[0] == given[MAX_SERIES]
-    for part in ("colour", "marker", "hatch", "width"):
-        assert len({getattr(look, part) for look in given}) == MAX_SERIES
-
 
 SCALES = {
     "counts": (count_axis, "x"), "logarithm": (log_axis, "x"), "size": (size_axis, "y"), "percent": (percent_axis, "y"),
@@ -56,27 +45,6 @@ def test_an_axis_is_labelled_by_its_values():
         return f"{axis.get_scale()}: {' '.join(axis.get_major_formatter().format_ticks(places))}"
 
     check_answers(Path(__file__).with_name("expected") / "axes.txt", answer)
-
-
-@pytest.mark.parametrize(
-    ("labels", "more", "columns", "height"),
-    [
-        (["a"], "", 1, 2.0),
-        (["a"] * 2 + ["b"], "", 2, 2.0),
-        ([f"series {n}" for n in range(8)], "", 4, 2.0),
-        ([f"series {n}" for n in range(8)], "+1 more", 3, 2.15),
-        (["a name of some thirty letters n"] * 1 + ["b", "c"], "", 2, 2.0),
-        (["two\nlines", "b", "c\nd"], "", 3, 2.0),
-        (["one " * 40, "b"], "", 1, 2.15),
-    ],
-)
-def test_a_legend_takes_as_many_columns_as_fit_and_a_figure_grows_with_its_lines(labels, more, columns, height):
-    figure, (axes,) = canvas(1, 1, (6.0, 2.0))
-    for label in labels:
-        axes.plot([1, 2], label=label)
-    legend_below(figure, [axes], more)
-    (legend,) = figure.legends
-    assert (legend._ncols, figure.get_figheight()) == (columns, pytest.approx(height))
 
 
 def test_a_figure_for_a_paper_is_taken_by_a_file_with_its_caption():
