@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import socket
 
 import pytest
 
@@ -40,12 +39,7 @@ def test_tests_that_write_no_reward_are_a_fault_of_the_task(tmp_path):
         ({}, "task.machine=oven", "task.machine=oven is unknown: give MODULE:CLASS or one of"),
         ({}, "task.machine=nowhere:Oven", "task.machine=nowhere:Oven cannot be used"),
         ({"settings": "[environment]\ncpus = 'many'\n"}, MACHINE, "a cannot be used"),
-        (
-            {"dockerfile": "RUN apt-get update"},
-            MACHINE,
-            "has 'RUN apt-get update', which machine=bubblewrap cannot",
-        ),
-        ({"dockerfile": "COPY ../tests /app/"}, MACHINE, "'COPY ../tests /app/', which machine=bubblewrap cannot"),
+        ({"dockerfile": "RUN apt-get"}, MACHINE, "has 'RUN apt-get', which machine=bubblewrap cannot do"),
         ({"settings": "[environment]\ngpus = 1\n"}, MACHINE, "bubblewrap environment does not support GPU"),
         (
             {"settings": "[environment]\nskills_dir = '/skills'\n"},
@@ -60,14 +54,10 @@ def test_what_cannot_work_is_refused_before_anything_is_spent(files, asked, said
     assert said in refusal(given, tmp_path / "results", capsys)
 
 
-def test_a_command_sees_neither_tests_nor_solution_nor_the_network(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        reach = f"(echo > /dev/tcp/127.0.0.1/{listening.getsockname()[1]}) && echo reached"
-        printed, scores = _attempt(tmp_path, f"ls / /tests /solution {tmp_path}; cat /etc/shadow", reach, "env")
+def test_a_command_sees_neither_tests_nor_solution(tmp_path):
+    printed, scores = _attempt(tmp_path, "ls / /tests /solution")
     assert "tests" not in printed[0].splitlines()
-    assert printed[0].count("No such file or directory") == 4
-    assert "reached" not in printed[1]
-    assert set(_names(printed[2])) <= {"HOME", "LANG", "OLDPWD", "PATH", "PWD", "SHLVL", "_"}
+    assert printed[0].count("No such file or directory") == 2
     assert scores.total == 0.0
 
 
@@ -77,41 +67,9 @@ def test_a_command_that_is_no_text_is_told_to_the_model(tmp_path):
     assert scores.total == 1.0
 
 
-def test_files_stay_and_processes_end_with_their_command(tmp_path):
-    printed, scores = _attempt(
-        tmp_path, "touch a.txt; (sleep 60; rm a.txt) & echo $!", "ls; ls /proc | grep -c '^[0-9]'"
-    )
-    assert "a.txt" in printed[1]
-    assert scores.total == 1.0
-
-
 def test_a_reward_that_a_command_writes_does_not_count(tmp_path):
     forge = "echo 1 > /logs/verifier/reward.txt; echo '{\"reward\": 1}' > /logs/verifier/reward.json"
     assert _attempt(tmp_path, forge)[1].total == 0.0
-
-
-def test_a_link_to_this_system_brings_nothing_out(tmp_path):
-    from harbor.models.task.config import EnvironmentConfig
-    from harbor.models.trial.paths import TrialPaths
-
-    from ace_environments.harbor_bubblewrap import BubblewrapEnvironment
-
-    async def fetch():
-        folder = write_tasks(tmp_path / "tasks", ("a",)) / "a" / "environment"
-        paths = TrialPaths(trial_dir=tmp_path / "trial")
-        machine = BubblewrapEnvironment(folder, "a", "a", paths, EnvironmentConfig())
-        await machine.start(force_build=False)
-        await machine.exec(f"cd /logs/agent; touch kept; ln -s {tmp_path}/secret file; ln -s {tmp_path} /tmp/out")
-        await machine.download_dir("/logs/agent", tmp_path / "fetched")
-        with pytest.raises(ValueError, match="leads out"):
-            await machine.download_dir("/tmp/out", tmp_path / "fetched")
-        with pytest.raises(ValueError, match="leads out"):
-            await machine.upload_file(folder / "Dockerfile", "/tmp/out/Dockerfile")
-        await machine.stop(delete=True)
-
-    (tmp_path / "secret").write_text("1")
-    asyncio.run(fetch())
-    assert [path.name for path in (tmp_path / "fetched").iterdir()] == ["kept"]
 
 
 def test_a_command_that_does_not_end_is_told_to_the_model(tmp_path):
@@ -119,13 +77,6 @@ def test_a_command_that_does_not_end_is_told_to_the_model(tmp_path):
     assert printed[0] == "Error: the command did not end within 1 s"
     assert 8000 < len(printed[1]) < 9000
     assert scores.total == 1.0
-
-
-def test_files_of_the_environment_are_copied(tmp_path):
-    made = "FROM debian\nENV PLACE=here\nWORKDIR /srv/work\nCOPY notes.txt data/ ./\n"
-    tasks = {"dockerfile": made, "notes.txt": "a note\n", "data/more.csv": "1"}
-    printed, _ = _attempt(tmp_path, "pwd; ls; cat notes.txt; echo $PLACE", **tasks)
-    assert printed[0].split() == ["/srv/work", "more.csv", "notes.txt", "a", "note", "here"]
 
 
 def test_an_attempt_that_is_stopped_is_scored_as_it_stands(tmp_path):
@@ -178,7 +129,3 @@ def _say(text):
     from ace_bench.core.replies import ToolTurn
 
     return ToolTurn(content=text)
-
-
-def _names(text):
-    return [line.partition("=")[0] for line in text.splitlines() if "=" in line]
