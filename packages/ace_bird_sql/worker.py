@@ -33,7 +33,7 @@ from typing import Any
 from urllib.parse import quote
 
 if __name__ == "__main__":
-    sys.path[:0] = [sys.argv[1], os.path.dirname(os.path.dirname(__file__))]
+    sys.path = [sys.argv[1], os.path.dirname(os.path.dirname(__file__)), *sys.path]
 from ace_bench.core.confine import Bounds, confine
 from ace_bird_sql.rules import FixedClock, ScriptRules, authorize_query
 

@@ -80,9 +80,8 @@ class EmbeddedBackbone:
 
 BLOCK_TOKENS = 32
 BLOCK_BYTES = BLOCK_TOKENS * BYTES_PER_TOKEN
-_MOST_BLOCKS = 200_000
-"""The maximum number of blocks: 6.4 million tokens, as on a typical server; the least recently used are evicted
-first."""
+_MOST_BLOCKS = 6_400_000 // BLOCK_TOKENS
+"""As many tokens as a typical server caches; the least recently used blocks are evicted first."""
 
 
 class PrefixCache:

@@ -66,7 +66,7 @@ def opened(pid: int) -> set[str]:
 
 
 REACHING = """
-import json, os, socket, sys
+import json, os, resource, socket, sys
 sys.argv[1:2] = [json.dumps({"limits": {}, "readable": [], "clock": ""})]
 sys.path.insert(0, sys.argv[2])
 from ace_bird_sql import worker
@@ -90,7 +90,8 @@ for name, attempt in tried.items():
         done.append(name)
     except OSError:
         pass
-print(json.dumps([layers, done, sorted(os.environ)]))
+kinds = resource.RLIMIT_AS, resource.RLIMIT_FSIZE, resource.RLIMIT_CORE
+print(json.dumps([layers, done, [resource.getrlimit(kind) for kind in kinds]]))
 """
 
 
@@ -103,7 +104,8 @@ def test_the_process_itself_reads_its_databases_and_nothing_else(database, tmp_p
         done = subprocess.run(
             [sys.executable, "-I", "-c", REACHING, "{}", *place], capture_output=True, text=True, check=True, env={}
         )
-    layers, reached, _ = json.loads(done.stdout)
+    layers, reached, limits = json.loads(done.stdout)
+    assert limits == [[512 << 20] * 2, [0, 0], [0, 0]]
     if "files" not in layers or len(layers) < 2:
         pytest.skip(f"this machine confines by {layers or 'nothing'}")
     assert reached == ["read the database"]

@@ -15,6 +15,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Completion, Feedback, Stage, Usage
 from ace_langchain import ACEMiddleware, AceRoles, BackboneChatModel, DeltaEntry, observe
+from ace_langchain.toy_office import desk_questions
 from ace_langchain.two_runs import LEARNERS, two_runs
 from tests.contexts.making import playbook
 
@@ -87,6 +88,8 @@ GAINS = {  # of each run: score, calls, prompt tokens, learning calls, bullets
 @pytest.mark.parametrize("learner", LEARNERS)
 def test_what_two_runs_gain(models, learner):
     assert two_runs(models(), learner) == GAINS[learner]
+    open_invoices = "Which invoices of the customer Globex are open?"
+    assert desk_questions(1)[0] == (open_invoices, "174", "ledger_entries(account='Globex')")
 
 
 def test_threads_do_not_mix_and_a_new_instance_goes_on(models, tmp_path):

@@ -13,6 +13,8 @@ from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_
 from ace_bench.core.types import Message
 from ace_bench.tasks.catalog import make_task
 from ace_rehearsal.reader import EmbeddedBackbone
+from ace_rehearsal.reader.kinds import read_items
+from ace_rehearsal.reader.lessons import Entry
 from tests.expected import check
 from tests.packages.rehearsal.reader.conftest import (
     QUIZ,
@@ -57,6 +59,9 @@ def replies(name):
         for operation in ask("curator", **task, reflection=advice_of(reflection))["operations"]:
             lines.append(f"[new-{len(lines) + 1:05d}] ({operation['section']}) {operation['content']}")
     yield lines
+    for item in read_items(world.background, tested[0]["question"]):
+        index = item.index([Entry(id="", content=line) for line in lines])
+        yield [f"{place}: {likeness:.4f}" for likeness, place in index.nearest(item.cue, len(lines))]
     shown = "\n\n".join(f"Question: {question}\nAnswer: {gold}" for question, gold in world.train)
     yield ask("demonstrated", **tested[0], demonstrations=shown)
     for place, inputs in enumerate(tested):

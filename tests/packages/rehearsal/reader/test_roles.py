@@ -120,7 +120,8 @@ def test_parts_are_found_under_headings_of_any_style(before, behind):
     named = HEADED if before != "<" else {tag: (tag, text) for tag, (_, text) in HEADED.items() if tag}
     text = "".join(f"{before}{name}{behind}\n{content}\n\n" for name, content in named.values())
     parts = parse_prompt(user(f"Answer the question.\n\n{text}{before}Reply format{behind}\n{REPLY}"))
-    assert parts.form == "generator"
+    assert (parts.form, 'Say "left"' in parts.plain) == ("generator", False)
+    assert parse_prompt(user(f"{text}{REPLY}")).form == "generator", "the reply form may end the last part"
     assert {tag: parts.get(tag) for tag in named if tag} == {tag: content for tag, (_, content) in named.items() if tag}
     assert parts.sections == ("strategies_and_insights", "context_clues_and_indicators", "problem_solving_heuristics")
     first, second = parts.bullets

@@ -64,6 +64,7 @@ SCHEMAS = [
     {"type": "number", "minimum": 0.5, "maximum": 0.75},
     {"type": "object", "properties": {"a": {"type": "string", "maxLength": 3}}, "required": ["a"]},
 ]
+LIST = {"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}}}
 TEXTS = ["", "a green frog weighs 12.5", '{"a": 25, "b": "x"}', '{"kind": "dog"}', "[1, [2], {}]", "null", "NaN"]
 
 
@@ -105,6 +106,7 @@ def test_what_is_said_is_turned_into_json_that_obeys_the_schema(schema, text):
         ),
         ({"items": {"type": "integer"}, "minItems": 1}, '["5", "6.5"]', "[5, 7]"),
         ({"type": "string"}, "[1]", '"[1]"'),
+        (LIST, "x", '{"next": {"next": {"next": {"next": null}}}}'),
         ({}, "[1]", "[1]"),
     ],
 )
