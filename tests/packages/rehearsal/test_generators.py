@@ -1,39 +1,18 @@
 """The sample sets: big enough, made by their generators, and learnable."""
 
 import json
-import re
 import subprocess
 import sys
-from itertools import chain
 
 import pytest
 
 from ace_bench.report.statistics import Comparison, Interval
 from ace_bench.tasks.catalog import make_task
-from ace_bench.tasks.ddxplus import INSTRUCTION
 from ace_report.tables.cells import Measured, Place
 from ace_report.tables.grids import remarks
 from ace_report.tables.table import PaperShown
 from scripts.samples.__main__ import SAMPLES
 from tests.launching import ROOT, launch
-
-
-def solved(name):
-    """The questions of a task's splits, each with its gold answer."""
-    task = make_task(name, source="sample", sample_allowed=True, **{"hint": True} if name == "formula" else {})
-    found = {}
-    for split in task.splits:
-        found[split] = []
-        for sample in task.samples(split):
-            with task.open(sample) as session:
-                found[split].append((sample.inputs["question"], session.grade(None).gold))
-    questions = [question for pairs in found.values() for question, _ in pairs]
-    assert len(questions) == len(set(questions)), "splits share no question"
-    return found
-
-
-def words(text):
-    return {word.lower()[:6] for word in re.findall(r"[A-Z][a-z]{3,}|[a-z]{4,}", text)}
 
 
 def test_files_are_what_the_generators_make(tmp_path):
@@ -44,34 +23,11 @@ def test_files_are_what_the_generators_make(tmp_path):
     assert subprocess.run([*command, "--dir", tmp_path], capture_output=True, check=False, cwd=ROOT).returncode == 1
 
 
-def test_finer_questions_have_one_answer_that_is_seldom_in_their_words():
-    """A number that occurs twice in its sentence could have two tags; conventions have to be learnt."""
-    pattern = re.compile(r'^\d\. What is best tag for entity "(.+?)" in sentence: "(.+) \.\?"$', re.MULTILINE)
-    found = {
-        split: [(pattern.findall(q), gold.split(",")) for q, gold in some] for split, some in solved("finer").items()
-    }
-    for asked, tags in chain.from_iterable(found.values()):
-        assert len(asked) == 4 == len(tags)
-        assert all(sentence.split().count(entity) == 1 for entity, sentence in asked)
-    pairs = [pair for asked, tags in found["test"] for pair in zip(asked, tags, strict=True)]
-    opaque = sum(not words(tag) & words(sentence) for (_, sentence), tag in pairs)
-    assert 0.35 <= opaque / len(pairs) <= 0.85
-
-
-def test_formula_targets():
-    found, names = solved("formula"), {}
-    for split, pairs in found.items():
-        assert all(re.fullmatch(r"-?\d+\.\d{1,2}", gold) and gold != "-0.0" for _, gold in pairs)
-        names[split] = {question.split(" to answer")[0] for question, _ in pairs}
-    assert len(names["train"]) >= 20
-    assert set.union(*names.values()) == names["train"], "every formula of the test split occurs in training"
-
-
-def test_ddxplus_findings_seldom_name_the_condition():
-    pairs = solved("ddxplus")["test"]
-    assert 0.1 <= sum(bool(words(gold) & words(question)) for question, gold in pairs) / len(pairs) <= 0.5
-    sample = make_task("ddxplus", source="sample", sample_allowed=True).samples("test")[0]
-    assert sample.inputs["background"] is INSTRUCTION
+def test_no_question_is_in_two_splits():
+    for name in ("finer", "formula", "ddxplus", "bird_sql"):
+        task = make_task(name, source="sample", sample_allowed=True)
+        asked = [sample.inputs["question"] for split in task.splits for sample in task.samples(split)]
+        assert len(asked) == len(set(asked)) > 100
 
 
 @pytest.mark.parametrize(("name", "column"), [("two_hop", "question"), ("make_24", "puzzle")])

@@ -4,7 +4,6 @@ import json
 import shutil
 import sqlite3
 import subprocess
-from collections import Counter
 from itertools import chain
 from pathlib import Path
 
@@ -17,7 +16,6 @@ from ace_bench.core.types import Grade
 from ace_rehearsal.miniworld import builder, household, money, music
 from ace_rehearsal.miniworld.tasks import SPLITS
 from tests.expected import check
-from tests.packages.appworld.conftest import RUN
 
 AGENTS = Path(__file__).with_name("miniworld_agents.py")
 TASKS = tuple(builder.all_tasks())
@@ -38,37 +36,12 @@ def test_tables_and_tasks_stay():
     check(summary(), Path(__file__).with_name("expected.txt"))
 
 
-def apis(*splits):
-    return set(chain.from_iterable(task.apis for task in TASKS if task.split in splits))
-
-
-def test_scenarios_have_three_tasks_of_one_split_and_difficulty():
-    assert len({task.id for task in TASKS}) == len(TASKS)
-    scenarios = Counter((task.scenario, task.split, task.difficulty) for task in TASKS)
-    assert len({scenario for scenario, _, _ in scenarios}) == len(scenarios) >= 10
-    assert set(scenarios.values()) == {3}
-    assert Counter(split for _, split, _ in scenarios) == {"train": 8, "dev": 2, "test_normal": 6, "test_challenge": 3}
-    for split in ("train", "test_normal"):
-        assert {task.difficulty for task in TASKS if task.split == split} == {1, 2, 3}
-
-
-def test_held_out_tasks_need_what_train_teaches_and_the_challenge_needs_more():
-    assert apis("test_normal") <= apis("train", "dev")
-    for scenario in {task.scenario for task in TASKS if task.split == "test_challenge"}:
-        mine = {api for task in TASKS if task.scenario == scenario for api in task.apis}
-        assert mine - apis("train", "dev", "test_normal")
-        assert len({api.split(".")[0] for api in mine} - {"supervisor"}) >= 2
-
-
-@pytest.mark.parametrize("task", TASKS, ids=lambda task: task.id)
-def test_a_task_gives_nothing_away_and_leaves_something_to_do(task):
-    assert str(task.answer) not in task.instruction
-    assert task.naive != task.solution
-    assert len({test.requirement for test in task.tests}) == len(task.tests)
-    assert task.answer not in ("", 0)
-    assert task.answer is not None or all(task.private.values())
-    others = [other for other in TASKS if other.scenario == task.scenario and other is not task]
-    assert all((other.answer, other.private) != (task.answer, task.private) for other in others)
+def test_a_task_gives_nothing_away_and_leaves_something_to_do():
+    for task in TASKS:
+        assert str(task.answer) not in task.instruction, task.id
+        assert task.naive != task.solution, task.id
+        assert task.answer not in ("", 0), task.id
+        assert task.answer is not None or all(task.private.values()), task.id
 
 
 @pytest.fixture
@@ -83,22 +56,6 @@ def world(root, tmp_path):
 def run(engine, world, *command):
     settings = {"cwd": world, "env": engine.environment(world, world.parent), "text": True}
     return subprocess.check_output([python_of(engine.folder), *command], **settings)
-
-
-@pytest.mark.slow
-def test_only_the_reference_solution_passes(task, root):
-    first = {sample.id.split("_")[0]: sample for sample in reversed(task.samples("val"))}
-    for sample in first.values():
-        key = sample.id.removeprefix("appworld-val-")
-        codes = {
-            "reference": task.failing_grade(sample).gold + RUN,
-            "naive": (root / "naive_solutions" / f"{key}.py").read_text(),
-            "idle": "apis.supervisor.complete_task()",
-        }
-        for agent, code in codes.items():
-            with task.open(sample) as session:
-                shown = session.step(code)
-                assert session.grade("done").correct == (agent == "reference"), (key, agent, shown)
 
 
 @pytest.mark.thorough

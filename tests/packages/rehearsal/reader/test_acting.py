@@ -1,6 +1,5 @@
 """The embedded reader as an agent on apps: it runs a lesson's code with the values and the APIs of its own task."""
 
-import ast
 import json
 from itertools import product
 from pathlib import Path
@@ -119,12 +118,3 @@ def test_steps_stay():
     check(
         "".join(json.dumps(one) + "\n" for one in steps_taken()), Path(__file__).with_name("expected") / "acting.jsonl"
     )
-
-
-def test_code_is_run_piece_by_piece_and_look_ups_of_long_ago_are_forgotten_unless_a_memory_lists_them():
-    steps = episode(attention=100)
-    assert len({*steps}) == len(steps), "nothing is looked up twice"
-    run = "\n".join(step for step in steps if "api_docs" not in step)
-    assert ast.dump(ast.parse(run)) == ast.dump(ast.parse(CODE))
-    assert len(forgetful := episode(attention=1)) > len({*forgetful})
-    assert episode(attention=1, remembers=True) == steps

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.contexts.cheatsheet import PastRollout
 from ace_bench.core.replies import ToolCall, ToolResult, ToolTurn, offer, write_turn
 from ace_bench.core.types import Message
 from ace_bench.tasks.catalog import make_task
@@ -98,7 +99,11 @@ def role_replies():
         sheet = bullets.replace("[o", "- [o")
         fields = {**asked, "answer": "red", "cheatsheet": sheet, "labels": "none"}
         yield read(render("cheatsheet_curator", **fields), collapse=collapse)
-    yield read(render("cheatsheet", **asked, cheatsheet=f"- {LESSON}"))
+    for sheet in ("", f"- {LESSON}"):
+        yield read(render("cheatsheet", **asked, cheatsheet=sheet))
+        yield read(render("cheatsheet_curator", **asked, answer="red", gold=gold, cheatsheet=sheet))
+    episode = PastRollout(question=question, output="So.\n<answer>red</answer>", reference=gold).text
+    yield read(render("cheatsheet_synthesis", background=QUIZ.background, question="Next?", episodes=[episode]))
     yield from (ask("merger", bullets=some) for some in (*MERGED, ""))
     attempts = ("## Attempt 2: succeeded\nAnswer: blue\nIn the eyes of a judge without the reference: yes", "")
     reply = '"memory_items": []'

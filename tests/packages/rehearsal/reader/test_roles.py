@@ -6,7 +6,6 @@ from dspy.teleprompt.gepa.instruction_proposal import ProposeInstruction
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.cheatsheet import PastRollout
 from ace_bench.core.types import Message
 from ace_optimisers.dspy_bridge import ChatFormat, JsonFormat
 from ace_rehearsal.reader.prompt_parser import parse_prompt
@@ -48,23 +47,6 @@ def test_a_rewrite_of_a_long_playbook_loses_what_is_old():
     assert len(rewritten) <= 6_000
     assert "entry 99 " in rewritten
     assert "entry 0 " not in rewritten
-
-
-def test_a_cheatsheet_is_written_used_and_not_repeated():
-    def written(role="cheatsheet_curator", **fields):
-        reply = read(render(role, background=TAGS.background, **fields))
-        return reply.partition("<cheatsheet>\n")[2].partition("\n</cheatsheet>")[0]
-
-    question, gold = TAGS.train[0]
-    attempt = {"question": question, "answer": "Depreciation,Depreciation"}
-    assert written(**attempt, labels="none") == ""
-    sheet = written(**attempt, gold=gold)
-    used = read(render("cheatsheet", background=TAGS.background, cheatsheet=sheet, question=question))
-    assert used.endswith(f"<answer>{gold}</answer>")
-    assert written(**attempt, gold=gold, cheatsheet=sheet) == sheet
-    episode = PastRollout(question=question, output="So.\n<answer>FaceAmount,FaceAmount</answer>", reference=gold).text
-    synthesis = written("cheatsheet_synthesis", question="Next?", episodes=[episode])
-    assert synthesis == sheet.replace("Depreciation", "FaceAmount")
 
 
 def proposed(adapter, signature, **inputs):

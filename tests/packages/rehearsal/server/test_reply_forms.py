@@ -11,23 +11,10 @@ from pydantic import BaseModel
 
 from ace_rehearsal.server.requests import BadRequest
 from ace_rehearsal.server.schema_values import obey
-from tests.packages.rehearsal.reader.conftest import tool
 from tests.packages.rehearsal.server.conftest import ask
 
 TEXT = "Choose from: red, light green. What is the colour of a light green frog?"
 ANSWER = "light green"
-
-
-def test_tool_calls_are_streamed_with_their_arguments_in_pieces(server):
-    offered = [tool("weather", "Weather in a city.", city={"type": "string"}, days={"type": "integer"})]
-    asked = [{"role": "user", "content": "What will the weather in Paris be for 3 days?"}]
-    with (
-        openai.OpenAI(base_url=server.address, api_key="none") as client,
-        client.chat.completions.stream(model="embedded", messages=asked, tools=offered) as stream,
-    ):
-        choice = stream.get_final_completion().choices[0]
-    assert choice.finish_reason == "tool_calls"
-    assert json.loads(choice.message.tool_calls[0].function.arguments) == {"city": "Paris", "days": 3}
 
 
 class Step(BaseModel):

@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from urllib.parse import urlsplit
 
@@ -51,17 +50,6 @@ def test_a_request_of_another_form_gets_an_answer_and_no_traceback(server, capfd
         assert reply.error["message"]
     assert ask(server).choices[0].message.content == "green"
     assert capfd.readouterr().err == ""
-
-
-@pytest.mark.slow
-def test_many_threads_at_once(serve):
-    server = serve(latency_s=0.01)
-    colours = ["red", "green", "blue"] * 16
-    texts = [f"Choose from: red, green, blue. What is the colour of the {colour} boat?" for colour in colours]
-    with ThreadPoolExecutor(16) as pool:
-        replies = list(pool.map(lambda text: ask(server, text).choices[0].message.content, texts))
-    assert replies == colours
-    assert server.stats()["completions"] == len(colours)
 
 
 FAULTS = {
