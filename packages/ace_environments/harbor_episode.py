@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import tempfile
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 from uuid import uuid4
 
-import msgspec
 from harbor.agents.base import BaseAgent
 from harbor.environments.factory import EnvironmentFactory
 from harbor.models.task.task import Task
@@ -27,27 +24,21 @@ from harbor.trial.hooks import TrialEvent
 from harbor.trial.trial import Trial
 from harbor.utils.logger import logger as harbor_logger
 
-from ace_bench.core.replies import ToolCall, offer, without_surrogates
 from ace_bench.core.types import Message
-from ace_environments.episode import Ask, ReplyRequest, Scores, fault
-from ace_environments.messages import assistant_message, describe_tool, tool_message
-
-Commands = Literal["tool", "block"]
-harbor_logger.setLevel(logging.WARNING)  # else it says on the console what each trial does
-_MOST_OUTPUT = 8000
-"""Characters of a command's output that the model is shown; of more the middle is left out."""
-_MOST_TEST_OUTPUT, _LONGEST = 2000, 20_000
-_BLOCK = re.compile(r"```(?:bash|sh|shell)?[ \t]*\n(.*?)```", re.DOTALL)
-_TOLD = (
-    "You work on a Linux machine, by commands for bash. Each starts in the same folder; files stay as you leave them."
+from ace_environments.commands import (
+    BLOCK,
+    NO_COMMAND,
+    Commands,
+    first_request,
+    read_command,
+    refuse_command,
+    show_output,
 )
-_HOW: Mapping[Commands, str] = {
-    "tool": "Run one with the tool bash and read what it prints. When the work is done, reply without calling it.",
-    "block": "Write one in a block that begins with ```bash and ends with ```; you are told what it prints. "
-    "When the work is done, reply without a block.",
-}
-_PARAMETERS = {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}
-_TOOL = describe_tool("bash", "Run a command on the machine.", _PARAMETERS)
+from ace_environments.episode import Ask, ReplyRequest, Scores, fault
+from ace_environments.messages import assistant_message, tool_message
+
+harbor_logger.setLevel(logging.WARNING)  # else it says on the console what each trial does
+_MOST_TEST_OUTPUT = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,19 +64,6 @@ class Rules:
             trial_paths=TrialPaths(trial_dir=task.task_dir),
             task_env_config=task.config.environment,
         )
-
-
-def first_request(instruction: str, commands: Commands) -> ReplyRequest:
-    """Return what the model is asked first."""
-    system = Message(role="system", content=f"{_TOLD} {_HOW[commands]}")
-    schema = offer([_TOOL]) if commands == "tool" else None
-    return ReplyRequest(messages=(system, Message(role="user", content=instruction)), schema=schema)
-
-
-def as_command(script: str, commands: Commands) -> str:
-    """Return a solution as the model would give it, in the form that trajectories have."""
-    script = re.sub(r"\A#!.*\n", "", script).strip()
-    return f"bash(command={script!r})" if commands == "tool" else f"```bash\n{script}\n```"
 
 
 class HarborEpisode:
@@ -217,8 +195,10 @@ class HostedAgent(BaseAgent):  # type: ignore[misc]
             turn = await self._ask(ReplyRequest(messages=tuple(messages), schema=request.schema))
             self.final = turn.content
             messages.append(assistant_message(turn, tools=tools))
-            messages += [tool_message(one.id, await self._execute(machine, _command(one))) for one in turn.tool_calls]
-            block = None if tools else _BLOCK.search(turn.content)
+            messages += [
+                tool_message(one.id, await self._execute(machine, read_command(one))) for one in turn.tool_calls
+            ]
+            block = None if tools else BLOCK.search(turn.content)
             if block is not None:
                 messages.append(Message(role="user", content=await self._execute(machine, block[1])))
             elif not turn.tool_calls:
@@ -228,28 +208,16 @@ class HostedAgent(BaseAgent):  # type: ignore[misc]
         """Run a command of the model's and return what it is told."""
         limit = self._rules.command_timeout
         if command is None:
-            return 'Error: call bash with {"command": "..."}; there is no other tool'
-        if "\0" in command or without_surrogates(command) != command or len(command) > _LONGEST:
-            return f"Error: a command is a text of at most {_LONGEST} characters, without null bytes"
+            return NO_COMMAND
+        if (refusal := refuse_command(command)) is not None:
+            return refusal
         try:
             result = await machine.exec(command, timeout_sec=limit)
         except (RuntimeError, TimeoutError) as error:
             if isinstance(error, TimeoutError) or "timed out" in str(error):
                 return f"Error: the command did not end within {limit} s"
             raise
-        printed = "\n".join(filter(None, [(result.stdout or "").strip(), (result.stderr or "").strip()]))
-        if len(printed) > _MOST_OUTPUT:
-            printed = f"{printed[: _MOST_OUTPUT // 2]}\n[...]\n{printed[-_MOST_OUTPUT // 2 :]}"
-        failed = "" if result.return_code == 0 else f"Error: exit status {result.return_code}"
-        return "\n".join(filter(None, [printed, failed])) or "(no output)"
-
-
-def _command(call: ToolCall) -> str | None:
-    try:
-        arguments = msgspec.json.decode(call.arguments, type=dict[str, str])
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-    return arguments.get("command") if call.name == "bash" else None
+        return show_output(result.stdout, result.stderr, result.return_code)
 
 
 def _failure(result: Any) -> str:

@@ -11,6 +11,7 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import SettingError
 from ace_bench.core.resources import require
 from ace_bench.core.settings import Count, Text
+from ace_environments.commands import as_command, first_request
 from ace_environments.episode import Episode, brief
 from ace_environments.session import EnvironmentItem
 from ace_environments.task import CommonSettings, EnvironmentTask, background_of
@@ -49,7 +50,7 @@ class HarborTask(EnvironmentTask):
         if folder is None:
             raise SettingError("folder is not set: name a folder of Harbor tasks")
         _check_machine(machine)
-        from ace_environments.harbor_episode import Rules, first_request
+        from ace_environments.harbor_episode import Rules
 
         rules = Rules(machine=_import_path(machine), commands=commands, command_timeout=command_timeout)
         items = [_item(task, rules) for task in _tasks("folder", folder, rules)]
@@ -118,7 +119,7 @@ def _check(where: str, task: Task) -> None:
 
 
 def _item(task: Task, rules: Rules) -> EnvironmentItem:
-    from ace_environments.harbor_episode import HarborEpisode, as_command
+    from ace_environments.harbor_episode import HarborEpisode
 
     async def make() -> Episode:
         return HarborEpisode(task, rules)

@@ -61,21 +61,15 @@ def test_a_command_sees_neither_tests_nor_solution(tmp_path):
     assert scores.total == 0.0
 
 
-def test_a_command_that_is_no_text_is_told_to_the_model(tmp_path):
-    printed, scores = _attempt(tmp_path, "echo \0", "echo \ud800", "x" * 30_000, "touch a.txt")
-    assert [text.startswith("Error: a command is a text") for text in printed] == [True, True, True, False]
-    assert scores.total == 1.0
-
-
 def test_a_reward_that_a_command_writes_does_not_count(tmp_path):
     forge = "echo 1 > /logs/verifier/reward.txt; echo '{\"reward\": 1}' > /logs/verifier/reward.json"
     assert _attempt(tmp_path, forge)[1].total == 0.0
 
 
 def test_a_command_that_does_not_end_is_told_to_the_model(tmp_path):
-    printed, scores = _attempt(tmp_path, "sleep 30", "touch a.txt; yes | head -c 100000", limit=1)
+    printed, scores = _attempt(tmp_path, "sleep 30", "echo \0", "touch a.txt", limit=1)
     assert printed[0] == "Error: the command did not end within 1 s"
-    assert 8000 < len(printed[1]) < 9000
+    assert printed[1].startswith("Error: a command is a text")
     assert scores.total == 1.0
 
 
