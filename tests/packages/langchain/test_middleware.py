@@ -13,8 +13,8 @@ from langgraph.checkpoint.memory import MemorySaver
 
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.types import Completion, Feedback, Stage, Usage
-from ace_langchain import ACEMiddleware, AceRoles, BackboneChatModel, DeltaEntry, observe
+from ace_bench.core.types import Completion, Stage, Usage
+from ace_langchain import ACEMiddleware, AceRoles, BackboneChatModel, DeltaEntry
 from ace_langchain.toy_office import desk_questions
 from ace_langchain.two_runs import LEARNERS, two_runs
 from tests.contexts.making import playbook
@@ -127,21 +127,6 @@ def test_async_and_streaming_learn_the_same(models):
     assert not any("key_insight" in text for text in texts)
 
 
-def test_the_heuristic_notes_each_reply_once_and_judges_none(models):
-    counted = models()
-    agent = agent_on(counted, reflector=observe)
-    ask(agent)
-    state = ask(agent)
-    noted = Playbook.load(state["ace_playbook"]).bullets
-    assert [(bullet.section, bullet.content) for bullet in noted] == [
-        ("tool_use", "Called customer_record(name='Acme')."),
-        ("tool_use", "Called ledger_entries(account='Acme')."),
-        ("final_answer", "Acme has paid 120 EUR."),
-    ]
-    assert all((b.helpful, b.harmful, b.neutral) == (0, 0, 2) for b in noted)
-    assert [*counted.ledger.roles(Stage.ADAPT)] == ["generator"]
-
-
 def test_a_subclass_or_a_function_reflects_instead_and_entries_that_cannot_be_used_are_refused(models):
     class Judging(ACEMiddleware):
         def reflect(self, latest):
@@ -159,14 +144,6 @@ def test_a_subclass_or_a_function_reflects_instead_and_entries_that_cannot_be_us
     ):
         with pytest.raises(ValueError, match=message):
             ask(agent_on(models(), reflector=lambda _, entry=entry: [entry]))
-
-
-def test_feedback_is_shown_to_the_reflector_and_counts_on_bullets(models):
-    feedback = Feedback(correct=True, message="The answer is correct.", gold="ledger_entries(account='x')")
-    agent = agent_on(models := models(), reflector=AceRoles(models=models, feedback=lambda _: feedback))
-    ask(agent)
-    (bullet,) = Playbook.load(ask(agent, "Globex")["ace_playbook"]).bullets
-    assert (bullet.helpful, bullet.harmful) == (1, 0)
 
 
 def test_it_learns_beside_summaries_limits_and_retries(models):
