@@ -38,6 +38,26 @@ def judge(call):
     return {"reasoning": f"because of {call.sample}", "success": call.sample[-1] in "12" or call.trial == 2}
 
 
+def right_at(trials):
+    """Right from a trial on, by the number of the sample; others never. The fifth trial is lost."""
+
+    def generator(call):
+        first = trials.get(int(call.sample[-1]), 9)
+        return BROKEN if call.trial == 4 else answer(gold(call.sample)) if call.trial >= first else guess(call)
+
+    return generator
+
+
+def draw(call):
+    """The answer of most draws is B, or the earlier of two; all draws of sample 2 are lost."""
+    drawn = ["aBb..c.", "xyyxzz?", "......."][int(call.sample[-1])][call.trial]
+    return BROKEN if drawn == "." else answer(f"{drawn} " if drawn == "B" else drawn)
+
+
+def lose_second(call):
+    return BROKEN if call.trial == 1 else guess(call)
+
+
 GUESSING = {"generator": guess, "reflector": note}
 
 
@@ -101,6 +121,19 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
     "reflexion": ("reflexion", "correctness", "method.trials=4 method.memory=2", GUESSING),
     "reflexion_authors": ("reflexion", "correctness", "method.protocol=authors", GUESSING | {"reflector": write_lines}),
     "reflexion_judged": ("reflexion", "none", "", GUESSING | {"self_judge": judge, "test": 2}),
+    "reflexion_until_right": (
+        "reflexion",
+        "correctness",
+        "",
+        GUESSING | {"generator": right_at({0: 0, 1: 1}), "test": 3},
+    ),
+    "reflexion_lost_trial": ("reflexion", "correctness", "", GUESSING | {"generator": lose_second, "test": 1}),
+    "reflexion_lost_note": ("reflexion", "correctness", "", GUESSING | {"reflector": lambda _: BROKEN, "test": 1}),
+    **{
+        f"best_of_k_{labels}": ("best_of_k", labels, "", {"generator": right_at({0: 0, 1: 3}), "test": 3})
+        for labels in ("correctness", "gold")
+    },
+    "best_of_k_voted": ("best_of_k", "none", "mode.window=3", {"generator": draw, "test": 3}),
     "remem": ("remem", "correctness", "method.rounds=2 mode.window=3 mode.batch_size=3", {"test": 6, "refiner": think}),
     "mem_prompt": ("mem_prompt", "correctness", "", TEXTS),
     "self_stream_icl": ("self_stream_icl", "correctness", "", TEXTS),
@@ -132,7 +165,7 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
 }
 
 
-LOUD = ("refined", "fault", "dropped_from_prompt", "contrasted")
+LOUD = ("refined", "fault", "dropped_from_prompt", "contrasted", "voted", "last_trial")
 
 
 def describe(ran, script):
@@ -155,6 +188,8 @@ def describe(ran, script):
     lines += [
         f"# {name}, {key}: {found}" for name in counts for key, found in ran.metrics.get(name, {}).items() if found
     ]
+    lines += re.findall(r"[\d.]+ a sample; .*\b", (ran.folder / "summary.txt").read_text())
+    lines.append(f"# score: {ran.metrics['headline']['before']} before, {ran.metrics['headline']['after']} after")
     lines += [f"# {event}" for event in events(ran) if event["event"] in LOUD]
     return "\n".join(lines) + "\n"
 
