@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.report.records import read_run
 from tests.expected import check
 from tests.methods.playing import context_of
 from tests.packages.field.making import BROKEN, TOO_LONG, Themed, even_right_as_text, item, learn, note_workflow
@@ -189,6 +190,8 @@ def describe(ran, script):
         f"# {name}, {key}: {found}" for name in counts for key, found in ran.metrics.get(name, {}).items() if found
     ]
     lines += re.findall(r"[\d.]+ a sample; .*\b", (ran.folder / "summary.txt").read_text())
+    points = sorted(read_run(ran.folder).points("accuracy").items())
+    lines.append(f"# right: {', '.join(sample for sample, point in points if point.score)}")
     lines.append(f"# score: {ran.metrics['headline']['before']} before, {ran.metrics['headline']['after']} after")
     lines += [f"# {event}" for event in events(ran) if event["event"] in LOUD]
     return "\n".join(lines) + "\n"

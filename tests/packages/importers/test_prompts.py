@@ -109,16 +109,17 @@ def test_several_checkouts_make_one_set_that_says_where_it_comes_from(checkout, 
         f"prompts are of ace-agent/ace at {ace.commit}; protocol=official follows ba78d34." in capsys.readouterr().out
     )
     assert ran.metrics["prompts"]["sources"] == {"ace-agent/ace": ace.commit, "ace-agent/ace-appworld": "unknown"}
-    for damage, said in (
-        (lambda path: path.write_text("{% block user %}mine{% endblock %}"), "qa/curator.j2 has changed"),
-        (lambda path: path.unlink(), "qa/curator.j2 cannot be read (No such file"),
-        (lambda path: (path.parent.parent / "sources.json").write_text("{"), "sources.json cannot be read"),
-    ):
-        damage(out / "qa" / "curator.j2")
-        with pytest.raises(ConfigError, match=re.escape(said)):
-            read_imported(out)
     assert start("prompts", [str(apps), str(checkout), str(apps / "."), str(tmp_path / "two")]) == 2
     assert "are both checkouts of ace-agent/ace-appworld: name one of them" in capsys.readouterr().err
+    template, sources = out / "qa" / "curator.j2", out / "sources.json"
+    for damage, said in (
+        (lambda: template.write_text("{% block user %}mine{% endblock %}"), "qa/curator.j2 has changed"),
+        (template.unlink, "qa/curator.j2 cannot be read (No such file"),
+        (lambda: sources.write_text("{"), "sources.json cannot be read"),
+    ):
+        damage()
+        with pytest.raises(ConfigError, match=re.escape(said)):
+            read_imported(out)
 
 
 def test_a_long_output_of_an_agents_code_is_cut(apps, tmp_path):
