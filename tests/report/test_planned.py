@@ -41,9 +41,8 @@ def test_settings_that_apply_and_exist_are_taken_and_the_special_ones_win():
     """The embedded backbone answers for all roles, and options come before their settings."""
 
     def answer(line):
-        return (
-            f"{' '.join(run_overrides(PLAN, line.split(), compose))}\nleft out: {left_out(PLAN, line.split(), compose)}"
-        )
+        settings = line.split()
+        return f"{' '.join(run_overrides(PLAN, settings, compose))}\nleft out: {left_out(PLAN, settings, compose)}"
 
     check_answers(Path(__file__).with_name("expected") / "planned.txt", answer)
 

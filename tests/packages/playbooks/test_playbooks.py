@@ -69,11 +69,10 @@ def test_the_history_of_the_bullets_is_exported_if_it_is_asked_for(ran, tmp_path
     with (tmp_path / "out" / "bullet_history.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     found = bullet_history(ran)
-    assert [(row["id"], row["content"], int(row["changed"])) for row in rows] == [
-        (one.id, one.content, one.changed) for one in found
+    assert [(row["id"], row["content"], row["changed"], row["last_used"]) for row in rows] == [
+        (one.id, one.content, str(one.changed), "" if one.last_used is None else str(one.last_used)) for one in found
     ]
     assert [datetime.fromisoformat(row["created_at"]) for row in rows] == [one.created_at for one in found]
-    assert [row["last_used"] for row in rows] == ["" if b.last_used is None else str(b.last_used) for b in found]
 
 
 def test_a_run_and_a_text_are_merged_into_a_playbook_that_a_run_starts_from(ran, tmp_path, capsys):
