@@ -142,26 +142,6 @@ def test_runs_are_told_apart_by_what_can_change_an_answer_and_named_by_the_model
     assert "backbone.url=http://here:1" in text
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("settings", "deviation"),
-    [
-        (("limit=40",), "limit=40"),
-        (("mode.epochs=1",), "mode.epochs=1"),
-        (("backbone.sampling.temperature=1.0",), "backbone.sampling.temperature=1.0"),
-        (("backbone.model=org/other",), "backbone.model=org/other"),
-        (("backbone.base_url=http://x/v1", "concurrency=2", "seed=3", "mode.before=true"), ""),
-    ],
-)
-def test_settings_that_are_not_the_papers_are_named_and_leave_differences_out(settings, deviation, tmp_path):
-    extra = (*REAL, *settings)
-    Planner(tmp_path, SHARED.compose).make(planned("2/base/finer"), BASE, extra=extra)
-    (table,) = made(tmp_path, "2", extra=extra)[0].values()
-    base = table.loc["base", "finer"]
-    assert (base.paper, base.fillna("").not_the_papers_setting) == (70.7, deviation)
-    assert pd.isna(base.ours_less_paper) == bool(deviation)
-
-
 def test_what_the_paper_plans_itself_is_its_setting(tmp_path):
     planner = Planner(tmp_path, SHARED.compose)
     planner.make(planned("11/base/average"), BASE, extra=REAL)
