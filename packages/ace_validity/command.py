@@ -61,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         console.print(f"{error} The same command continues.", markup=False, soft_wrap=True)
         return 3
     except AceBenchError as error:
-        console.print(str(error), style="red", markup=False, soft_wrap=True)
+        console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         return 2
     sys.stdout.write(markdown(page))
     if options.out:
