@@ -15,7 +15,7 @@ import msgspec
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
-from ace_bench.core.resources import config_folders, configs_folder, option_place, options
+from ace_bench.core.resources import config_folders, configs_folder, option_place, options, reading_config
 
 _GROUPS = "$APP_CONFIG_GROUPS"
 _SETTINGS = "$SETTINGS"
@@ -47,10 +47,11 @@ class OptionDoc:
 
 def read_option(path: Path, group: str = "") -> OptionDoc:
     """Read a file of ``configs/<group>``; an indented comment on a line of its own continues the one above it."""
-    text = path.read_text(encoding="utf-8")
+    with reading_config(path):
+        text = path.read_text(encoding="utf-8")
+        defaults = (msgspec.yaml.decode(text) or {}).get("defaults", [])
     lines = text.splitlines()
     place = f"{place}." if (place := option_place(text, group)) else ""
-    defaults = (msgspec.yaml.decode(text) or {}).get("defaults", [])
     return OptionDoc(
         title=_read_title(lines),
         parents=tuple(entry for entry in defaults if isinstance(entry, str) and entry != "_self_"),

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, DataError
 
 PLUGINS = "ace_bench.plugins"
 """The group of entry points. Names are free; values are packages."""
@@ -32,6 +33,21 @@ _PACKAGE = re.compile(r"^# @package (\w+)$", re.MULTILINE)
 def configs_folder() -> Path:
     """Return the folder of ``config.yaml`` and the config groups."""
     return (import_folder() / "ace_bench" / "configs").resolve()
+
+
+@contextmanager
+def reading_config(path: object) -> Iterator[None]:
+    """Turn the errors of a configuration file that is not YAML into ``DataError``."""
+    try:
+        yield
+    except Exception as error:
+        from msgspec import DecodeError
+        from yaml import YAMLError
+
+        if not isinstance(error, (DecodeError, UnicodeDecodeError, YAMLError)):
+            raise
+        problem = " ".join(str(error).split())
+        raise DataError(f"the configuration {path} is not YAML in UTF-8: {problem}; correct it") from error
 
 
 def prompts_folder() -> Path:

@@ -28,6 +28,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
+from ace_bench.core.resources import reading_config
 from ace_bench.runners.composing import RunConfig, digest_of_configs, settle
 from ace_bench.store.authors_code import with_commit_apart
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
@@ -156,7 +157,8 @@ class _Parsed(ConfigRepository):
         self._load = cache(super().load_config)
 
     def load_config(self, config_path: str) -> ConfigResult | None:
-        found = self._load(config_path)
+        with reading_config(config_path):
+            found = self._load(config_path)
         if found is not None and found.defaults_list is not None:
             found.defaults_list = [
                 one

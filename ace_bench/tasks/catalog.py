@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.resources import config_folders, options
+from ace_bench.core.resources import config_folders, options, reading_config
 from ace_bench.core.settings import build
 from ace_bench.core.task import Task
 
@@ -45,7 +45,8 @@ def settings_from_file(name: str) -> Mapping[str, Any]:
     known = options("task", config_folders())
     if name not in known:
         raise ConfigError(f"there is no task {name}; choose one of {', '.join(known)}")
-    settings: Any = OmegaConf.load(known[name])
+    with reading_config(known[name]):
+        settings: Any = OmegaConf.load(known[name])
     parents = [entry for entry in settings.get("defaults", ()) if isinstance(entry, str) and entry != "_self_"]
     merged = OmegaConf.to_container(OmegaConf.merge(*map(settings_from_file, parents), settings))
     if not isinstance(merged, dict) or "_target_" not in merged:

@@ -32,6 +32,18 @@ def test_wrong_words_are_refused_as_the_file_says(capsys):
     check_cases(Path(__file__).with_name("wrong_commands.txt"), {"refusal": refuse}, {str(ROOT): "ROOT"})
 
 
+@pytest.mark.parametrize("content", [b"a: [\n", b"a: \xff\n"])
+@pytest.mark.parametrize(
+    "command", ["run task=mine", "run -m task=mine seed=0,1", "run --help task=mine", "check mine"]
+)
+def test_an_option_that_is_not_yaml(command, content, tmp_path, monkeypatch, capsys):
+    (tmp_path / "task").mkdir()
+    (tmp_path / "task" / "mine.yaml").write_bytes(content)
+    monkeypatch.setenv("ACE_BENCH_CONFIG_DIRS", str(tmp_path))
+    assert main(command.split(" ")) == 2
+    assert "task/mine" in (said := sentence(capsys.readouterr().err)) and "is not YAML in UTF-8" in said
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [*((f"--port={port}", "port") for port in ("99999999", "-1", "http", "1.5")), ("--faults=oops=1", "fault 'oops'")],
