@@ -51,15 +51,16 @@ def settle_code(folder: RunFolder, spec: RunSpec, host: Host) -> None:
         )
         difference = _difference(folder, spec, changed, host)
         if difference is not None:
-            raise ConfigError(_refusal(folder.path, words, difference))
+            raise ConfigError(refusal(folder.path, changed, difference))
         how = "replayed"
     reason = f"{words} changed, {_STANDS[how]}"
     host.say(f"{reason}.")
     folder.processes.add_check(how, reason, host.command, {**describe_environment(), "code": spec.code.modules})
 
 
-def _refusal(folder: Path, words: str, difference: str) -> str:
-    finished = (folder / METRICS).exists()
+def refusal(folder: Path, changed: Sequence[str], difference: str) -> str:
+    """Say why a run is not shown or continued after modules changed, and what the user can choose."""
+    words, finished = modules_in_words(changed), (folder / METRICS).exists()
     keeps = "keeps this result" if finished else "continues this one with the new code"
     return (
         f"{folder} was {'made' if finished else 'begun'} by other code: {words} changed, and {difference}. "

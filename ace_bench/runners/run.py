@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from typing import TYPE_CHECKING
 
-from ace_bench.core.errors import FolderDamaged
+from ace_bench.core.errors import ConfigError, FolderDamaged
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.host import Host
@@ -84,12 +84,16 @@ def _answer_finished(found: IdentifiedRun, host: Host) -> Record | None:
 
 def _settle(found: IdentifiedRun, damage: Damage, host: Host) -> None:
     """Check a finished run whose code changed, then repair what is damaged, which records that code."""
-    from ace_bench.runners.code_changes import settle_code
+    from ace_bench.runners.code_changes import refusal, settle_code
     from ace_bench.runners.repair import CannotRepair, repair
 
     spec = build_run(found)
-    if changed_modules(last_code(read_processes(spec.folder)), spec.code.modules):
-        with closing(RunFolder(spec.folder)) as opened:  # which drops lines that refer to lost calls
+    changed = changed_modules(last_code(read_processes(spec.folder)), spec.code.modules)
+    if changed and damage.lost_calls:  # opening the folder would drop the lines of the journal that refer to them
+        if not spec.accept_code:
+            raise ConfigError(refusal(spec.folder, changed, "without the lost calls a replay cannot check the result"))
+    elif changed:
+        with closing(RunFolder(spec.folder)) as opened:
             settle_code(opened, spec, host)
     if not damage.problems:
         return

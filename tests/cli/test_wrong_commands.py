@@ -41,7 +41,9 @@ def test_an_option_that_is_not_yaml(command, content, tmp_path, monkeypatch, cap
     (tmp_path / "task" / "mine.yaml").write_bytes(content)
     monkeypatch.setenv("ACE_BENCH_CONFIG_DIRS", str(tmp_path))
     assert main(command.split(" ")) == 2
-    assert "task/mine" in (said := sentence(capsys.readouterr().err)) and "is not YAML in UTF-8" in said
+    said = sentence(capsys.readouterr().err)
+    assert "task/mine" in said
+    assert "is not YAML in UTF-8" in said
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,21 @@ def test_an_accepted_result_is_marked_wherever_it_is_shown(mine, start, tmp_path
     assert "seeds by different code: mine" in csv(tables)
 
 
+def test_a_finished_run_with_lost_calls_cannot_be_checked_and_keeps_its_journal(mine, start):
+    chosen, old, _ = PARTS["agent"]
+    folder = start(*chosen)[0].folder
+    calls, journal = folder / "calls.jsonl", (folder / "journal.jsonl").read_bytes()
+    calls.write_bytes(calls.read_bytes()[:-300])
+    mine(MINE.replace(old, "SUFFIX = str()"))
+    for accepted, status, words in (
+        ((), 2, "changed, and without the lost calls a replay cannot check the result."),
+        (("accept_code=true",), 0, "This run is finished"),
+    ):
+        ran, paid, said = start(*chosen, *accepted)
+        assert (ran.status, paid, words in said) == (status, 0, True), said
+        assert (folder / "journal.jsonl").read_bytes() == journal
+
+
 def test_an_unfinished_run_is_not_continued_by_other_code(mine, start):
     chosen, old, new = PARTS["agent"]
     cut, paid, _ = start(*chosen, "budget.calls=2", "concurrency=1")
