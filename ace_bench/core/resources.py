@@ -42,7 +42,7 @@ def reading_config(path: object) -> Iterator[None]:
         yield
     except Exception as error:
         from msgspec import DecodeError
-        from yaml import YAMLError
+        from yaml import YAMLError  # type: ignore[import-untyped]
 
         if not isinstance(error, (DecodeError, UnicodeDecodeError, YAMLError)):
             raise

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from operator import attrgetter
@@ -58,7 +57,7 @@ def settle_code(folder: RunFolder, spec: RunSpec, host: Host) -> None:
     folder.processes.add_check(how, reason, host.command, {**describe_environment(), "code": spec.code.modules})
 
 
-def refusal(folder: Path, changed: Sequence[str], difference: str) -> str:
+def refusal(folder: Path, changed: list[str], difference: str) -> str:
     """Say why a run is not shown or continued after modules changed, and what the user can choose."""
     words, finished = modules_in_words(changed), (folder / METRICS).exists()
     keeps = "keeps this result" if finished else "continues this one with the new code"
@@ -68,7 +67,7 @@ def refusal(folder: Path, changed: Sequence[str], difference: str) -> str:
     )
 
 
-def _difference(recorded: RunFolder, spec: RunSpec, changed: Sequence[str], host: Host) -> str | None:
+def _difference(recorded: RunFolder, spec: RunSpec, changed: list[str], host: Host) -> str | None:
     """Replay a run and return what comes out otherwise, ``None`` if nothing does."""
     free = all(one.simulated and not type(one).__module__.startswith(_CLIENTS) for one in spec.backbones.values())
     answering = [name for name in changed if name in spec.code.backbones]
