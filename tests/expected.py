@@ -30,6 +30,12 @@ def check_outcomes(outcomes: Iterable[tuple[object, object]], path: Path) -> Non
     check("".join(f"{case}\n    {outcome}".rstrip() + "\n" for case, outcome in outcomes), path)
 
 
+def check_cases(function: Callable[[str], object], path: Path) -> None:
+    """Compare what a function makes of each case in a file, a line without indent, with the lines below it."""
+    cases = [line for line in path.read_text().splitlines() if not line.startswith(" ")]
+    check_outcomes([(case, function(case)) for case in cases], path)
+
+
 def outcome(function: Callable[..., object], *arguments: object, **named: object) -> object:
     """Return what a function returns, or the name and the words of the error that it raises."""
     try:

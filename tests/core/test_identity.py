@@ -1,5 +1,6 @@
 """What tells runs apart: settings that can change an answer, and the content of files, not their places."""
 
+import json
 import re
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from ace_bench.core.identity import (
     identity_settings,
     settings_digest,
 )
-from tests.expected import check_outcomes
+from tests.expected import check_cases
 
+EXPECTED = Path(__file__).parent / "expected"
 CONFIG = {
     "task": {"_target_": "T", "data_dir": "somewhere", "source": "real", "hint": True},
     "method": {"_target_": "M", "initial": None, "curator_sees": "nearest", "curator_top_k": 7, "proposals": 3},
@@ -42,49 +44,18 @@ CONFIG = {
 }
 
 
-def change(group, **settings):
-    return {group: {**CONFIG[group], **settings}}
-
-
-CHANGES = [
-    {},
-    {"seed": 1, "concurrency": 1, "budget": {"calls": 3}},
-    {"roles": None},
-    change("task", data_dir="elsewhere", data="x.csv", sample_data="pkg://a", instruction="b"),
-    change("method", curator_sees="all"),
-    change("method", proposals=None, parents=1, keep=2),
-    change("mode", batch_size=1),
-    {"mode": {"batch_size": 1}},  # not online
-    change("mode", context="nowhere.json"),
-    {"sampling": {"judge": {"temperature": 1}, "curator": None}},
-    {"sampling": {"judge": {"temperature": None}}},
-    {"unreadable_replies": "fault"},
-    {"unreadable_replies": "learn", "repeat_calls": False},
-    {"repeat_calls": True},
-]
-BACKBONES = [
-    {"base_url": "http://h", "api_key_env": "K", "cache": {}, "prices": {}, "rate": 1, "connections": 3},
-    {"structured": "auto"},
-    {"bound_replies": True},
-    {"bound_replies": 1},
-    {"retry": {"empty": False, "attempts": 3}},
-    {"retry": None},
-    {"sampling": {"seed": None, "top_p": 1}},
-    {"sampling": "greedy"},
-    {"launch": False, "server": {"dtype": "half"}},
-    {"launch": True, "server": {"served_name": "s", "dtype": "half", "flags": [], "port": 3}},
-]
+def counted(case):
+    """Return the parts of the settings that count and differ from the usual ones; of no change, all that count."""
+    changes = json.loads(case)
+    usual, changed = identity_settings(CONFIG), identity_settings(CONFIG | changes)
+    if not changes:
+        return usual
+    return {name: changed.get(name) for name in {**usual, **changed} if usual.get(name) != changed.get(name)}
 
 
 def test_settings_count_if_they_can_change_an_answer():
-    usual = identity_settings(CONFIG)
-    found = [("the usual settings", usual)]
-    for changes in CHANGES:
-        changed = identity_settings(CONFIG | changes)
-        parts = [name for name in {**usual, **changed} if usual.get(name) != changed.get(name)]
-        found.append((changes, {name: changed.get(name) for name in parts}))
-    found += [(settings, backbone_settings({"model": "m", **settings})) for settings in BACKBONES]
-    check_outcomes(found, Path(__file__).parent / "expected" / "identity.txt")
+    check_cases(counted, EXPECTED / "identity.txt")
+    check_cases(lambda case: backbone_settings({"model": "m", **json.loads(case)}), EXPECTED / "backbone_identity.txt")
 
 
 def test_settings_differ_by_path_and_new_ones_have_their_defaults():

@@ -1,5 +1,6 @@
 """Tool rules as tasks declare them, and what they make of actions: files and SQL by Python code, and SQL as actions."""
 
+from ast import literal_eval
 from pathlib import Path
 
 import yaml
@@ -10,7 +11,9 @@ from ace_bench.core.settings import make_part
 from ace_bench.core.tool_calls import read_action
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Turn
-from tests.expected import check_outcomes, outcome
+from tests.expected import check_cases, check_outcomes, outcome
+
+EXPECTED = Path(__file__).parent / "expected"
 
 
 def tools(name, **changes):
@@ -21,59 +24,6 @@ def tools(name, **changes):
 
 def calls(action, rules):
     return [(call.tool, call.shown, call.rule.access) for one in read_action(action, rules) for call in one.calls]
-
-
-ACTIONS = """\
-print(open('a.py').read())
-print(open('a.py', 'rb').read())
-print(open('a.py', 'w').read())
-print(Path('a.py').read_text())
-rows = db.execute("SELECT 1").fetchall()
-db.execute('DELETE FROM t')
-select name from t
-SELECT a FROM t
-DELETE FROM t
-print(open('a').read(), end='')
-print(open('a').read(), 1)
-print(open(name).read())
-text = sorted(open('a').read(), key=len)
-text = sorted(open('a').read(), key=mine)
-mine(1)
-import re; re.sub('a', mine, 'b')
-text.strip()
-text.__class__()
-mine.strip.run()
-text.run()
-print = mine
-import json
-import mine as print
-exec('x')
-class A: pass
-later = (mine(x) for x in y)
-reader = open
-print(
-""".splitlines()
-REPEATED = [
-    ["SELECT a FROM t", "SELECT  a FROM t"],
-    ["SELECT a FROM t", "UPDATE t SET a = 1", "SELECT a FROM t"],
-    ["print(open('a').read())"] * 3,
-    ["text = open('a').read()", "print(len(text))", "print(open('a').read())"],
-    ["print(open('a').read())", "open('a', 'w').write('x')", "print(open('a').read())"],
-    ["db.execute('SELECT 1').fetchall()", "db = sqlite3.connect('b')", "db.execute('SELECT 1').fetchall()"],
-    ["print(open(name).read())"] * 2,  # depends on a variable
-    ["for n in (1, 2): print(open('a').read())"] * 2,  # how often it ran is not known
-]
-LOOKED_UP = [
-    ["print(open('a').read())"],
-    ["text = open('a').read()"],
-    ["pass", "text = open('a').read()", "print(open('a').read())"],
-    ["print(open('a').read())", "text = open('a').read()"],
-    ["print(open('b').read(), open('a').read())"],
-    ["print(open('a').read()); mine(1)"],  # it may have changed what was printed before
-    ["text = mine(open('a').read())"],
-    ["class A: pass", "print(open('a').read())"],
-    ["print(open('a').read())", "open = 3"],
-]
 
 
 def turns(*actions):
@@ -90,16 +40,19 @@ def known(steps, *, whole):
     return found and (found.step, found.printed)
 
 
+def seen_in(action):
+    """Return the calls of an action, and what it may do beside."""
+    read = read_action(action, tools("files_sql"))[-1]
+    words = {"prints": read.printed is not None, "changes": read.changes, "opaque": read.opaque}
+    return f"{calls(action, tools('files_sql'))} {' '.join(word for word, true in words.items() if true)}"
+
+
 def test_what_actions_look_up_and_may_change_and_what_stays_known():
-    rules, found = tools("files_sql"), []
-    for action in ACTIONS:
-        read = read_action(action, rules)[-1]
-        words = {"prints": read.printed is not None, "changes": read.changes, "opaque": read.opaque}
-        found.append((action, f"{calls(action, rules)} {' '.join(word for word, said in words.items() if said)}"))
-    found += [(actions, f"{redundant_calls(turns(*actions), rules)} redundant") for actions in REPEATED]
-    found += [(steps, f"known: {known(steps, whole=True)}") for steps in LOOKED_UP]
-    found.append((f"{LOOKED_UP[0]}, not whole", f"known: {known(LOOKED_UP[0], whole=False)}"))
-    check_outcomes(found, Path(__file__).parent / "expected" / "tool_rules.txt")
+    rules = tools("files_sql")
+    check_cases(seen_in, EXPECTED / "tool_actions.txt")
+    check_cases(lambda case: redundant_calls(turns(*literal_eval(case)), rules), EXPECTED / "tool_repeated.txt")
+    check_cases(lambda case: f"known: {known(literal_eval(case), whole=True)}", EXPECTED / "tool_lookups.txt")
+    assert known(["print(open('a').read())"], whole=False) == (1, False)
 
 
 def test_documentation_stays_known_whatever_is_changed():
@@ -140,4 +93,4 @@ WRONG_RULES = [
 def test_a_rule_that_cannot_be_used_is_refused():
     rule = {"call": "a.*", "access": "read", "category": "Others"}
     found = [(wrong, outcome(tools, "appworld", rules={"one": rule | wrong})) for wrong in WRONG_RULES]
-    check_outcomes(found, Path(__file__).parent / "expected" / "tool_rules_refused.txt")
+    check_outcomes(found, EXPECTED / "tool_rules_refused.txt")
