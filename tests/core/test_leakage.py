@@ -1,19 +1,17 @@
 """The answer cannot reach the model by a setting, and where the questions themselves hold it, every output says so."""
 
+import json
 from pathlib import Path
 
 from ace_bench.cli.main import main
 from ace_bench.core.leakage import find_leakage
 from ace_bench.tasks.finer import Finer
-from tests.expected import check_outcomes, outcome
+from tests.expected import check_cases, outcome
 from tests.launching import launch
 from tests.tasks.qa.making import made, write
 
 EXPECTED = Path(__file__).parent / "expected"
 WORDS = ["yes", "no", "yes", "no"]
-NAMES = ["delivery desk", "delivery", "returns", "billing"]
-NUMBERS = ["5", "12", "1,200", "0.5"]
-LETTERS = ["A", "B", "A", "B"]
 OPTIONS = ["red", "blue"]
 
 
@@ -30,35 +28,17 @@ def found(path, limit=None, **settings):
     return leakage.found, leakage.n
 
 
-ASKED = [
-    (WORDS, "Q{n}: Yesterday, in Norway?"),
-    (WORDS, "Q{n}: did it? Answer yes or no."),
-    (WORDS, "Q{n}: did it?\nAnswer yes unless you know better."),  # a line of all questions
-    (WORDS, "Q{n}: did it?\nThey said: {answer}!"),
-    (["Oui", "NON"], "q{n}: on dit OUI"),
-    (NAMES, "Message {n} for the  {answer}, thanks"),
-    (NAMES, "{answer} {n}, and pre{answer}"),
-    (NAMES, "pre{answer}, {answer} {n}"),
-    (NAMES, "Message {n} on {answer}s and pre{answer}"),
-    (NUMBERS, "Q{n}: what are {answer} apples worth?"),
-    (NUMBERS, "Q{n}: what is it? (answer: {answer})"),
-    (NUMBERS, "Q{n}: what is it?\n{answer}"),
-    (NUMBERS, "Q{n}: what is it? The answer is {answer}."),
-    (LETTERS, "Q{n}: a band sang b-sides?\nA. one\nB) two"),
-    (LETTERS, "Q{n}: which?\nA. one\nB. two\nkey: {answer}"),
-    (["first\n  line", "other"], "Q{n}: {answer}"),
-    (["yes"], "Q{n}: yes"),  # a single sample shares no line
-    *(([f"word{n:02}" for n in range(many)], "Q{n}: {answer}, word00 or word01") for many in (50, 51)),
-]
-"""Where answers are many, a line with two of them counts."""
+def leaks_in(case, folder):
+    """Count the prompts that hold their answers; a case is the wording of questions, and their answers."""
+    ask, *answers = json.loads(case)
+    return "{} of {}".format(*found(rows(folder / "a.jsonl", answers, ask)))
 
 
 def test_the_count_follows_the_stated_rule(tmp_path):
-    counts = [
-        (f"{answers[:4]} {ask!r}", "{} of {}".format(*found(rows(tmp_path / f"{number}.jsonl", answers, ask))))
-        for number, (answers, ask) in enumerate(ASKED)
-    ]
-    check_outcomes(counts, EXPECTED / "leaks.txt")
+    check_cases(lambda case: leaks_in(case, tmp_path), EXPECTED / "leaks.txt")
+    for different, leaks in ((50, "0 of 50"), (51, "51 of 51")):  # where answers are many, a line with two counts
+        case = ["Q{n}: {answer}, word00 or word01", *(f"word{n:02}" for n in range(different))]
+        assert leaks_in(json.dumps(case), tmp_path) == leaks
 
 
 def test_options_are_no_leak_and_a_key_beside_them_is(tmp_path):
@@ -82,22 +62,13 @@ def test_candidates_of_a_benchmark_are_no_leak():
     assert find_leakage(task, "test").found == 1
 
 
-SHOWING = (
-    {"inputs": "answer"},
-    {"inputs": ["note", "answer"]},
-    {"inputs": "ANSWER "},
-    {"inputs": "question"},
-    {"question": "answer"},
-    {"choices": ["answer", "note"]},
-    {"inputs": "copy"},
-    {"question": "copy"},
-)
-
-
 def test_a_setting_that_shows_the_answer_is_refused(tmp_path):
     path = rows(tmp_path / "a.jsonl", WORDS, "Q{n}", copy=str, note="n", **{"ANSWER ": str})
-    found = [(settings, str(outcome(made, path, **settings)).replace(str(path), "FILE")) for settings in SHOWING]
-    check_outcomes(found, EXPECTED / "shown_answers.txt")
+
+    def refused(case):
+        return str(outcome(made, path, **json.loads(case))).replace(str(path), "FILE")
+
+    check_cases(refused, EXPECTED / "shown_answers.txt")
 
 
 def test_check_dry_run_run_summary_and_tables_say_how_many_and_never_which(tmp_path, capsys):

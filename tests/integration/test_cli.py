@@ -4,10 +4,7 @@ import os
 import subprocess
 import sys
 
-import pytest
-
-from ace_bench.store.folder import RunFolder
-from tests.launching import ROOT, launch
+from tests.launching import ROOT
 
 PLANTED = {"OPENAI_API_KEY": "sk-planted-0123456789", "HF_TOKEN": "hf_planted_0123456789"}
 SMALL = ("task=formula", "task.source=sample", "limit=3", "mode.epochs=1")
@@ -58,24 +55,3 @@ def test_a_run_from_start_to_summary(tmp_path):
 
     everything = first.stdout + again.stdout + "".join(p.read_text() for p in folder.rglob("*") if p.is_file())
     assert not [secret for secret in PLANTED.values() if secret in everything]
-
-
-def test_an_embedder_that_is_not_installed_is_refused_before_any_call(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("ace_bench.core.resources.find_spec", lambda _: None)
-    assert launch(tmp_path / "results", "embedder=sentence-transformers/all-mpnet-base-v2").status == 2
-    assert "pip install 'ace-bench[embeddings]'" in capsys.readouterr().err
-    assert not (tmp_path / "results").exists()
-
-
-@pytest.mark.slow
-def test_a_folder_in_use_is_left_alone_with_a_clear_word(tmp_path, capsys):
-    folder = launch(tmp_path, *SMALL, "budget.calls=3").folder
-    capsys.readouterr()
-    held = RunFolder(folder)
-    try:
-        done = cli(*SMALL, f"results={tmp_path}")
-    finally:
-        held.close()
-    assert done.returncode == 2
-    assert "is in use by another process" in done.stderr
-    assert "resume=false" in done.stderr

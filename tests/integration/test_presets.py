@@ -80,14 +80,3 @@ def test_a_search_finds_the_best_run_and_repeated_runs_nothing(tmp_path):
     assert len(calls) == 2
     assert command(*asked, "mode.epochs=1", cwd=tmp_path).stdout.count("This run is finished") == 2
     assert calls == sorted((path, path.read_bytes()) for path in tmp_path.glob("**/calls.jsonl"))
-
-
-@pytest.mark.slow
-def test_a_file_with_the_environment_is_read_and_its_secrets_are_refused_as_settings(tmp_path):
-    secret = "planted-in-a-file-0123456789"
-    (tmp_path / ".env").write_text(f"SOME_SERVICE_API_KEY={secret}\n")
-    done = command("task=finer", f"+note={secret}", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "put it into an environment variable" in done.stderr
-    assert secret not in done.stdout + done.stderr
-    assert command("debug=fast", "print_config=true", cwd=tmp_path).returncode == 0

@@ -3,7 +3,6 @@
 import importlib
 import json
 import sys
-from dataclasses import replace
 
 import pytest
 
@@ -220,18 +219,6 @@ def _all_ours_changed(code):
 
 def _without_changes(update, context):
     return type(update)(context=context)
-
-
-@pytest.mark.parametrize("unreadable", ["wrong", "fault"])
-def test_replies_that_cannot_be_read_are_replayed_under_the_rule_of_the_run(unreadable, start, monkeypatch):
-    whole = Recording.complete
-    monkeypatch.setattr(Recording, "complete", lambda *a, **k: replace(whole(*a, **k), text="no JSON"))
-    asked = ("method=ace", "limit=1", f"unreadable_replies={unreadable}")
-    first, paid, _ = start(*asked)
-    assert (first.status, paid > 2) == (0, True)
-    rewritten(first, _all_ours_changed)
-    assert start(*asked)[:2] == (first, 0)
-    assert ends(first) == ["finished", "replayed"]
 
 
 def test_runs_of_versions_that_recorded_no_code_stay_as_they_are(mine, start):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.core.errors import StoreError
-from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
+from ace_bench.core.types import Completion, Message, Stage, Usage
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.calls import StoredRequest, read_calls, restore_request
 from ace_bench.store.lines import SEAL
@@ -60,16 +60,6 @@ def test_messages_schema_and_settings_come_back_exactly(opened, tmp_path):
         '[{"type": "object"}, {"model": "m"}]'
     }
     assert all(call.completion == REPLY and call.at > 0 for call in calls)
-
-
-def test_the_usable_replies_of_a_role_are_known_to_the_next_process(opened):
-    log = opened()
-    for number, role in enumerate(("generator", "embedder", "generator")):
-        ask(log, number, playbook_prompt(1, "it"), role=role)
-    ask(log, 4, [], role="embedder", fault=Fault(owner="backbone", kind="timeout", message="no answer"))
-    later = opened()
-    assert [len(list(one.replies(role))) for one in (log, later) for role in ("generator", "embedder")] == [2, 1, 2, 1]
-    assert (later.made, later.ledger.total.calls) == (4, 3), "what nobody answered is no call"
 
 
 def test_a_growing_playbook_takes_the_room_of_what_is_new(opened, tmp_path):

@@ -1,11 +1,14 @@
 """Which code decides a result: it counts by content, and what cannot change a result does not count."""
 
 import ast
+import json
+from pathlib import Path
 
 import pytest
 
 from ace_bench.store import code
 from ace_bench.store.code import CodeReader, changed_modules, code_of, modules_in_words
+from tests.expected import check_cases
 
 METHOD = '''"""A method."""
 from my_pack import helpers
@@ -44,24 +47,20 @@ def test_the_modules_of_a_class_and_what_they_import_count(pack):
     assert "ace_bench.runners.metrics" in modules()
 
 
-@pytest.mark.parametrize(
-    ("file", "old", "new", "changed"),
-    [
-        ("my_pack/method.py", "# a comment", "# another comment, and an empty line\n", []),
-        ("my_pack/method.py", "return [helpers.one(), WORDS]", "return [\n            helpers.one(), WORDS]", []),
-        ("my_pack/method.py", "helpers.one()", "helpers.one() + 1", ["my_pack.method"]),
-        ("my_pack/method.py", "Docstrings of others", "The docstrings of others", ["my_pack.method"]),
-        ("my_pack/prompts.py", "'a'", "'b'", ["my_pack.prompts"]),
-        ("my_pack/unrelated.py", "1", "2", []),
-        ("my_beside.py", "1", "2", ["my_beside"]),
-    ],
-)
-def test_an_edit_counts_where_it_can_change_a_result(file, old, new, changed, pack):
+def test_an_edit_counts_where_it_can_change_a_result(pack):
+    """A case is a file, a text in it, and the one that replaces it."""
     before = modules()
-    path = pack.parent / file
-    assert old in path.read_text()
-    path.write_text(path.read_text().replace(old, new))
-    assert changed_modules(before, modules()) == changed
+
+    def changed(case):
+        file, old, new = json.loads(case)
+        text = (path := pack.parent / file).read_text()
+        assert old in text
+        path.write_text(text.replace(old, new))
+        found = changed_modules(before, modules())
+        path.write_text(text)
+        return found
+
+    check_cases(changed, Path(__file__).parent / "expected" / "edits.txt")
 
 
 def test_of_ace_bench_count_the_packages_that_decide_and_no_docstring():

@@ -47,19 +47,6 @@ def test_the_first_reply_of_a_key_stays_for_all(folder):
         assert other.find("k").replayed
 
 
-def test_a_file_that_is_no_cache_is_set_aside_and_a_new_one_begun(folder, caplog):
-    fill(folder)
-    content = b"not a database at all" * 1_000
-    (folder / "responses.sqlite").write_bytes(content)
-    with closing(Responses(folder)) as cache:
-        assert said(cache, "k0") is None
-        cache.add("k", REPLY)
-        assert said(cache, "k") == "fine"
-    assert "is damaged" in caplog.text
-    (aside,) = folder.glob("damaged-*.sqlite")
-    assert aside.read_bytes() == content
-
-
 def test_damage_that_is_met_while_runs_are_under_way_is_set_aside_once(folder, caplog):
     fill(folder, 200)
     path = folder / "responses.sqlite"

@@ -14,7 +14,7 @@ from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.cli.main import main
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder
 from ace_bench.core.embedders import EmbedderSettings
-from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
+from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.types import Message, Probe, Usage
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
@@ -51,15 +51,6 @@ def test_many_texts_go_in_batches_and_faults_are_retried(serve, tmp_path):
         assert one.embed([f"lesson {n}" for n in range(300)]).shape == (300, 512)
     assert one.ledger.total.calls == 3
     assert one.ledger.total.retries == server.stats()["requests"] - 3
-
-
-def test_what_was_answered_before_a_failure_is_kept(serve, tmp_path):
-    with open_embedder(serve().address, "embedded", folder=tmp_path) as good:
-        good.embed(TEXTS[:1])
-    with open_embedder(serve().address, "other", folder=tmp_path) as failing:
-        assert failing.embed(TEXTS[:1]).shape == (1, 512)
-        with pytest.raises(BackboneUnavailable, match="embedded"):
-            failing.embed(TEXTS)
 
 
 def backbone(server, **settings):

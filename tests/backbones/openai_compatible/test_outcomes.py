@@ -13,7 +13,7 @@ from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.replies import offer
 from tests.backbones.openai_compatible.scripted import CUT, DROP, Reply, answer, complete, error, serving
-from tests.expected import check_outcomes
+from tests.expected import check_cases, check_outcomes
 
 pytestmark = pytest.mark.usefixtures("each_client")
 
@@ -30,36 +30,11 @@ def body(**changes):
     return json.dumps({**answer().body, **changes}).encode()
 
 
-FAULTS = {
-    "too long for OpenAI": error(400, "Your input is over the limit.", code="context_length_exceeded"),
-    "too long for vLLM": error(400, "This model's maximum context length is 131072 tokens. However, you", code=400),
-    "too long, a flat error": Reply(status=400, body={"message": "maximum context length is 32768"}),
-    "too long to decode": error(400, "The decoder prompt (length 9000) is longer than the maximum model length of 8."),
-    "too long behind Together": error(422, "`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9001"),
-    "too long, FastAPI": Reply(status=413, body={"detail": "prompt is too long: 2 tokens > 1"}),
-    "refused": error(400, "none of these"),
-    "refused in a list": Reply(status=422, body={"detail": [{"loc": ["body", "n"], "msg": "field required"}]}),
-    "refused in plain text": Reply(status=418, body="stout"),
+ODD = {
     "half an emoji": Reply(status=400, body=rb'{"error": {"message": "no \ud83d here"}}'),
-    "Azure's filter": error(400, "No.", innererror={"code": "ResponsibleAIPolicyViolation"}),
-    "held back": answer("", ended="content_filter"),
-    "a refusal": answer(None, refusal="I will not."),
-    "empty twice": answer(" \n"),
-    "null twice": answer(None),
-    "hidden reasoning alone": answer("", ended="length", reasoning_content="hmm"),
     "503": Reply(status=503, body=b"<html>overloaded</html>"),
     "dropped": DROP,
     "cut": CUT,
-    "an error with status 200": Reply(body={"error": {"message": "upstream is gone"}}),
-    "an error with a code": Reply(body={"error": {"message": "no such field", "code": 400}}),
-    "no key": error(401, "Incorrect API key provided.", code="invalid_api_key"),
-    "no balance": error(402, "Insufficient Balance"),
-    "no quota": error(429, "You exceeded your current quota, please check your plan."),
-    "no such model": error(404, "The model `x` does not exist or you do not have access."),
-    "no such page": error(404, "Not Found"),
-    "no such model, 400": error(400, "Model Not Exist"),
-    "not a model": error(400, "acme/model is not a valid model ID"),
-    "more patience than there is": Reply(status=429, body={"error": "slow down"}, headers={"Retry-After": "700"}),
 }
 UNREADABLE = (b"<html>busy</html>", b"", b"\xff\xfe", {"choices": []}, {}, [1], b"[" * 99_999)
 
@@ -77,10 +52,16 @@ def what_became(reply):
         return f"{found.replace(server.url, 'URL').encode().decode()} ({len(server.asked())} requests)"
 
 
+def reply_of(case):
+    """Read a reply behind its name: a status and a body, or the text and more of a completion."""
+    given = json.loads(case.partition(": ")[2])
+    return Reply(**given) if "status" in given else answer(given.pop("text"), **given)
+
+
 def test_a_reply_that_cannot_be_used_is_a_fault_or_stops_the_run_and_names_the_fix():
-    found = [(case, what_became(reply)) for case, reply in FAULTS.items()]
-    found += [(f"unreadable {number}", what_became(Reply(body=body))) for number, body in enumerate(UNREADABLE)]
-    check_outcomes(found, EXPECTED / "faults.txt")
+    check_cases(lambda case: what_became(reply_of(case)), EXPECTED / "faults.txt")
+    odd = ODD | {f"unreadable {number}": Reply(body=body) for number, body in enumerate(UNREADABLE)}
+    check_outcomes([(name, what_became(reply)) for name, reply in odd.items()], EXPECTED / "odd_bodies.txt")
 
 
 STATUSES = (300, 307, 399, 400, 401, 402, 403, 404, 405, 408, 409, 413, 418, 422, 429, 500, 503, 529, 599)

@@ -125,10 +125,3 @@ def test_the_configured_context_length_comes_before_the_servers(make):
     assert make(*short, "backbone.sampling.max_tokens=500").context_length == 3000
     with pytest.raises(ConfigError, match="leaves no room for a prompt in a context of 3000"):
         make(*short)
-
-
-def test_the_small_preset_is_complete(make):
-    config, _ = composed("backbone=vllm_qwen3_0_6b")
-    backbone = built(config, "backbone")
-    assert backbone.name == "Qwen/Qwen3-0.6B"
-    assert backbone.identity["extra_body"] == {"chat_template_kwargs": {"enable_thinking": False}}
