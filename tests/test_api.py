@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,7 @@ from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Inter
 from ace_rehearsal.server.serve import ReaderServer
 from ace_report.page.results import comparison
 from tests.backbones.serving import over_http, running
+from tests.expected import check_cases, outcome
 from tests.launching import ROOT, launch
 
 SHORT = ("task.source=sample", "mode.epochs=1", "embedder=hashing")
@@ -83,22 +86,11 @@ def test_several_runs_are_a_table_that_says_how_they_differ(results):
         runs.where("method=gepa")
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"task": "finr"}, "did you mean finer"),
-        ({"overrides": ["methd=ace"]}, "did you mean method"),
-        ({"overrides": ["method.no_such=1"]}, "no such key"),
-        ({"overrides": ["seed=0,1"]}, "several values"),
-        ({"limit": 0}, "limit=0"),
-        ({"labels": "all"}, "labels=all"),
-        ({"overrides": [*SHORT, "backbone=openai_compatible", "backbone.model=m"]}, "api_key_env"),
-        ({"overrides": ["backbone.api_key=sk-abcdefghijklmnop1234"]}, "api_key"),
-    ],
-)
-def test_mistakes_are_errors_with_a_sentence_and_leave_nothing(settings, message, tmp_path):
-    with pytest.raises(ConfigError, match=message):
-        run(results=tmp_path / "results", progress=False, **settings)
+def test_mistakes_are_errors_with_a_sentence_and_leave_nothing(tmp_path):
+    def mistake(case):
+        return outcome(run, results=tmp_path / "results", progress=False, **json.loads(case))
+
+    check_cases(mistake, Path(__file__).parent / "expected" / "api_mistakes.txt")
     assert not (tmp_path / "results").exists()
 
 

@@ -23,45 +23,14 @@ from tests.launching import launch
 from tests.packages.importers import stand_ins
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, test: 4}", "mode.before=false")
-_TINY = ("task=formula", "task.source=sample", "limit=2", "mode.epochs=1", "mode.before=false")
+_TINY = "task=formula task.source=sample limit=2 mode.epochs=1 mode.before=false"
 _FILLER = "filler"
 APPENDING = ("run", "run, as a sweep", "run, with a response cache", "reproduce", "data", "appworld")
 """Commands whose files grow line by line, or that continue or remake what was cut."""
 
-WRITING: dict[str, Sequence[str]] = {
-    "run": ("run", *_TINY, "results={to}"),
-    "run, as a sweep": ("run", "-m", *_TINY, "seed=0,1", "results={to}"),
-    "run, with a response cache": ("run", *_TINY, "results={at}/results", "response_cache={to}"),
-    "init": ("init", "--task", "formula", "--method", "base", "--into", "{to}"),
-    "reproduce": ("reproduce", "experiment=field", "methods=base", "tasks=formula", "backbone=embedded", "limit=2",
-                  "results={to}"),
-    "reproduce, a measurement": ("reproduce", "experiment=seed_004", "results={to}"),
-    "results-page": ("results-page", "{runs}", "--out", "{to}/site"),
-    "view": ("view", "{runs}", "--bundle", "{to}/site"),
-    "report": ("report", "{runs}", "--out", "{to}/page.html"),
-    "tables, own": ("tables", "{runs}", "--rows", "method", "--out", "{to}/table.csv"),
-    "tables, own, for LaTeX": ("tables", "{runs}", "--rows", "method", "--out", "{to}/below/table.tex"),
-    "figures, own": ("figures", "{runs}", "--x", "epochs", "--out", "{to}"),
-    "tables": ("tables", "backbone=embedded", "--results", "{runs}", "--out", "{to}"),
-    "figures": ("figures", "backbone=embedded", "--results", "{runs}", "--out", "{to}"),
-    "data": ("data", "formula", "--dir", "{to}", "--base-url", "{server}"),
-    "appworld": ("appworld",),
-    "prompts": ("prompts", "{checkout}", "{to}/set"),
-    "playbook merge": ("playbook", "merge", "{run}", "{run}", "--out", "{to}/merged.json"),
-    "playbook card": ("playbook", "card", "{run}", "--out", "{to}"),
-    "playbook export": ("playbook", "export", "{run}", "--history", "--out", "{to}"),
-    "playbook export, for agents": ("playbook", "export", "{run}", "--as", "skill", "--out", "{to}"),
-    "playbook import": ("playbook", "import", "{agents}", "--into", "{to}/back.json"),
-    "playbook forget": ("playbook", "forget", "{run}", "--sample", "{sample}", "--out", "{to}/left.json"),
-    "playbook feedback": ("playbook", "feedback", "{run}", "--bullet", "{bullet}", "--harmful", "--out", "{to}/a.json"),
-    "learn": ("learn", "{chats}", "results={at}/results", "--out", "{to}/learnt.json"),
-    "leaderboard": ("leaderboard", "{appworld}", "--name", "a", "--method", "b", "--llm", "c", "--into", "{to}"),
-    "benchmark": ("benchmark", "embedded", "--out", "{to}/figures.md"),
-    "lifelong": ("lifelong", "{lives}", "--out", "{to}/life"),
-    "retrieval": ("retrieval", "--out", "{to}/ab.md", "--json", "{to}/ab.json"),
-    "validity": ("validity", "curve", *_TINY, "seed=0", "--sizes", "1,2", "results={at}/results",
-                 "--out", "{to}/curve.md"),
-}  # fmt: skip
+COMMANDS = Path(__file__).with_name("writing_commands.txt").read_text().splitlines()
+WRITING = dict(line.split(": ", 1) for line in COMMANDS)
+"""Commands by what they are; ``TINY`` stands for the settings of a tiny run."""
 NOT_WRITING = ("check", "ls", "serve", "playbook mcp", "playbook show", "playbook diff", "playbook lint")
 REPAIRING = ("doctor",)
 
@@ -189,7 +158,8 @@ def test_a_full_disk_behind_the_standard_output_is_one_sentence(name, given, tmp
 def test_a_place_that_cannot_be_written_is_one_sentence(name, kind, given, tmp_path):
     with contextlib.contextmanager(PLACES[kind])(tmp_path) as place:
         before = _content(place)
-        words = [word.format(to=place.to, at=tmp_path, **given) for word in WRITING[name]]
+        command = WRITING[name].replace("TINY", _TINY).split()
+        words = [word.format(to=place.to, at=tmp_path, **given) for word in command]
         status, output = run_apart(words, tmp_path, place)
         left = _content(place)
     said = [line for line in output.splitlines() if "cannot be" in line or "error:" in line]

@@ -2,6 +2,7 @@
 
 import re
 from io import StringIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -13,6 +14,9 @@ from ace_bench.runners.progress import ProgressCounter, make_display
 from ace_bench.store.call_log import Ledger
 from ace_bench.store.journal import RolloutRecord
 from tests.contexts.making import playbook
+from tests.expected import check
+
+TERMINAL = {"force_terminal": True, "no_color": True, "legacy_windows": False}
 
 
 class Run:
@@ -39,15 +43,6 @@ class Run:
         self.counter.advance(context, replayed=replayed)
 
 
-LOG = """\
-adapt: 1/4, score n/a · 0 calls · 0 tokens · $0.00
-adapt: 3/4, 20s left · score 75.0 · 3 calls · 3.6k tokens · $0.75 · 1 retries · context 2 items, 14 tokens
-adapt: 4/4, score 83.3 · 4 calls · 4.8k tokens · $1.00 · 1 retries · 1 faults · context 2 items, 14 tokens
-evaluate test: 1/2, 2m05s left · score n/a · 4 calls · 4.8k tokens · $1.00 · 1 retries · context 2 items, 14 tokens
-"""
-"""The second unit comes within ten seconds of the first one; a replayed unit is not counted in what is left."""
-
-
 def take_through(run):
     run.counter.enter("adapt", 4)
     run.finish(0, replayed=True)
@@ -62,24 +57,14 @@ def take_through(run):
     run.finish(125)
 
 
-def test_a_log_has_a_line_for_each_beginning_and_end_and_one_every_ten_seconds(monkeypatch):
-    run = Run(monkeypatch, width=20)
-    take_through(run)
-    run.display.close()
-    assert run.output.getvalue() == LOG
-
-
-@pytest.mark.parametrize(
-    ("width", "line"),
-    [
-        (79, "evaluate test ━━━━━      1/2 2m05s left score n/a · 4 calls · 4.8k tokens · $1…"),
-        (80, "evaluate test ━━━━━━━━━━━━             1/2 2m05s left score n/a · 4 calls · 4.8…"),
-    ],
-)
-def test_a_terminal_has_a_line_for_each_phase(width, line, monkeypatch):
-    run = Run(monkeypatch, width=width, force_terminal=True, no_color=True, legacy_windows=False)
-    take_through(run)
-    run.display.close()
-    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", run.output.getvalue()).splitlines()
-    assert [one.split()[0] for one in shown[-2:]] == ["adapt", "evaluate"]
-    assert shown[-1] == line
+def test_a_log_has_a_line_each_ten_seconds_and_a_terminal_one_for_each_phase(monkeypatch):
+    """The second unit comes within ten seconds of the first one; a replayed unit is not counted in what is left."""
+    shown = []
+    for width, about in ((20, {}), (79, TERMINAL), (80, TERMINAL)):
+        run = Run(monkeypatch, width=width, **about)
+        take_through(run)
+        run.display.close()
+        lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", run.output.getvalue()).splitlines()
+        assert not about or [one.split()[0] for one in lines[-2:]] == ["adapt", "evaluate"]
+        shown += lines[-1:] if about else lines
+    check("".join(f"{line}\n" for line in shown), Path(__file__).parent / "expected" / "progress.txt")

@@ -21,32 +21,6 @@ from tests.backbones.serving import running
 from tests.launching import ROOT
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scancel", "scontrol", "squeue")
-CONFIGURATION = """
-ClusterName=test
-SlurmctldHost={host}(127.0.0.1)
-SlurmctldPort={ports[0]}
-SlurmdPort={ports[1]}
-AuthType=auth/munge
-AuthInfo=socket={folder}/munge.sock
-SlurmUser=root
-SlurmdUser=root
-StateSaveLocation={folder}/state
-SlurmdSpoolDir={folder}/spool
-SlurmctldPidFile={folder}/slurmctld.pid
-SlurmdPidFile={folder}/slurmd.pid
-SlurmctldLogFile={folder}/slurmctld.log
-SlurmdLogFile={folder}/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-MpiDefault=none
-ReturnToService=2
-KillWait=15
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core_Memory
-SchedulerParameters=batch_sched_delay=1,sched_interval=2
-NodeName={host} NodeAddr=127.0.0.1 CPUs={cores} RealMemory=4000
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
-"""
 LAUNCHER = (
     *("launcher=slurm", "hydra.launcher.array_parallelism=2", "hydra.launcher.cpus_per_task=1"),
     "hydra.launcher.mem_gb=1",
@@ -108,7 +82,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     key.write_bytes(os.urandom(1024))
     key.chmod(0o400)
     cores = min(2, os.cpu_count() or 1)
-    text = CONFIGURATION.format(host=socket.gethostname(), ports=free_ports(2), folder=folder, cores=cores)
+    template = Path(__file__).with_name("slurm.conf").read_text()
+    text = template.format(host=socket.gethostname(), ports=free_ports(2), folder=folder, cores=cores)
     (folder / "slurm.conf").write_text(text)
     env = {**os.environ, "SLURM_CONF": str(folder / "slurm.conf")}
     places = {"key-file": key, "socket": folder / "munge.sock", "pid-file": folder / "munged.pid"}

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -20,6 +21,7 @@ from ace_bench.store.authors_code import (
     with_commit_apart,
     with_record,
 )
+from tests.expected import check_cases
 
 
 def test_a_checkout_is_named_by_its_commit_and_licence(tmp_path):
@@ -66,19 +68,13 @@ def test_a_protocol_may_name_the_commit_that_is_meant():
         check_commit("1234567", FINANCE)
 
 
-@pytest.mark.parametrize(
-    ("commit", "imported", "words"),
-    [
-        (None, {}, []),
-        ("ba78d34", {"ace-agent/ace": "ba78d34c0ffee"}, []),
-        ("748a9dc", {}, ["names a state of ace-agent/ace-appworld; this run follows ace-agent/ace@ba78d34"]),
-        (None, {"ace-agent/ace": UNKNOWN}, ["at an unknown commit; protocol=official follows ba78d34"]),
-        (None, {"ace-agent/ace": "ba78d34, with changes"}, ["at ba78d34, with changes; protocol=official follows"]),
-    ],
-)
-def test_what_differs_from_the_state_that_is_followed_is_said(commit, imported, words):
-    notes = list(notes_on_state(FINANCE, commit, imported))
-    assert [word in note for word, note in zip(words, notes, strict=True)] == [True] * len(words)
+def test_what_differs_from_the_state_that_is_followed_is_said():
+    """A case is the commit that is named, and those that were imported."""
+
+    def notes(case):
+        return [*notes_on_state(FINANCE, *json.loads(case))]
+
+    check_cases(notes, Path(__file__).parent / "expected" / "states.txt")
 
 
 def test_a_method_or_the_kind_of_a_task_decides_the_state():

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.backbones.vllm.command import Serve, free_port
+from ace_bench.backbones.vllm.command import free_port
 from ace_bench.backbones.vllm.server import Server
-from tests.launching import ROOT
+from tests.launching import ROOT, built, composed
 
 ENVIRONMENT = ROOT / ".vllm" / "bin"
 BLOCK = 32
@@ -60,21 +60,8 @@ ASKING = (
 )
 
 
-def serving(folder: Path, model: Path) -> Serve:
-    return Serve(
-        executable=str(ENVIRONMENT / "vllm"),
-        log_dir=str(folder),
-        served_name="tiny",
-        max_model_len=8192,
-        dtype="float32",
-        block_size=BLOCK,
-        flags=FLAGS,
-        env=ENV,
-    )
-
-
 def launching(model: Path) -> tuple[str, ...]:
-    """The same as overrides of a run."""
+    """Overrides of a run that launches the server."""
     return (
         *ASKING,
         "backbone.launch=true",
@@ -159,7 +146,8 @@ class Shared:
 
 @pytest.fixture(scope="module")
 def shared(model, tmp_path_factory) -> Iterator[Shared]:
-    server = Server(serving(tmp_path_factory.mktemp("logs"), model), model=str(model), port=free_port())
+    config, _ = composed(*launching(model), f"results={tmp_path_factory.mktemp('logs')}")
+    server = Server(built(config, "backbone.server"), model=str(model), port=free_port())
     started = time.monotonic()
     server.start(quiet)
     try:

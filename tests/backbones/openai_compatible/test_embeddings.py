@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.openai_compatible.scripted import Reply, error, serving
 from tests.backbones.serving import running
+from tests.expected import check_cases
 
 TEXTS = ["a bond pays a coupon", "lease payments", ""]
 
@@ -81,26 +83,22 @@ def test_a_probe_says_what_an_endpoint_returns_and_reports():
     )
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (vectors(), "sent 0 vectors for 2 texts"),
-        (vectors((0, [1.0]), (2, [1.0])), "sent 2 vectors for 2 texts"),
-        (vectors((0, 1), (1, 1)), "sent no usable vectors"),
-        (vectors((0, [1.0]), (1, [1.0, 2.0])), "sent no usable vectors"),
-        (vectors((0, [1e39]), (1, [1.0])), "sent 2 vectors for 2 texts"),
-    ],
-)
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_vectors_that_cannot_be_used_are_a_fault_that_was_paid_for(reply, said):
-    messages = [Message(role="user", content=text) for text in ("one", "two")]
-    with serving(reply) as server:
-        with pytest.raises(RolloutFault, match=said) as caught:
-            backbone(server).complete(messages, role="", session="")
-        with pytest.raises(ConfigError, match=r"correct embedder\.url and embedder\.model"):
-            backbone(server).probe()
-    assert (caught.value.fault.owner, caught.value.fault.kind) == ("backbone", "unusable_vectors")
-    assert (caught.value.paid.text, caught.value.paid.usage.prompt) == ("", 4)
+def test_vectors_that_cannot_be_used_are_a_fault_that_was_paid_for():
+    """A case is the list of vectors, with their places, that answers two texts."""
+
+    def fault(case):
+        messages = [Message(role="user", content=text) for text in ("one", "two")]
+        with serving(vectors(*json.loads(case))) as server:
+            with pytest.raises(RolloutFault) as caught:
+                backbone(server).complete(messages, role="", session="")
+            with pytest.raises(ConfigError, match=r"correct embedder\.url and embedder\.model"):
+                backbone(server).probe()
+        assert (caught.value.paid.text, caught.value.paid.usage.prompt) == ("", 4)
+        fault = caught.value.fault
+        return f"{fault.owner}, {fault.kind}: {fault.message}".partition("usable vectors")[0]
+
+    check_cases(fault, Path(__file__).parent / "expected" / "vectors.txt")
 
 
 def test_vectors_become_unit_vectors_in_the_order_of_the_texts_and_are_recorded_by_their_text():
