@@ -53,6 +53,16 @@ def one_warm_engine(pytestconfig: pytest.Config) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def reader() -> Iterator[Any]:
+    """The embedded reader, served over HTTP."""
+    from ace_rehearsal.server.serve import ReaderServer
+    from tests.backbones.serving import running
+
+    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
+        yield server
+
+
 @pytest.fixture
 def doctor(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, dict[str, Any]]]:
     """Call ``ace-bench doctor`` with a folder and options; returns its exit status and what it says in JSON."""

@@ -1,7 +1,5 @@
 """Backbones that stand around the embedded one: they keep what they are asked, cost money, or kill the run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pairs of runs that differ in hidden reference answers or verdicts alone: they must send the same messages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """Runs experiments in this process, as run.py does, for tests that look at what they leave behind."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import re

@@ -1,7 +1,5 @@
 """The Python API: the same runs as the command line makes, as values."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Runs a server of this process while a test talks to it."""
 
-from __future__ import annotations
-
 import socket
 import socketserver
 import subprocess

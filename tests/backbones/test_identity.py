@@ -1,7 +1,5 @@
 """What of a backbone's settings tells runs apart: the same for the run folder's digest and for tables."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any

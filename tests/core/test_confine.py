@@ -1,7 +1,5 @@
 """What a confined process can do, and what kernels of each version are asked for."""
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

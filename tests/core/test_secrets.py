@@ -1,7 +1,5 @@
 """What counts as a secret in settings and messages, and what does not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

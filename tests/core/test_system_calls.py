@@ -1,7 +1,5 @@
 """What the filter decides, on machines that this one is and is not: a filter is a small program, which is read here."""
 
-from __future__ import annotations
-
 import errno
 import os
 import struct

@@ -24,16 +24,6 @@ def cli(*arguments, **variables):
     return done
 
 
-def test_help_names_the_groups_and_the_settings_of_every_run():
-    done = cli("--help")
-    assert done.returncode == 0
-    tasks = "task: appworld, bird_sql, ddxplus, finer, formula"
-    for group in (tasks, "method: ace, ", "mode: evaluate, ", "offline, online", "backbone: "):
-        assert group in done.stdout
-    for override in ("seed=", "labels=", "limit=", "budget.calls=", "resume=", "--help method=ace", "mode.context="):
-        assert override in done.stdout
-
-
 def test_a_run_from_start_to_summary(tmp_path):
     first = cli(*SMALL, f"results={tmp_path}")
     assert first.returncode == 0

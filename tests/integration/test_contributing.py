@@ -1,8 +1,6 @@
 """CONTRIBUTING.md: its commands do what it says, its code is that of the package beside it, and that package's parts
 do what they promise."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import os

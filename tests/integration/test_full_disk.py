@@ -7,8 +7,7 @@ import subprocess
 import pytest
 
 from ace_bench.report.records import find_runs
-from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import over_http, running
+from tests.backbones.serving import over_http
 from tests.launching import launch
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 6, test: 4}", "mode.epochs=1", "mode.before=false")
@@ -47,16 +46,10 @@ def disk(tmp_path):
     subprocess.run(["umount", made.path], check=True)
 
 
-@pytest.fixture(scope="module")
-def server():
-    with running(ReaderServer(host="127.0.0.1", port=0)) as one:
-        yield one
-
-
-def served(server, *overrides):
+def served(reader, *overrides):
     """Overrides of a run over HTTP whose dollars have many digits and do not depend on what a cache held."""
     prices = "backbone.prices={input: 0.27, cached_input: 0.27, output: 1.1}"
-    return (*SMALL, *over_http(server.address), "estimate=false", prices, *overrides)
+    return (*SMALL, *over_http(reader.address), "estimate=false", prices, *overrides)
 
 
 def status_of(folder):
@@ -67,8 +60,8 @@ def ids(ran):
     return sorted(line["id"] for line in ran.lines("calls"))
 
 
-def paid(server):
-    return server.stats()["completions"]
+def paid(reader):
+    return reader.stats()["completions"]
 
 
 @pytest.fixture
@@ -89,11 +82,11 @@ def sentence(capsys):
 @pytest.mark.slow
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_a_disk_that_fills_again_and_again_costs_nothing_but_calls_in_flight(  # noqa: PLR0917
-    concurrency, server, disk, tmp_path, sentence, capsys
+    concurrency, reader, disk, tmp_path, sentence, capsys
 ):
-    command = served(server, f"concurrency={concurrency}")
-    whole = launch(tmp_path / "whole", *served(server, f"concurrency={9 - concurrency}"))
-    before, stops, noted, size = paid(server), 0, 0, 80
+    command = served(reader, f"concurrency={concurrency}")
+    whole = launch(tmp_path / "whole", *served(reader, f"concurrency={9 - concurrency}"))
+    before, stops, noted, size = paid(reader), 0, 0, 80
     while True:
         disk.resize(size)
         capsys.readouterr()
@@ -114,7 +107,7 @@ def test_a_disk_that_fills_again_and_again_costs_nothing_but_calls_in_flight(  #
     assert whole.metrics["usd"]["total"] > 0
     assert ids(ran) == ids(whole)
     probes = stops + 1
-    assert paid(server) - before <= len(ids(whole)) + probes + stops * concurrency
+    assert paid(reader) - before <= len(ids(whole)) + probes + stops * concurrency
     assert status_of(ran.folder)["state"] == "finished"
     assert not list(ran.folder.rglob("*.damaged"))
 

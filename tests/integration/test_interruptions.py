@@ -1,7 +1,6 @@
 """Ctrl-C, SIGTERM and the end of a parent stop a run within seconds, whatever its calls are doing."""
 
 import json
-import random
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, Ran, launch
@@ -36,57 +34,6 @@ def wait_for_requests(server, number, process):
 def start(server, results, *settings):
     command = [sys.executable, "run.py", *arguments(server), *settings, f"results={results}"]
     return subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-
-
-class Stormy(ReaderServer):
-    """Has an outage or a bad time from some request on; none until then."""
-
-    storm = (10**9, {})
-
-    def count(self, what):
-        if what == "requests":
-            first, chances = self.storm
-            self.faults = Faults(chances=chances if self.stats()["requests"] >= first else {}, seed=first)
-        return super().count(what)
-
-
-STORMS = ({"http_500": 1.0}, {"http_500": 0.4, "drop": 0.2, "truncate": 0.2})
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "method",
-    [
-        ("method=ace", "mode.epochs=1", "limit=12"),
-        ("protocol=official", "mode.eval_every=4", "limit=8"),
-        ("protocol=official", "mode=online", "mode.window=3", "limit=10"),
-        ("method=dc_rs", "mode=online", "limit=15"),
-        ("method=gepa", "method.auto=null", "method.max_metric_calls=30", "limit=6"),
-    ],
-    ids=lambda settings: " ".join(settings[:2]),
-)
-def test_kills_interruptions_and_outages_at_random_moments_change_nothing(method, tmp_path):
-    rng = random.Random(method[0])
-    with running(Stormy(host="127.0.0.1", port=0, latency_s=0.01)) as server:
-        settings = ("method=ace", *method, "estimate=false", "backbone.retry.times=1", "backbone.retry.first_pause=0")
-        whole = launch(tmp_path / "whole", *arguments(server), *settings)
-        calls = len(whole.lines("calls"))
-        for blow in (*rng.sample([*STORMS, "SIGKILL", "SIGTERM", "SIGINT", "SIGKILL"], 6), None):
-            moment = server.stats()["requests"] + rng.randrange(2, calls // 4)
-            server.storm = (moment, blow) if isinstance(blow, dict) else (10**9, {})
-            with start(server, tmp_path / "cut", *settings) as process:
-                if isinstance(blow, str):
-                    while process.poll() is None and server.stats()["requests"] < moment:
-                        time.sleep(0.005)
-                    process.send_signal(getattr(signal, blow))
-                output = process.communicate(timeout=240)[0]
-            assert process.returncode in (0, 3, 130, -signal.SIGKILL), output
-            assert "Traceback" not in output
-    assert process.returncode == 0, output
-    cut = Ran(status=0, folder=ROOT / output.splitlines()[-1])
-    assert cut.lasting() == whole.lasting()
-    answered = [call["id"] for call in cut.lines("calls") if call["fault"] is None]
-    assert sorted(answered) == sorted(call["id"] for call in whole.lines("calls"))
 
 
 def wait_for_handler(process):

@@ -1,7 +1,5 @@
 """A sweep over two Ray nodes, of which one dies: its runs go on at the other, and no finished call is paid twice."""
 
-from __future__ import annotations
-
 import os
 import re
 import secrets

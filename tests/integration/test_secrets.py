@@ -1,7 +1,5 @@
 """Secrets stay in the environment: planted in every place, they are in no file and on no console."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

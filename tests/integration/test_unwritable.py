@@ -1,7 +1,5 @@
 """Every command that writes, where it cannot: one sentence, exit 2 or 3, no traceback, no cut file."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import multiprocessing

@@ -1,7 +1,5 @@
 """SmolLM2-135M on servers of its own, on this machine's CPUs: `make test-real`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

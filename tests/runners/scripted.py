@@ -1,7 +1,5 @@
 """A toy task and a backbone with scripted replies, for tests that need exact replies."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

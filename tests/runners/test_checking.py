@@ -9,21 +9,13 @@ import pytest
 from ace_bench import check_runs
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners.checking import Candidate, RunChecks
-from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import over_http, running
+from tests.backbones.serving import over_http
 from tests.expected import check_cases
 from tests.launching import ROOT, launch
 from tests.packages.report.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 
 SAMPLE = ("task.source=sample", "embedder=hashing")
 DEAD = "http://127.0.0.1:9/v1"
-
-
-@pytest.fixture(scope="module")
-def reader():
-    """The embedded reader, served over HTTP with a key."""
-    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
-        yield server
 
 
 def served(address, **settings):

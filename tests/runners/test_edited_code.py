@@ -221,18 +221,6 @@ def _without_changes(update, context):
     return type(update)(context=context)
 
 
-def test_runs_of_versions_that_recorded_no_code_stay_as_they_are(mine, start):
-    chosen, old, new = PARTS["agent"]
-    first, _, _ = start(*chosen)
-    rewritten(first, lambda _: {})
-    mine(MINE.replace(old, new))
-    ran, paid, said = start(*chosen)
-    assert (ran.status, paid) == (0, 0)
-    assert "This run is finished" in said
-    (first.folder / "processes.jsonl").unlink()
-    assert start(*chosen)[0].status == 0
-
-
 def test_a_backbone_that_is_code_is_asked_again_unless_a_paid_one_is_beside_it(start, tmp_path, capsys):
     lessons = "ace_rehearsal.reader.lessons"
 

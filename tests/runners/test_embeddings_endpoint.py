@@ -1,7 +1,5 @@
 """Runs whose embeddings come from an endpoint: counted, within the budget, and paid for once."""
 
-from __future__ import annotations
-
 from collections import Counter
 from contextlib import ExitStack, suppress
 from functools import partial

@@ -7,8 +7,7 @@ import pytest
 
 from ace_bench.core.types import Usage
 from ace_bench.runners.rehearsal import rehearse
-from ace_rehearsal.server.serve import ReaderServer
-from tests.backbones.serving import over_http, running
+from tests.backbones.serving import over_http
 from tests.launching import PLAYBOOK, launch, options
 
 OFFLINE, ONLINE = ("mode=offline", "mode.epochs=2"), ("mode=online",)
@@ -32,12 +31,6 @@ RUNS = {
 """Any other method runs online. What a setting adds to an estimate is in test_rehearsal.py."""
 
 
-@pytest.fixture(scope="module")
-def server():
-    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
-        yield server
-
-
 def runs():
     """Yield a run of each method with a task, in turn."""
     for method, task in zip(options("method"), cycle(("formula", "finer", "ddxplus", "bird_sql")), strict=False):
@@ -48,10 +41,10 @@ def runs():
 
 
 @pytest.fixture
-def measure(server, tmp_path, monkeypatch):
+def measure(reader, tmp_path, monkeypatch):
     """Makes a run; returns for each figure the low end, what was spent and the typical cost, all by this reader."""
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    served = over_http(server.address, api_key_env="OPENAI_API_KEY", prices="{input: 2, cached_input: 2, output: 8}")
+    served = over_http(reader.address, api_key_env="OPENAI_API_KEY", prices="{input: 2, cached_input: 2, output: 8}")
 
     def run(*overrides):
         specs = []

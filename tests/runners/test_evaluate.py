@@ -1,7 +1,5 @@
 """Evaluation of saved contexts of every kind, without the method that made them."""
 
-import shutil
-
 import pytest
 
 from tests.contexts.making import playbook
@@ -65,14 +63,3 @@ def test_before_is_the_same_prompt_without_the_context(tmp_path):
     assert {k: frozen.metrics["headline"][k] for k in ("before", "after")} == {
         k: made.metrics["headline"][k] for k in ("before", "after")
     }
-
-
-def test_the_place_of_a_file_does_not_matter_but_its_content_does(tmp_path):
-    first, second = tmp_path / "first.txt", tmp_path / "second.txt"
-    first.write_text(playbook("one").official_text())
-    shutil.copy(first, second)
-    run = (*SMALL, "method=frozen", "mode=evaluate")
-    folders = [launch(tmp_path, *run, f"mode.context={path}").folder for path in (first, second)]
-    second.write_text(playbook("two").official_text())
-    folders.append(launch(tmp_path, *run, f"mode.context={second}").folder)
-    assert folders[0] == folders[1] != folders[2]

@@ -1,7 +1,5 @@
 """A Slurm of one node: munged, slurmctld and slurmd as they are installed, with files and ports of their own."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

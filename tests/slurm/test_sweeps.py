@@ -1,7 +1,5 @@
 """What becomes of a sweep on a cluster: it runs, it outlives time limits, and a cancelled job costs nothing."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sums over calls, and the file in which the runs of a folder share a budget: corrected where it is not true."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

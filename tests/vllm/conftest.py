@@ -1,7 +1,5 @@
 """A real vLLM server on this machine's CPUs, with a model of random weights: `make test-vllm`."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Embeddings over HTTP: what arrives, what it costs, and that nothing is paid for twice."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 from pathlib import Path

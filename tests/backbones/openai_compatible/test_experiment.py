@@ -2,40 +2,16 @@
 
 from types import SimpleNamespace
 
-import pytest
-
-from ace_rehearsal.server.faults import Faults
-from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.openai_compatible.scripted import Server, answer, error
 from tests.backbones.serving import over_http, running
 from tests.launching import launch
 
-MIX = {"http_500": 0.1, "http_429": 0.05, "drop": 0.05, "truncate": 0.05, "empty": 0.02}
-"""What the harness must bear (the truncated replies are JSON cut in the middle)."""
 SAMPLES = ("task=finer", "mode.epochs=2", "task.source=sample", "limit={train: 8, val: 4, test: 12}")
 
 
 def overrides(server, *more):
     pauses = {"retry.first_pause": 0.001, "retry.longest_pause": 0.002}
     return (*over_http(server.address, **pauses), *SAMPLES, *more)
-
-
-@pytest.mark.slow
-def test_faults_on_the_way_change_nothing_but_time_and_cost(tmp_path):
-    ran = []
-    for chances in ({}, MIX):
-        with running(ReaderServer(host="127.0.0.1", port=0, faults=Faults(chances=chances, seed=0))) as server:
-            ran.append(launch(tmp_path / str(len(ran)), *overrides(server)))
-            happened = [server.stats().get(f"fault_{kind}", 0) for kind in MIX]
-    calm, stormy = ran
-    assert (calm.status, stormy.status) == (0, 0)
-    assert all(happened)
-    paid = ("tokens", "as_authors")  # an empty reply is paid for, and asked once more
-    lasting = [{key: part for key, part in run.lasting()[0].items() if key not in paid} for run in ran]
-    assert lasting[0] == lasting[1]
-    assert stormy.lasting()[1] == calm.lasting()[1]
-    assert stormy.metrics["faults"] == {"adapt": {}, "evaluate": {}}
-    assert sum(call["retries"] for call in stormy.lines("calls")) == sum(happened)
 
 
 class Limited(Server):

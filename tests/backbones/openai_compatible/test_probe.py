@@ -68,7 +68,6 @@ SCHEMA = {
     },
     "required": ["why"],
 }
-FORM_KEYS = ("structured", "bounded", "bound_replies", "system_role")
 FORMS = {
     "a server that takes all": ([], {}),
     "one that knows json_object alone": ([LLAMA, LLAMA], {}),
