@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ace_bench.core.embedders import default_embedder, embedder_identity, model_folder
 from ace_bench.core.identity import (
@@ -18,30 +19,7 @@ from ace_bench.core.identity import (
 from tests.expected import check_cases
 
 EXPECTED = Path(__file__).parent / "expected"
-CONFIG = {
-    "task": {"_target_": "T", "data_dir": "somewhere", "source": "real", "hint": True},
-    "method": {"_target_": "M", "initial": None, "curator_sees": "nearest", "curator_top_k": 7, "proposals": 3},
-    "mode": {"_target_": "O", "context": None, "window": 1, "batch_size": 2},
-    "agent": {"_target_": "A", "demonstrations": None},
-    "backbone": {
-        "_target_": "B",
-        "name": "b",
-        "model": "m",
-        "timeout": 3,
-        "stop": None,
-        "structured": "json_object",
-        "bound_replies": False,
-        "retry": {"empty": True},
-        "sampling": {"temperature": 0.5, "seed": 3, "max_tokens_field": "x"},
-    },
-    "roles": {"judge": {"name": "j"}, "curator": None},
-    "labels": "gold",
-    "limit": None,
-    "prompts": "default",
-    "embedder": "hashing",
-    "seed": 0,
-    "concurrency": 8,
-}
+CONFIG = yaml.safe_load(Path(__file__).with_name("config.yaml").read_text())
 
 
 def counted(case):

@@ -1,11 +1,8 @@
 """Faults of calls stop a run or become data, no reply can end it, and judges are asked as everybody is."""
 
-import json
-from dataclasses import replace
-
 import pytest
 
-from ace_bench.core.types import Fault, Message
+from ace_bench.core.types import Fault
 from tests.runners.scripted import Scripted, Toy, play, right, rollouts
 
 BASE = {"method": "base"}
@@ -66,24 +63,3 @@ def test_a_task_whose_headline_its_score_lacks_is_one_sentence(method, generator
     assert "score gives accuracy, and its headline is letters" in " ".join(capsys.readouterr().err.split())
     again = play(tmp_path, "mode.select=best", script=Scripted(generator=generator), method=method)
     assert (again.status, again.lines("calls")[: len(paid)]) == (0, paid)
-
-
-class JudgedToy(Toy):
-    """Right is what the judge says is right."""
-
-    judge_template = "judge"
-
-    def prompt_fields(self, inputs, shown):
-        return {}
-
-    def judge(self, sample, answer, grade, prompts, lm):
-        verdict = lm([Message(role="user", content=f"Is {answer} right for {sample.id}?")]).text
-        return replace(grade, correct=verdict == "yes")
-
-
-def test_the_same_answer_to_the_same_sample_is_judged_once(tmp_path):
-    script = Scripted(generator=right, judge=lambda _: "yes")
-    ran = play(tmp_path, "mode.before=true", script=script, task=JudgedToy, train=1, test=3)
-    evaluated = [json.loads(line) for line in (ran.folder / "calls.jsonl").read_text().splitlines()]
-    assert [call["role"] for call in evaluated].count("judge") == 1 + 3, "one in training, three tests seen twice"
-    assert ran.metrics["headline"]["before"] == ran.metrics["headline"]["after"] == 100.0
