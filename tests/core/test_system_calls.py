@@ -52,10 +52,9 @@ def decide(machine, number, *arguments, kind=None):
                 return {0x7FFF0000: ALLOWED, 0x80000000: KILLED}.get(value, value & 0xFFFF)
 
 
-VALUES = (
-    *range(-1, 80), *range(1024, 1040), PID, PID + 1, 1 << 40, 1 | 0o2000000,
-    THREAD, *(THREAD | 1 << bit for bit in range(25, 31)), *(os.O_CREAT | os.O_TRUNC | mode for mode in range(4)),
-)  # fmt: skip
+VALUES = (*range(-1, 80), *range(1024, 1040), PID, PID + 1, 1 << 40, 1 | 0o2000000, THREAD)
+VALUES += tuple(THREAD | 1 << bit for bit in range(25, 31))
+VALUES += tuple(os.O_CREAT | os.O_TRUNC | mode for mode in range(4))
 
 
 def spans(values):

@@ -1,10 +1,9 @@
 """Words of a command that cannot be composed: one sentence with the likely fix, in place of Hydra's errors."""
 
-import os
 from pathlib import Path
 
 import pytest
-from hydra.errors import CompactHydraException, ConfigCompositionException, HydraException
+from hydra.errors import HydraException
 
 from ace_bench.core.resources import config_folders
 from ace_bench.runners import override_help
@@ -39,25 +38,6 @@ def test_a_launcher_that_is_not_installed_is_named_with_its_extra(launcher, pack
     monkeypatch.setattr(override_help, "find_spec", lambda name: None if name == package else object())
     said = f"launcher={launcher} needs {package}: pip install 'ace-bench[sweeps]'"
     assert override_help.suggestions(config_folders(), words) == [said]
-
-
-@pytest.mark.parametrize("before", [None, "1"])
-def test_hydra_raises_its_errors_and_those_of_a_sweep_end_the_program(before, monkeypatch, capsys):
-    monkeypatch.delenv("HYDRA_FULL_ERROR", raising=False)
-    if before is not None:
-        monkeypatch.setenv("HYDRA_FULL_ERROR", before)
-
-    def fail(error):
-        with override_help.raised_by_hydra():
-            assert os.environ["HYDRA_FULL_ERROR"] == "1"
-            raise error
-
-    with pytest.raises(ConfigCompositionException):
-        fail(ConfigCompositionException("no such option"))
-    with pytest.raises(SystemExit) as ended:
-        fail(CompactHydraException("two runs failed"))
-    assert (ended.value.code, capsys.readouterr().err) == (1, "two runs failed\n")
-    assert os.environ.get("HYDRA_FULL_ERROR") == before
 
 
 def test_an_error_of_the_program_and_one_that_is_asked_for_in_full_are_left_alone(monkeypatch):

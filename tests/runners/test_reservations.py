@@ -11,8 +11,8 @@ from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, FaultRule, Stop
 from ace_bench.runners.settings import check_reply_limits
-from ace_bench.store.call_log import CallLog, Cost
-from ace_bench.store.spending import OtherRuns, SharedSpending
+from ace_bench.store.call_log import CallLog
+from ace_bench.store.spending import SharedSpending
 
 LIMIT = 200
 
@@ -113,30 +113,3 @@ def test_runs_that_share_a_budget_stay_within_it_together(spend, tmp_path):
         totals, reasons = zip(*pool.map(one, range(3)), strict=True)
     assert 97_000 < sum(total.usage.prompt + total.usage.completion for total in totals) <= 100_000
     assert all("the budget of the runs in" in reason for reasons in reasons for reason in reasons)
-
-
-def test_a_killed_run_is_counted_by_its_calls_and_once(tmp_path):
-    runs = [tmp_path / f"main/run/digest/seed{number}" for number in range(2)]
-    killed, other = (SharedSpending(tmp_path / "main", run) for run in runs)
-    runs[0].mkdir(parents=True)
-    calls = CallLog(runs[0] / "calls.jsonl")
-    calls.repair()
-    with killed.locked():
-        killed.book(Cost(), Cost(calls=1, tokens=500))
-    with other.locked() as seen:
-        assert seen == OtherRuns(cost=Cost(calls=1, tokens=500), in_flight=True)
-    gateway = CallGateway(calls=calls, budget=Budget(), stop=Stop(), wall=lambda: 0.0)
-    BoundLm(gateway=gateway, backbone=Drawing(), caller=Caller(stage=Stage.ADAPT, role="r", session="s"))(
-        [Message(role="user", content="x" * 400)]
-    )
-    calls.close()
-    killed.close()  # as the operating system does, without a word about the call
-    spent = Cost.from_account(calls.ledger.total)
-    other.close()
-    for _ in range(2):
-        again = SharedSpending(tmp_path / "main", runs[1])
-        with again.locked() as seen:
-            assert seen == OtherRuns(cost=spent)
-            again.book(Cost(), Cost())
-        again.close()
-    assert spent.tokens > 100

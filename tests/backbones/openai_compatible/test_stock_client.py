@@ -92,23 +92,16 @@ def test_without_azure_identity_its_name_is_said(monkeypatch):
         azure_client(server, entra=True).check()
 
 
-def test_the_environment_of_the_stock_client_is_sent_and_its_secrets_are_hidden(monkeypatch):
+def test_the_environment_of_the_stock_client_is_sent_its_secrets_are_hidden_and_settings_win(monkeypatch):
+    monkeypatch.setenv("MY_AUTH", "Bearer other-key-123456")
     monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
     monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gateway-token-987\nX-Team: base")
+    settings = {"headers_from_env": {"authorization": "MY_AUTH"}, "cache": CacheHints(session_header="X-Session")}
     with serving(Reply(status=400, body="ECHO")) as server, pytest.raises(RolloutFault) as caught:
-        complete(server.url, client="openai", extra_headers={"x-team": "ace"})
+        complete(server.url, client="openai", extra_headers={"x-team": "ace"}, **settings)
     headers = server.seen[0][1]
-    assert (headers["openai-organization"], headers["x-team"]) == ("org-1", "ace")
+    assert (headers["openai-organization"], headers["x-team"], "x-session" in headers) == ("org-1", "ace", True)
+    assert headers["authorization"] == "Bearer other-key-123456"
     if "x-gateway" in headers:  # the first releases of openai 2 do not read this variable
         assert headers["x-gateway"] == "gateway-token-987"
     assert "gateway-token" not in str(caught.value)
-
-
-def test_headers_of_the_settings_replace_those_of_the_stock_client(monkeypatch):
-    monkeypatch.setenv("MY_AUTH", "Bearer other-key-123456")
-    settings = {"headers_from_env": {"authorization": "MY_AUTH"}, "cache": CacheHints(session_header="X-Session")}
-    with serving() as server:
-        complete(server.url, client="openai", **settings)
-    headers = server.seen[0][1]
-    assert headers["authorization"] == "Bearer other-key-123456"
-    assert "x-session" in headers
