@@ -1,9 +1,7 @@
 """Whole experiments whose evaluations go in batch files, against a server that has OpenAI's files and batches."""
 
 import json
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -15,7 +13,6 @@ from ace_batch.settings import BatchSettings
 from ace_bench.core.errors import FileUnwritable
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
-from ace_bench.runners.gateway import WorkLimit
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.store.files import write_files
@@ -261,27 +258,3 @@ def test_limits_of_the_provider_and_the_budget_are_kept(tmp_path, capsys):
     assert [*map(list, parts)] == [["a", "b"], ["c"], ["d"]]
     assert len(server.batches) == 4
     assert "more than backbone.batch.max_mb=0.0001" in " ".join(capsys.readouterr().out.split())
-
-
-def test_rollouts_that_wait_let_others_work_and_no_more_than_may():
-    limit, lock, seen = WorkLimit(2), threading.Lock(), {"working": 0, "most": 0}
-    busy, together = [], threading.Barrier(9, action=lambda: busy.append(limit.is_busy()), timeout=60)
-
-    def count(name, by):
-        with lock:
-            seen[name] += by
-            seen["most"] = max(seen["most"], seen["working"])
-
-    def rollout(_):
-        count("working", 1)
-        busy.append(limit.is_busy())
-        count("working", -1)
-        with limit.paused():
-            together.wait()
-        count("working", 1)
-        count("working", -1)
-
-    with limit.limited(rollout, items=18, width=9) as work, ThreadPoolExecutor(9) as pool:
-        list(pool.map(work, range(18)))
-    assert seen["most"] <= 2
-    assert (busy, limit.is_busy()) == ([*[True] * 9, False] * 2, False)

@@ -6,11 +6,7 @@ import sys
 
 import pytest
 
-from ace_bench.report.statistics import Comparison, Interval
 from ace_bench.tasks.catalog import make_task
-from ace_report.tables.cells import Measured, Place
-from ace_report.tables.grids import remarks
-from ace_report.tables.table import PaperShown
 from scripts.samples.__main__ import SAMPLES
 from tests.launching import ROOT, launch
 
@@ -44,12 +40,3 @@ def test_no_playbook_helps_where_each_question_brings_all_it_needs(tmp_path, nam
     ran = [launch(tmp_path, *settings, *columns, "mode.epochs=1", f"method={one}").metrics for one in ("ace", "base")]
     assert ran[0]["headline"]["after"] == ran[1]["headline"]["after"] > 0
     assert ran[0]["context"]["items"] > 4
-
-
-def test_a_cell_near_the_base_is_equivalent_only_where_its_interval_lies_within_the_margin():
-    place = Place(row="ace", column="two_hop", unit="percent", within=5)
-    for low, verdict in ((-4.0, "equivalent"), (-6.0, "inconclusive"), (5.5, "contradicted")):
-        interval = Interval(low=low, high=max(low + 1, 4))
-        tested = Comparison(n=9, difference=0.0, interval=interval, better=0, worse=0, p=1.0, test="t")
-        cell = Measured(place=place, comparison=tested)
-        assert f"within 5 points of the base: {verdict}" in remarks(cell, PaperShown(numbers=False))
