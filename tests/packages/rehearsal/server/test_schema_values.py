@@ -1,43 +1,14 @@
-"""Replies as clients ask for them, over HTTP: streams, several choices, JSON that obeys a schema."""
+"""Values made of what is said for a JSON schema: they obey it, and keep what fits."""
 
 import json
 
 import jsonschema
-import openai
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
 
 from ace_rehearsal.server.requests import BadRequest
 from ace_rehearsal.server.schema_values import obey
-from tests.packages.rehearsal.server.conftest import ask
-
-TEXT = "Choose from: red, light green. What is the colour of a light green frog?"
-ANSWER = "light green"
-
-
-class Step(BaseModel):
-    thought: str
-    sure: bool
-    next: "Step | None"
-
-
-class Answer(BaseModel):
-    colour: str
-    legs: int
-    steps: list[Step]
-    note: str | None
-
-
-def test_the_client_s_own_types_are_parsed(server):
-    asked = {"model": "embedded", "messages": [{"role": "user", "content": TEXT}]}
-    with openai.OpenAI(base_url=server.address, api_key="none") as client:
-        reply = client.chat.completions.parse(**asked, response_format=Answer)
-    assert reply.choices[0].message.parsed.colour == ANSWER
-    chunks = ask(server, TEXT, stream=True, response_format={"type": "json_object"})
-    assert json.loads("".join(chunk.choices[0].delta.content or "" for chunk in chunks)) == {"answer": ANSWER}
-
 
 TREE = {"kids": {"type": "array", "items": {"$ref": "#/$defs/Tree"}}, "v": {"const": 7}}
 CAT = {"type": "object", "properties": {"kind": {"const": "cat"}, "name": {"type": "string"}}}
