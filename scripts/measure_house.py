@@ -32,7 +32,7 @@ AIMS = {
     "files of a step": 25,
     "frames to the gateway": 18,
 }
-SETTINGS = ("task=finer", "task.source=sample", "method=ace", "backbone=embedded", "limit=6", "mode.epochs=1")
+SETTINGS = ("task=finer", "task.source=sample", "method=ace", "backbone=embedded", "limit=6", "mode.epochs=2")
 ALONE = ("concurrency=1", "mode.before=false")
 
 
