@@ -203,12 +203,13 @@ def check_pair(case: Case, folder: Path, *more: str, seen: dict[Any, Any] | None
         _, other = pair.sent("other", *given, hides=lambda sample: case.hidden(sample.split))
         assert other == first
         compared += len(first)
-    attempts = [session for session, role, *_ in first if role == "generator" and _is_first_attempt(session)]
+    generated = [(place, call[0]) for place, call in enumerate(first) if call[1].startswith("generator")]
+    attempts = [session for _, session in generated if _is_first_attempt(session)]
     if attempts and case.labels != "none" and not optimises(case.method):
         # The last sample that is learnt from: nothing of it is known before its first attempt is over.
         last = _sample_of(attempts[-1])
         _, other = pair.sent("last", *given, hides=lambda sample: (sample.id == last,) * 2)
-        end = max(place for place, call in enumerate(first) if call[:2] == (attempts[-1], "generator")) + 1
+        end = max(place for place, session in generated if session == attempts[-1]) + 1
         assert other[:end] == first[:end]
         compared += end
     assert compared

@@ -130,7 +130,11 @@ class World:
     def _environment(self, *, prepared: bool = False) -> dict[str, str]:
         extras = [str(self.place / "extras")] if prepared else []
         return {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("WANDB_", "PYTEST_"))},
+            **{
+                name: value
+                for name, value in os.environ.items()
+                if not name.startswith(("WANDB_", "PYTEST_", "MAKE", "MFLAGS"))
+            },
             **dict.fromkeys(KEYS, "a-key"),
             **({"ACE_BENCH_DATA": str(self.place / "real")} if prepared else {}),
             "PATH": ":".join([str(self.place / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
