@@ -2,6 +2,7 @@
 
 import json
 
+from ace_rehearsal.reader.lessons import Entry
 from tests.packages.rehearsal.reader.conftest import WRONG, advice_of, answer, ask, learn
 
 
@@ -22,6 +23,8 @@ def test_a_harmful_lesson_hurts_until_its_counters_say_so(world):
     assert answer(world, playbook=wrong) != world.gold
     assert answer(world, playbook=wrong, counters=counters) == answer(world)
     assert answer(world, playbook=f"{wrong}\n{right}", counters=counters) == world.gold
+    trusts = [Entry(id="", content="", helpful=n, harmful=m).trust for n, m in ((9, 0), (0, 3), (0, 4), (4, 3))]
+    assert trusts == [1.0, 0.25, 0.2, 0.5]
 
 
 def test_a_reflection_with_the_gold_leads_the_retry(world):
