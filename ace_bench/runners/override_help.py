@@ -30,7 +30,8 @@ _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 _MERGING = "Error merging override "
 _UNRESOLVED = "Error resolving interpolation '${protocol}"
 _LIMIT = "limit"
-_KEYED = ("task", "method", "mode", "agent")
+_AGENT = "agent"
+_KEYED = ("task", "method", "mode", _AGENT)
 """Groups whose options decide what a protocol sets."""
 _FULL_ERROR = "HYDRA_FULL_ERROR"
 _LAUNCHERS = {"ray": "ray", "slurm": "submitit"}
@@ -116,7 +117,8 @@ def _short_message(error: Exception) -> str:
     if message.startswith(_UNRESOLVED):
         possible = message.rpartition(": ")[2].split(", ")
         several = next((group for group in _KEYED if group not in possible), quoted)
-        return f"{several} must be one option: write {several}=NAME, without brackets"
+        own = "; a task of your own names its agent in its file, by /agent@_global_.agent: NAME in its defaults"
+        return f"{several} must be one option: write {several}=NAME, without brackets{own * (several == _AGENT)}"
     if message.startswith("Ambiguous"):
         return f"{quoted} gives several values: add --multirun for a sweep, or write [a,b] for a list"
     if message.startswith(_MERGING):
