@@ -1,12 +1,9 @@
 """The program as a whole: its list of commands, and words that are no command."""
 
-from argparse import ArgumentTypeError
 from importlib.metadata import EntryPoint, version
 
 import pytest
-from rich.table import Table
 
-from ace_bench.cli.arguments import add_column, count
 from ace_bench.cli.main import Command, all_commands, commands_of_others, list_commands, main
 
 
@@ -36,23 +33,6 @@ def test_commands_of_packages_are_described_by_their_docstrings(tmp_path, monkey
         "  longest  one of ours\n  a        count all\n  b        do More of it\n  c        \n"
         "  d        needs nowhere_at_all.module, which is not installed\n"
     )
-
-
-def test_a_count_is_a_whole_number_above_0():
-    assert [count(text) for text in ("1", "20")] == [1, 20]
-    for text in ("0", "-1", "1.5", "x"):
-        with pytest.raises(ArgumentTypeError, match=f"^{text} must be a whole number, 1 or more$"):
-            count(text)
-
-
-def test_a_column_is_as_wide_as_the_longest_word_of_its_heading(capsys):
-    table = Table()
-    for heading in ("a headings word", ""):
-        add_column(table, heading)
-    assert [(column.min_width, column.overflow, column.justify) for column in table.columns] == [
-        (8, "fold", "left"),
-        (1, "fold", "left"),
-    ]
 
 
 def test_an_import_error_of_the_program_is_not_a_missing_package(monkeypatch):

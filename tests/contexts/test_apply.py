@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from ace_bench.contexts.playbook.apply import Add, Limits, Merge, Remove, Tag, Update, Votes, reject
+from ace_bench.contexts.playbook.apply import Add, Limits, Merge, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.bullets import clean, comparable
 from ace_bench.contexts.playbook.playbook import Playbook
 from tests.cases import check_cases
@@ -56,32 +56,6 @@ def test_limits_reject_large_contents_and_kinds_that_are_not_enabled(length: int
     assert not rejected(run(START, Add(section="others", content="x" * 40), limits=limits))
     (refused,) = rejected(run(playbook("a"), Remove(id=FIRST), limits=limits))
     assert refused["reason"] == "REMOVE is not enabled"
-
-
-@pytest.mark.parametrize(
-    ("operation", "echo"),
-    [
-        ("ADD\x00", {"type": "ADD"}),
-        (None, {"type": None}),
-        (
-            {"n": 1, "f": 0.5, "b": True, "x": None, "deep": {"a": ["\u2028"]}, "k" * 201: "v" * 201},
-            {
-                "n": 1,
-                "f": 0.5,
-                "b": True,
-                "x": None,
-                "deep": "{'a': ['\\u2028']}",
-                "k" * 200 + "...": "v" * 200 + "...",
-            },
-        ),
-        (
-            Tag(id="a", votes=Votes(harmful=1)),
-            {"type": "TAG", "id": "a", "votes": repr({"helpful": 0, "harmful": 1, "neutral": 0})},
-        ),
-    ],
-)
-def test_a_rejected_operation_is_shown_flat_and_short(operation: object, echo: dict[str, object]) -> None:
-    assert reject(operation, "why") == {"event": "rejected", "operation": echo, "reason": "why"}
 
 
 def test_unknown_sections_can_go_to_others_with_a_note_or_be_created() -> None:

@@ -9,14 +9,11 @@ from __future__ import annotations
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from shutil import copytree
 
-import numpy as np
 import pytest
 
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.refine import Refiner
-from ace_bench.core.errors import ConfigError
 from scripts.measure_embedders import similarities
 from tests.launching import launch
 
@@ -30,26 +27,11 @@ pytestmark = [
 ]
 
 
-def test_rows_are_unit_vectors_and_synonyms_are_near() -> None:
-    embedder = make_embedder(str(MODEL))
-    rows = embedder.embed(["How old are you?", "What is your age?", "Divide income by revenue."])
-    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-5)
-    assert rows.dtype == np.float32
-    assert rows[0] @ rows[1] > 0.7 > rows[0] @ rows[2]
-    assert embedder.embed([]).shape == (0, rows.shape[1])
-
-
 def test_the_default_threshold_separates_copies_from_other_lessons() -> None:
     found = similarities(make_embedder(str(MODEL)))
     default = Refiner.__init__.__kwdefaults__["threshold"]
     assert (found["copy"] >= default).mean() > 0.9
     assert (found["different"] >= default).mean() < 0.1
-
-
-def test_a_folder_without_its_weights_is_an_error_with_the_fix(tmp_path: Path) -> None:
-    broken = copytree(MODEL, tmp_path / "model", ignore=lambda _, names: [n for n in names if "safetensors" in n])
-    with pytest.raises(ConfigError, match=r"cannot be loaded.*name a complete folder"):
-        make_embedder(str(broken)).embed([])
 
 
 def test_a_run_merges_by_the_model(tmp_path: Path) -> None:

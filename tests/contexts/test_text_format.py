@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from pathlib import Path
 from textwrap import dedent
 
@@ -12,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.apply import Add, Merge, Operation, Remove, Tag, Update, Votes
-from ace_bench.contexts.playbook.authors_text import Line, bullet_lines, statistics
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import Imported, read_text
 from ace_bench.core.errors import DataError
@@ -70,19 +68,6 @@ def test_writing_and_reading_lose_only_neutral_votes(book: Playbook) -> None:
     assert again.playbook.sections == book.sections
     assert again.playbook.official_text() == book.official_text()
     assert again.playbook.layout is None
-
-
-@pytest.mark.slow
-@given(playbooks())
-@examples(100)
-def test_the_authors_code_sees_every_bullet_that_is_written(book: Playbook) -> None:
-    text = book.official_text()
-    by_section = sorted(book.bullets, key=lambda one: book.sections.index(one.section))
-    shown = [Line(one.id, one.helpful, one.harmful, one.content.split("\n")[0].strip()) for one in by_section]
-    assert bullet_lines(text, "finance") == shown
-    counted = json.loads(statistics(text, "finance"))["by_section"]
-    counts = {title.lower().replace(" ", "_"): one["count"] for title, one in counted.items()}
-    assert counts == Counter(one.section for one in book.bullets)
 
 
 PUBLISHED = """\

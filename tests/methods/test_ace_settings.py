@@ -1,20 +1,11 @@
 """Settings of ACE that contradict each other, and which parts the others choose."""
 
-import pytest
+from pathlib import Path
 
-from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import build
 from ace_bench.methods.ace_variants.ablations import AceWithOtherView, RewritingCurator
 from ace_bench.runners.identifying import compose_run
-
-REFUSED = {
-    "reflector=rules update=rewrite": "update=rewrite needs a Curator, and reflector=rules asks none",
-    "curator_sees=nearest update=rewrite": "for a Curator that proposes deltas; with update=rewrite set all",
-    "curator_sees=nearest reflector=rules": "for a Curator that proposes deltas; with reflector=rules set all",
-    "harmful_every=2 reflector=off": "harmful_every=2 needs a Reflector: set reflector=on, or this to null",
-    "generator_reflections=1 reflector=off": "generator_reflections=1 needs a Reflector: set reflector=on",
-    "initial=nowhere.txt": "initial=nowhere.txt is not a file",
-}
+from tests.cases import check_cases
 
 
 def make(words):
@@ -22,10 +13,8 @@ def make(words):
     return build(settings["method"], "method")
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_settings_that_contradict_each_other_are_refused(words):
-    with pytest.raises(ConfigError, match=REFUSED[words]):
-        make(words)
+def test_settings_that_contradict_each_other_are_refused_as_the_file_says():
+    check_cases(Path(__file__).with_name("settings.txt"), {"method=ace": make})
 
 
 def test_each_of_them_alone_chooses_its_part():

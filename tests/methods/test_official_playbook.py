@@ -11,8 +11,8 @@ import pytest
 from ace_bench.contexts.loading import restore
 from ace_bench.contexts.playbook.authors_text import Dialect
 from ace_bench.core.errors import ConfigError, DataError
-from ace_bench.methods.official.editing import DroppedOperations
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
+from tests.cases import check_cases
 from tests.contexts.making import SAMPLE, count, playbook
 
 READ, ROUND = (
@@ -30,7 +30,6 @@ BULLETS = f"""## STRATEGIES & INSIGHTS
 
 ## OTHERS
 """
-OLD = "## TROUBLESHOOTING AND PITFALLS:\n[ts-00041] helpful=3 harmful=0 :: old\n\n"
 
 
 def book(text: str, dialect: Dialect = "finance") -> TextPlaybook:
@@ -48,35 +47,15 @@ def test_it_starts_with_the_headings_of_the_authors() -> None:
     assert TextPlaybook(text="", dialect="finance").dump() == book("").dump()
 
 
-HEADINGS = "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS"
-NEW = "[{}] helpful=0 harmful=0 :: new"
+def add_all(case: tuple[Dialect, str, list[tuple[object, ...]]]) -> str:
+    """Add bullets of sections and contents; one without a content is no ADD."""
+    dialect, text, added = case
+    operations = [add(*one) if len(one) == 2 else {"section": one[0], "content": "x"} for one in added]
+    return book(text, dialect).with_bullets_added(operations, count=count).text
 
 
-@pytest.mark.parametrize(
-    ("dialect", "text", "operations", "lines"),
-    [
-        ("finance", HEADINGS, [add("common_mistakes_to_avoid", "new")], {2: NEW.format("err-00001")}),
-        # the heading has a hyphen, so this is another section: others
-        ("finance", HEADINGS, [add("problem_solving_heuristics", "new")], {5: NEW.format("misc-00001")}),
-        ("finance", HEADINGS, [add("problem-solving_heuristics", "new")], {4: NEW.format("ph-00001")}),
-        ("finance", HEADINGS, [add("general", "new")], {5: NEW.format("gene-00001")}),
-        ("finance", HEADINGS, [add(" others", "new")], {5: NEW.format("misc-00001")}),
-        ("finance", "## OTHERS:", [add("others", "new")], {1: NEW.format("misc-00001")}),
-        (  # without a section of its own a bullet follows the line of others
-            "finance",
-            "## OTHERS\n[misc-00001] helpful=0 harmful=0 :: old",
-            [add("others", "new"), add("general", "new")],
-            {1: NEW.format("gene-00002"), 3: NEW.format("misc-00001")},
-        ),
-        ("appworld", f"{OLD}## OTHERS\n", [add("troubleshooting_and_pitfalls", "new")], {3: "[ts-00042] new"}),
-    ],
-)
-def test_a_section_is_found_by_its_words(
-    dialect: Dialect, text: str, operations: list[dict[str, Any]], lines: dict[int, str]
-) -> None:
-    after = book(text, dialect).with_bullets_added(operations, count=count).text.split("\n")
-    assert {place: after[place] for place in lines} == lines
-    assert [line for place, line in enumerate(after) if place not in lines] == text.strip().split("\n")
+def test_bullets_are_added_as_the_file_says() -> None:
+    check_cases(Path(__file__).with_name("official_playbook.txt"), {"added": add_all})
 
 
 def test_new_bullets_end_their_section_after_its_blank_lines() -> None:
@@ -88,22 +67,6 @@ def test_new_bullets_end_their_section_after_its_blank_lines() -> None:
     end = "[misc-00002] helpful=0 harmful=0 ::  blanks kept "
     assert new.text == f"{first}\n{bullets}\n## COMMON{rest}\n{end}"
     assert (new.size, new.next_number, new.tokens) == (6, 4, count(new.text))
-
-
-@pytest.mark.parametrize(
-    ("text", "operation"),
-    [
-        ("My playbook\n## OTHERS", add("others", "x")),
-        ("(empty)", add("others", "x")),
-        ("## OTHERS", add(None, "x")),
-        ("## OTHERS", {"section": "others", "content": "x"}),
-        ("## TWO  SPACES", add("two  spaces", "x")),
-        ("## OTHERS", add("others", "\ud800")),
-    ],
-)
-def test_operations_at_which_the_authors_code_fails_are_dropped(text: str, operation: dict[str, Any]) -> None:
-    with pytest.raises(DroppedOperations):
-        book(text).with_bullets_added([add("others", "fine"), operation], count=count)
 
 
 def test_tags_are_counted_and_their_lines_written_anew() -> None:
