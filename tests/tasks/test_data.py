@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -12,16 +12,13 @@ from ace_bench.core.errors import AceBenchError, ConfigError, DataError, Rollout
 from ace_bench.tasks.catalog import make_task, task_class, task_names
 from ace_bench.tasks.data import DataSettings, find_folder, read_rows
 from ace_bench.tasks.finer import Finer
+from tests.cases import check_cases
 from tests.launching import ROOT
 
 CONTEXT = 'Tags: A,B.\n1. What is best tag for entity "5" in sentence: "It was 5 .?"\nOutput US GAAP tags:'
 ROW = {"context": CONTEXT, "target": "A"}
 SAMPLES = ROOT / "packages" / "ace_rehearsal" / "samples"
 USUAL = {"data_dir": None, "source": "auto", "sample_data": "pkg://ace_rehearsal/samples/finer"}
-NO_DATA = (
-    "no data for task finer: run `ace-bench data finer`, or set task.data_dir, "
-    "or use the small sample set with task.source=sample"
-)
 
 
 def find(**settings):
@@ -32,36 +29,22 @@ def find(**settings):
         return str(error)
 
 
-@pytest.mark.parametrize(
-    ("settings", "found"),
-    [
-        ({"sample_allowed": True}, (SAMPLES / "finer", "sample")),
-        ({"source": "sample"}, (SAMPLES / "finer", "sample")),
-        ({}, NO_DATA),
-        ({"source": "real", "sample_allowed": True}, NO_DATA),
-        ({"sample_data": None, "sample_allowed": True}, NO_DATA),
-        (
-            {"source": "sample", "sample_data": None},
-            "task.source=sample needs a sample set, and task finer has none (sample_data=null)",
-        ),
-        (
-            {"source": "sample", "data_dir": "."},
-            "task.source=sample reads the packaged sample set: set data_dir=null, or use source=real",
-        ),
-        ({"data_dir": "nowhere"}, "task.data_dir=nowhere is not a folder; name the one that holds the files of finer"),
-        *(
-            ({"source": "sample", "sample_data": named}, f"task.sample_data={named}{said}")
-            for named, said in {
-                "samples/finer": " must name a folder in a package: pkg://PACKAGE/FOLDER",
-                "pkg:///samples": " must name a folder in a package: pkg://PACKAGE/FOLDER",
-                "pkg://nowhere/x": ": package nowhere cannot be imported: No module named 'nowhere'",
-                "pkg://ace_rehearsal/x": ": package ace_rehearsal has no folder x; install it unzipped",
-            }.items()
-        ),
-    ],
-)
-def test_which_data_is_used(settings, found):
-    assert str(find(**settings)).removeprefix("task.") == str(found).removeprefix("task.")
+def test_data_is_found_and_refused_as_the_file_says(data_folder, tmp_path):
+    def read(content):
+        (tmp_path / "a.jsonl").write_bytes(content)
+        return read_rows(tmp_path / "a.jsonl", ("a",))
+
+    def build(case):
+        task, changes = case
+        row = json.loads((SAMPLES / task / "test.jsonl").read_text().splitlines()[0])
+        folder = data_folder([row, {**row, **changes}])
+        return make_task(task, data_dir=str(folder), sample_allowed=False).samples("test")
+
+    cases = {"found": lambda case: find(**case), "rows": read, "row": build}
+    names = {str(tmp_path): "FOLDER", str(SAMPLES): "SAMPLES"}
+    check_cases(Path(__file__).with_name("data.txt"), cases, names)
+    with pytest.raises(DataError, match="line 1: broken JSON: "):
+        read(b"[" * 100_000)
 
 
 def test_location_order(tmp_path, monkeypatch):
@@ -96,48 +79,6 @@ def test_rows_are_read_with_marks_and_line_ends_of_other_systems(tmp_path):
         (key, f"{path}, line {number}", {"a": text})
         for key, number, text in [("0001", 1, "x"), ("0003", 3, " ä"), ("7", 4, "x"), ("b", 5, "x")]
     ]
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b'{"a": "x"}\nab\xff', ", line 2: not UTF-8 (byte 3 of the line)"),
-        (b'{"a": ', ", line 1: broken JSON: Expecting value"),
-        (b"[" * 100_000, ", line 1: broken JSON: "),
-        (b"[1, 2]", ", line 1: a JSON object was expected, found list"),
-        (b" \n", " holds no rows"),
-        (b'\n{"b": "x"}', ", line 2: field a is missing"),
-        (b'{"a": 5}', ", line 1: field a must be a text, found int"),
-        (b'{"a": " "}', ", line 1: field a is empty"),
-        (b'{"a": "\\ud83d"}', ", line 1: field a holds half a surrogate pair, which is no text"),
-        (b'{"a": "x", "id": "k"}\n\n{"a": "x", "id": "k"}', ", line 3: id k was already used (line 1)"),
-        *(
-            (b'{"a": "x", "id": %b}' % key, ", line 1: field id must be a text or a whole number")
-            for key in (b"[1]", b"true", b'" "', b"1.5", b"null")
-        ),
-    ],
-)
-def test_a_bad_line_is_named(content, said, tmp_path):
-    (tmp_path / "a.jsonl").write_bytes(content)
-    with pytest.raises(DataError, match=f"^{re.escape(f'{tmp_path}/a.jsonl{said}')}"):
-        read_rows(tmp_path / "a.jsonl", ("a",))
-
-
-@pytest.mark.parametrize(
-    ("task", "changes", "problem"),
-    [
-        ("finer", {"target": "A,B,C"}, "field target answers 3 of 4 questions"),
-        ("finer", {"target": "A,,C,D"}, "field target holds an empty label: 'A,,C,D'"),
-        ("finer", {"context": "What is it?"}, "field context has no numbered question"),
-        ("formula", {"target": " many "}, "field target is not a number: 'many'"),
-        ("ddxplus", {"PATHOLOGY": "Melancholy"}, "field PATHOLOGY is not one of the 49 conditions: 'melancholy'"),
-    ],
-)
-def test_what_a_task_cannot_grade_is_named(task, changes, problem, data_folder):
-    row = json.loads((SAMPLES / task / "test.jsonl").read_text().splitlines()[0])
-    folder = data_folder([row, {**row, **changes}])
-    with pytest.raises(DataError, match=f"^{re.escape(f'{folder}/test.jsonl, line 2: {problem}')}"):
-        make_task(task, data_dir=str(folder), sample_allowed=False).samples("test")
 
 
 def test_a_task_reads_splits_when_asked_for_and_knows_no_others(data_folder):

@@ -42,7 +42,7 @@ class Shares:
 
     def __post_init__(self) -> None:
         if not self.train + self.val + self.test:
-            raise SettingError("split_ratio: all shares are 0; give at least train and test a share")
+            raise SettingError("train, val and test are 0; give at least train and test a share")
 
 
 def by_column(questions: Sequence[Question], column: str) -> Questions:

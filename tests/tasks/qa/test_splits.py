@@ -1,13 +1,16 @@
 """Splits of a user's data: by file, by column, by seeded shares; what is repeated is reported."""
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.core.errors import DataError
 from ace_bench.tasks.data import SPLITS
 from ace_bench.tasks.qa.columns import Columns, Question
 from ace_bench.tasks.qa.loading import Shares, by_shares, sample_set
+from tests.cases import check_cases
 from tests.tasks.qa.making import ids, made, write
 
 
@@ -77,54 +80,18 @@ def test_a_file_for_each_split_reports_questions_in_both(tmp_path):
         task.samples("val")
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"data": {"train": "FILE"}, "split": "part"}, r"task.split=part needs one file for all splits"),
-        ({"data": {"holdout": "FILE"}}, r"data has no split holdout; write \{train: FILE, test: FILE\}"),
-        ({"data": {}}, "data has no split at all"),
-        ({"split_ratio": {"train": 0, "val": 0, "test": 0}}, "all shares are 0"),
-        ({"question": None}, "task.question=null must name a column of task.data"),
-    ],
-)
-def test_settings_of_splits_and_columns_that_cannot_work(settings, said, tmp_path):
+def test_settings_are_taken_and_refused_as_the_file_says(tmp_path):
     path = str(write(tmp_path / "a.jsonl", rows(3)))
-    data = settings.get("data", path)
-    given = dict.fromkeys(data, path) if isinstance(data, dict) else data
-    with pytest.raises(ConfigError, match=said):
-        made(given, **{name: value for name, value in settings.items() if name != "data"})
 
+    def build(settings):
+        data = settings.get("data", path)
+        given = dict.fromkeys(data, path) if isinstance(data, dict) else data
+        return made(given, **{name: value for name, value in settings.items() if name != "data"})
 
-TICKETS = "pkg://ace_rehearsal/samples/qa"
-NOTHING = "data=null leaves nothing to read: name your file, such as task.data=questions.csv"
+    def find(case):
+        source, allowed, columns = case
+        named = Columns(**{"question": None, "answer": None, **columns})
+        loaded = sample_set(named, source=source, sample_data="pkg://ace_rehearsal/samples/qa", allowed=allowed)
+        return loaded.questions["train"][0].answer, str(loaded.instruction)[:18]
 
-
-TEAM = {"question": "message", "answer": "team", "split": "split"}
-
-
-@pytest.mark.parametrize(
-    ("source", "allowed", "columns", "found"),
-    [
-        ("auto", True, {}, ("delivery", "Which team answers")),
-        ("sample", False, {}, ("delivery", "Which team answers")),
-        ("sample", False, {**TEAM, "answer": "customer"}, ("c001", "None")),
-        ("auto", False, {}, NOTHING),
-        ("real", True, {}, NOTHING),
-        ("auto", True, TEAM, NOTHING),
-        (
-            "sample",
-            True,
-            {**TEAM, "answer": None},
-            "answer=null must name a column of task.data; write task.answer=COLUMN",
-        ),
-    ],
-)
-def test_without_data_the_sample_set_is_read_where_that_is_meant(source, allowed, columns, found):
-    named = Columns(**{"question": None, "answer": None, **columns})
-    if isinstance(found, str):
-        with pytest.raises(ConfigError, match=f"^{found}$"):
-            sample_set(named, source=source, sample_data=TICKETS, allowed=allowed)
-    else:
-        loaded = sample_set(named, source=source, sample_data=TICKETS, allowed=allowed)
-        assert found[0] in {one.answer for one in loaded.questions["train"]}
-        assert str(loaded.instruction).startswith(found[1])
+    check_cases(Path(__file__).with_name("splits.txt"), {"task": build, "sample set": find}, {str(tmp_path): "FOLDER"})
