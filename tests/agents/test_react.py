@@ -1,6 +1,7 @@
 """The ReAct agent: the conversation it leads, when it stops, and what it leaves out when there is no room."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault, GeneratorSpec, Usage
 from ace_bench.store.prompts import PromptSet
 from tests.agents.world import COMPLETE, DOC, Replies, World, code, make_agent, sample
+from tests.cases import check_cases
 from tests.contexts.making import playbook
 from tests.launching import ROOT
 
@@ -94,23 +96,16 @@ def test_worked_examples_come_from_the_prompt_set_a_file_or_nowhere(tmp_path):
     assert str(default.prompts[0]).count("Worked example,") == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("no turns at all", "is not a dialogue"),
-        ("ASSISTANT: hello\nUSER: you", "is not a dialogue"),
-        ("loose words\nUSER: a\nASSISTANT: b", "is not a dialogue"),
-        ("USER: only me", "is not a dialogue"),
-        ("USER: My name is {{ main_user.first_name }}\nASSISTANT: hi", "main_user.first_name"),
-        (None, "cannot be read"),
-    ],
-)
-def test_a_dialogue_that_cannot_be_used_is_refused_with_the_mend(text, message, tmp_path):
+def test_a_dialogue_that_cannot_be_used_is_refused_as_the_file_says(tmp_path):
     path = tmp_path / "examples.txt"
-    if text is not None:
-        path.write_text(text)
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(ConfigError, match="cannot be read"):
         make_agent(WITH_PLAYBOOK, demonstrations=str(path))
+
+    def build(text):
+        path.write_text(text)
+        return make_agent(WITH_PLAYBOOK, demonstrations=str(path))
+
+    check_cases(Path(__file__).with_name("dialogues.txt"), {"dialogue": build}, {str(tmp_path): "FOLDER"})
 
 
 def test_a_reply_without_code_is_a_step_and_three_in_a_row_end_the_attempt():
@@ -277,16 +272,6 @@ def test_a_prompt_over_the_context_length_loses_outputs_and_then_bullets():
     with pytest.raises(RolloutFault) as caught:
         solve(Short(100, *texts), context=book)
     assert caught.value.fault.kind == CONTEXT_LENGTH
-
-
-def test_a_broken_environment_or_backbone_breaks_the_attempt():
-    class Broken(World):
-        def step(self, action):
-            raise RolloutFault(Fault(owner="task", kind="server_gone", message="gone"))
-
-    with pytest.raises(RolloutFault) as caught:
-        solve(Replies(code("print(1)")), Broken())
-    assert caught.value.fault.owner == "task"
 
 
 @pytest.mark.parametrize("memory", ["execution", "off"])

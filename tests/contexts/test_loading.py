@@ -31,6 +31,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.playbook import TextPlaybook
 from tests.cases import check_cases
+from tests.expected import check
 
 from .making import SECTIONS, count, ids, playbook, run
 
@@ -136,44 +137,22 @@ def test_a_method_starts_from_a_file_of_its_kind_alone(tmp_path: Path) -> None:
 
 
 EXAMPLE = Demonstration(question="2 + 2?", answer="4")
+VALUES = [
+    playbook("one", "two\nlines"),
+    TextPlaybook(text="## OTHERS\n[misc-00001] helpful=1 harmful=0 :: one\ntwo", dialect="finance"),
+    Cheatsheet(text="a note", text_tokens=2),
+    Demonstrations(items=(EXAMPLE,)),
+    Instruction(text="Add.", demonstrations=(EXAMPLE,)),
+]
+EMPTY = [NoContext(), playbook(), Cheatsheet(), Demonstrations(), Instruction(text="")]
 
 
-def test_a_saved_playbook_becomes_text_without_counters_and_empty_sections(tmp_path):
+def test_every_kind_becomes_text_between_its_tags_and_an_empty_one_none(tmp_path: Path) -> None:
+    """The texts are those of ``system_prompts.txt``: without counters and empty sections."""
     path = tmp_path / "final.json"
-    path.write_text(json.dumps(playbook("one", "two\nlines").dump()))
-    text = system_prompt(contexts.load(path))
-    assert text.endswith("<playbook>\n## OTHERS\n[others-00001] one\n[others-00002] two\nlines\n</playbook>")
-    assert text.startswith("Lessons from earlier work")
-
-
-@pytest.mark.parametrize(
-    ("context", "parts"),
-    [
-        (
-            TextPlaybook(text="## OTHERS\n[misc-00001] helpful=1 harmful=0 :: one\ntwo", dialect="finance"),
-            ["<playbook>\n## OTHERS\n[misc-00001] one\ntwo\n</playbook>"],
-        ),
-        (Cheatsheet(text="a note", text_tokens=2), ["<cheatsheet>\na note\n</cheatsheet>"]),
-        (Demonstrations(items=(EXAMPLE,)), ["<demonstrations>\nQuestion: 2 + 2?\nAnswer: 4\n</demonstrations>"]),
-        (
-            Instruction(text="Add.", demonstrations=(EXAMPLE,)),
-            ["<instruction>\nAdd.\n</instruction>", "<demonstrations>\nQuestion: 2 + 2?"],
-        ),
-    ],
-)
-def test_every_kind_stands_between_its_tags(context, parts):
-    assert all(part in system_prompt(context) for part in parts)
-
-
-@pytest.mark.parametrize(
-    "context",
-    [
-        NoContext(),
-        playbook(),
-        Cheatsheet(),
-        Demonstrations(),
-        Instruction(text=""),
-    ],
-)
-def test_an_empty_context_adds_nothing(context):
-    assert system_prompt(context) == ""
+    texts = []
+    for value in VALUES:
+        path.write_text(json.dumps(value.dump()))
+        texts.append(f"# {value.kind}\n{system_prompt(contexts.load(path))}\n")
+    check("\n".join(texts), Path(__file__).with_name("system_prompts.txt"))
+    assert {system_prompt(value) for value in EMPTY} == {""}

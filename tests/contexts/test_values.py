@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,8 +17,8 @@ from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of
-from ace_bench.core.errors import DataError
 from ace_rehearsal.reader.prompt_parser import read_demonstrations
+from tests.cases import check_cases
 
 from .making import SAMPLE, contents, count, examples
 
@@ -126,38 +129,18 @@ def test_a_cheatsheet_is_shown_as_a_whole_and_measured_without_its_attempts() ->
     assert Cheatsheet().size == Cheatsheet().tokens == 0
 
 
-@pytest.mark.parametrize("value", [Demonstrations(), Instruction(text="x"), sheet("a\nb")])
-@pytest.mark.parametrize(
-    "change",
-    [
-        "all",
-        [[0]],
-        [[-1, 0, []]],
-        [[0, 9, []]],
-        [[1, 0, []]],
-        [[0, 1, [1]]],
-        [[0, 2, []], [1, 2, []]],
-        [[0, 0, [{"question": 1, "answer": "a"}]]],
-        [[0, 0, [{"question": "q", "answer": "a", "gold": "x"}]]],
-        None,
-    ],
-)
-def test_a_patch_that_does_not_fit_is_refused(value: ContextValue, change: object) -> None:
-    field = {"demonstrations": "items", "instruction": "demonstrations", "cheatsheet": "text"}[value.kind]
-    for patch in ({field: change}, {"unknown": []}):
-        with pytest.raises(DataError, match="patch"):
-            value.patched(patch)
-    with pytest.raises(TypeError):
-        value.patch(NoContext())
+EXAMPLES: dict[str, ContextValue] = {one.kind: one for one in (Demonstrations(), Instruction(text="x"), sheet("a\nb"))}
 
 
-@pytest.mark.parametrize("kind", [Demonstrations, Instruction, Cheatsheet])
-@pytest.mark.parametrize(
-    "fields", [{"kind": "x"}, {"more": 1}, {"items": 3, "text": 4}, {"items": [{"question": "q"}], "text": None}]
-)
-def test_bad_dumps_are_refused_with_the_place(kind: type[ContextValue], fields: dict[str, object]) -> None:
-    with pytest.raises(DataError, match=f"not a context of kind {kind.kind}"):
-        kind.load({"kind": kind.kind, **fields})
+def test_patches_and_saved_values_are_refused_as_the_file_says() -> None:
+    cases: dict[str, Callable[[Any], object]] = {
+        "patch": lambda case: EXAMPLES[case[0]].patched(case[1]),
+        "saved": lambda case: type(EXAMPLES[case[0]]).load({"kind": case[0], **case[1]}),
+    }
+    check_cases(Path(__file__).with_name("values.txt"), cases)
+    for value in EXAMPLES.values():
+        with pytest.raises(TypeError):
+            value.patch(NoContext())
 
 
 @dataclass(frozen=True, kw_only=True)
