@@ -156,6 +156,7 @@ def role_replies():
         yield ask(
             "curator", **counted, counters=counters, sections=sections, reflection=LESSON.replace("blue", "green")
         )
+    yield ask("generator", background=QUIZ.background, question="Choose from: red. Which colour has the gate?")
     yield read("")
 
 
