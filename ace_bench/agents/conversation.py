@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+import msgspec
+
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompts import next_hidden, shrink
@@ -21,8 +23,7 @@ _PYTHON = ("", "python", "python3", "py")
 NO_TEXT = "(empty reply)"
 
 
-@dataclass(frozen=True, kw_only=True)
-class AgentReply:
+class AgentReply(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed reply. ``shown`` is the part that the conversation keeps: all up to the end of the code."""
 
     shown: str
@@ -113,8 +114,7 @@ Opening = Callable[[Context], tuple[Message, ...]]
 """Makes the messages before the first reply, of which the last is the user's, for a version of the context."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Exchange:
+class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     """A reply and the message with what the environment showed; ``newest`` is that message while it is the last.
 
     ``acted`` is false where the reply held no code.

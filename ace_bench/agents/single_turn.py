@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
@@ -67,8 +67,7 @@ class GeneratorReply(msgspec.Struct, frozen=True, kw_only=True):
         return _as_text(self.final_answer)
 
 
-@dataclass(frozen=True, kw_only=True)
-class CodeRequest:
+class CodeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A reply up to the flag, the text before its code, and the code; what followed the flag was made up."""
 
     shown: str

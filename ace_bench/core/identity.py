@@ -8,9 +8,10 @@ compared and named by a digest is said here, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ace_bench.core.embedders import embedder_identity, with_embedder
 from ace_bench.core.encoding import digest_of, digest_of_text
@@ -41,8 +42,7 @@ _YOUNGER = {"curator_sees": ("all", "curator_top_k"), "proposals": (None, "paren
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunIdentity:
+class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
     """``settings`` come from ``identity_settings``.
 
     ``contents`` are the source and checksums of the data, the digest of the templates, and the ``identity`` of each

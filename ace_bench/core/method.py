@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Literal, Protocol, TypeVar
 
+import msgspec
+
 from ace_bench.core.backbones import Lm, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.prompts import Prompts
@@ -179,8 +181,7 @@ class Arena(Protocol):
         """Apply a function to items in parallel, within the run's concurrency; results in input order."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(msgspec.Struct, frozen=True):
     """Bounds of a count, both included."""
 
     low: float
@@ -199,8 +200,7 @@ def exactly(count: float) -> Span:
     return Span(count, count)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Learning:
+class Learning(msgspec.Struct, frozen=True, kw_only=True):
     """What a method learns from: ``samples`` of a split, each pass counted, in ``steps``.
 
     ``acts`` says whether attempts act in an environment of their own, as on AppWorld.

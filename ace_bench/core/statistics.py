@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
 from statistics import NormalDist
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -56,16 +56,14 @@ def t_quantile(df: float, level: float) -> float:
     return found
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, kw_only=True):
     """A source of chance: the variance that it gives a mean, and the degrees of freedom of that variance."""
 
     variance: float
     df: float
 
 
-@dataclass(frozen=True, kw_only=True)
-class Estimate:
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A mean, and the sources of its error: the samples, and the seeds where a side has several.
 
     ``units`` is the number of independent groups of samples.
@@ -199,8 +197,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-@dataclass(frozen=True, kw_only=True)
-class Variances:
+class Variances(msgspec.Struct, frozen=True, kw_only=True):
     """Means of gains, and their variances from samples and seeds, of one comparison or, with axes in front, of many.
 
     Two sides' variances from seeds are added, with Welch's degrees of freedom.

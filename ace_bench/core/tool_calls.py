@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from ace_bench.core.tool_rules import ToolRule, ToolRules
 
@@ -104,8 +105,7 @@ _ONCE = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign)
 """Statements that run once."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class ActionCall:
+class ActionCall(msgspec.Struct, frozen=True, kw_only=True):
     """A call as written.
 
     ``tool`` and ``query`` identify it: the name without the prefix, and all arguments, named ones in the order of their
@@ -126,8 +126,7 @@ class ActionCall:
         return self.fixed and self.rule.holds
 
 
-@dataclass(frozen=True, kw_only=True)
-class StatementReading:
+class StatementReading(msgspec.Struct, frozen=True, kw_only=True):
     """A statement of an action, or a whole action in another language than Python.
 
     ``printed`` is the look-up whose output the statement prints, if it does nothing else. ``changes``: it may change

@@ -7,10 +7,10 @@ models write in this order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from ace_bench.contexts.playbook.apply import KINDS, Applied, Limits, Operation, Tag, apply, cut, reject
 from ace_bench.contexts.playbook.bullets import COUNTERS, age
@@ -152,8 +152,7 @@ VOTES_ONLY = Limits(kinds=("TAG",))
 """What the Reflector may do to a playbook, whatever the Curator may."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Insight:
+class Insight(msgspec.Struct, frozen=True, kw_only=True):
     """The lessons from the attempts at a sample, before curation.
 
     ``session`` names the calls about the sample, and ``window`` is the number of lessons that a new attempt is shown.

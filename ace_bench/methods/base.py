@@ -10,6 +10,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Generic, Literal, TypeVar
 
+import msgspec
+
 from ace_bench.contexts.loading import load_context
 from ace_bench.core.backbones import GENERATOR, Lm
 from ace_bench.core.context import Context, HasBullets
@@ -247,8 +249,7 @@ _LEARNT = ("train", "val")
 """Splits whose environments may be tried again: every method may learn from them as often as it likes."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Rounds:
+class Rounds(msgspec.Struct, frozen=True, kw_only=True):
     """The most rounds of reflection on a question, and the most new attempts of an agent (``retries``).
 
     A question is answered again after every reflection. An agent's attempt resets an environment, and its last one is

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import msgspec
+
 from ace_bench.contexts.playbook.embed import EndpointEmbedder
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting, Gathering
 from ace_bench.core.embedders import HASHING, with_embedder
@@ -145,8 +147,7 @@ def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]
     return templates
 
 
-@dataclass(frozen=True, kw_only=True)
-class Resources:
+class Resources(msgspec.Struct, frozen=True, kw_only=True):
     """What a run uses outside its folder: the cache of replies, the slots for calls, a shared budget, live metrics."""
 
     responses: Responses | None = None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
 _AUTOMATIC = "auto"
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunConfig:
+class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The resolved settings of a run, the option chosen in each group, and the settings as YAML.
 
     ``automatic``: the settings left the embedder open, and ``settings`` names the one that was chosen.

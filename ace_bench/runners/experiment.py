@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost, StoreError
@@ -21,8 +23,7 @@ from ace_bench.store.journal import Journal, RolloutRecord, StepRecord
 TRAIN, VALIDATION, TEST = "train", "val", "test"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Batch:
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """The samples of one step, in a ``scope`` of the arena.
 
     ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
@@ -46,8 +47,7 @@ class Batch:
     restarts: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Validation:
+class Validation(msgspec.Struct, frozen=True, kw_only=True):
     """The score of a context on the validation split, after so many steps."""
 
     step: int

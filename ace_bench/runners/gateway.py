@@ -9,6 +9,8 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+import msgspec
+
 from ace_bench.core.backbones import Backbone, Gathering, Sampled
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, RolloutFault
@@ -81,8 +83,7 @@ class WorkLimit:
             self._at_work += change
 
 
-@dataclass(frozen=True, kw_only=True)
-class Caller:
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks, for the ledger: a role in a stage, within one backbone session.
 
     ``repeats`` says whether a prompt sent again in the session wants a new reply, or the one it got before. ``needed``
@@ -102,8 +103,7 @@ class Caller:
         return int(digest_of_text(f"{run}/{self.draw}")[:8], 16) >> 1 if self.draw else run
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Call:
+class _Call(msgspec.Struct, frozen=True, kw_only=True):
     """One call: ``repetition`` counts how often it was made before."""
 
     caller: Caller
@@ -258,8 +258,7 @@ def _clean(completion: Completion) -> Completion:
     return completion if text == completion.text else replace(completion, text=text)
 
 
-@dataclass(kw_only=True)
-class BoundLm:
+class BoundLm(msgspec.Struct, kw_only=True):
     """A backbone bound to its caller; counts the calls made through it."""
 
     gateway: CallGateway

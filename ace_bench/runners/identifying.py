@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunCon
     folders = config_folders()
     cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(words)])}.msgpack"
     if (content := read_sealed(cached)) is not None:
-        return RunConfig(**msgspec.msgpack.decode(content))
+        return msgspec.msgpack.decode(content, type=RunConfig)
     from ace_bench.runners.override_help import explain  # Hydra takes a third of a second to import
     from ace_bench.runners.planning import Composer
 
@@ -67,7 +67,7 @@ def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunCon
     composed = settle(config, choices)
     with suppress(FileUnwritable, OSError):  # without a cache, a start only takes longer
         if set(_RESOLVER.findall(str(config))) <= set(_PURE):
-            write_sealed(cached, msgspec.msgpack.encode(asdict(composed)))
+            write_sealed(cached, msgspec.msgpack.encode(composed))
     return composed
 
 

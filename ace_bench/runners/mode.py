@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method, Span
@@ -13,8 +15,7 @@ from ace_bench.core.types import Record, Sample
 from ace_bench.runners.experiment import TEST, Batch, Experiment, StepTest, Validation
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModeWorkload:
+class ModeWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """How much a mode does, for estimates: samples learnt in steps, and rollouts of all evaluations.
 
     An evaluation of a context that did not change repeats recorded rollouts, which is the low end of ``evaluated``.

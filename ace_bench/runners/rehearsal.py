@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+import msgspec
+
 from ace_bench.agents.single_turn import SingleTurn
 from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Limited, Priced, answers_samples
 from ace_bench.core.method import Span, exactly
@@ -75,8 +77,7 @@ def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
     return Estimate(low=low, typical=typical, high=high, answered_by=spec.rehearsal.name, prompts=takes[0].prompts)
 
 
-@dataclass(frozen=True)
-class _Tokens:
+class _Tokens(msgspec.Struct, frozen=True):
     """Bounds of the tokens of a role's calls."""
 
     prompt: Span

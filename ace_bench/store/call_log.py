@@ -23,8 +23,7 @@ from ace_bench.store.requests import PreparedRequest, RequestHistory
 FILE = "calls.jsonl"
 
 
-@dataclass(frozen=True, kw_only=True)
-class PaidReply:
+class PaidReply(msgspec.Struct, frozen=True, kw_only=True):
     """A reply that was paid for; ``fault`` says why it could not be used, where it could not."""
 
     completion: Completion
@@ -140,8 +139,7 @@ class Account:
         return Account(**{name: value + getattr(other, name) for name, value in vars(self).items()})
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
+class Cost(msgspec.Struct, frozen=True, kw_only=True):
     """What some calls cost, or may cost at most; ``None`` is unknown."""
 
     calls: int = 0

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import StoreError
@@ -18,8 +18,7 @@ from ace_bench.store.lines import Lines, read_lines
 from ace_bench.store.requests import Spans, digest_of_request, join_spans
 
 
-@dataclass(frozen=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What a call asks: ``settings`` name the backbone and say how it samples, ``schema`` describes the reply."""
 
     messages: tuple[Message, ...]
@@ -36,8 +35,7 @@ class StoredRequest(msgspec.Struct, frozen=True):
     messages: list[tuple[str, Spans]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class CallRecord:
+class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A recorded call: what was sent, what came back, and what it cost.
 
     ``at`` is the Unix time at which the reply was recorded. ``request`` is ``None`` if it cannot be restored.
@@ -53,8 +51,7 @@ class CallRecord:
     fault: Fault | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class StoredCall:
+class StoredCall(msgspec.Struct, frozen=True, kw_only=True):
     """A line of ``calls.jsonl``, with the request as it is stored."""
 
     record: CallRecord

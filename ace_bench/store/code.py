@@ -13,7 +13,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import entry_points
@@ -56,8 +55,7 @@ _DIGITS = 12
 _MOST_CACHED, _MOST_NAMED = 5000, 3
 
 
-@dataclass(frozen=True, kw_only=True)
-class Code:
+class Code(msgspec.Struct, frozen=True, kw_only=True):
     """Digests by module.
 
     ``backbones`` names the modules of backbones that are not ours: ours ask a server, whose replies are recorded.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+import msgspec
 
 from ace_bench.core.errors import FolderDamaged
 from ace_bench.core.types import Record, Stage, Usage
@@ -37,8 +38,7 @@ _NOT_LASTING = ("timing", "cache")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Damage:
+class Damage(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong in a run folder, one sentence each in ``problems``; none for a sound one.
 
     ``lost_calls`` counts recorded calls that are gone, and ``lost`` is what they cost, as far as it is known.

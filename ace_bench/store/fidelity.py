@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from itertools import chain
@@ -33,8 +32,7 @@ _SHOWN = 5
 """Switches that a line names; all are in ``metrics.json``."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuthorsChoices:
+class AuthorsChoices(msgspec.Struct, frozen=True, kw_only=True):
     """What a repository of the authors does for some tasks: ``authors_choices.yaml`` says what the fields are."""
 
     name: str
@@ -115,8 +113,7 @@ class _Line(msgspec.Struct):
     asked_again: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Call:
+class _Call(msgspec.Struct, frozen=True, kw_only=True):
     """A call: the fields that its request held besides model and messages, ``None`` if nothing was sent.
 
     ``retry``: it asks once more because a reply could not be read.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
 from pathlib import Path
@@ -20,8 +19,7 @@ from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
-class RolloutRecord:
+class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A rollout with its grade, from which metrics are computed.
 
     ``restarts`` counts attempts lost to broken environments; ``judge_fault`` says why a judge gave no verdict.
@@ -44,8 +42,7 @@ class RolloutRecord:
     role: str = "generator"
 
 
-@dataclass(frozen=True, kw_only=True)
-class StepRecord:
+class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A finished adaptation step: the patch that turns the previous context into the next one.
 
     ``digest``, ``context_tokens`` and ``context_size`` describe the context after the step.
@@ -64,8 +61,7 @@ class StepRecord:
     at: datetime | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class CacheRecord:
+class CacheRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Use of a server's prefix cache during a part of a stage, from the server's counters, in tokens."""
 
     server: str
@@ -74,8 +70,7 @@ class CacheRecord:
     hits: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class ServerRecord:
+class ServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens that a server had looked up in its cache before this run's first call; 0 means a cold start."""
 
     server: str
@@ -192,9 +187,9 @@ class Journal(AppendLog[JournalLine]):
             self._append("cache", record)
             self.caches.append(record)
 
-    def _append(self, kind: str, record: object = None) -> None:
+    def _append(self, kind: str, record: msgspec.Struct | None = None) -> None:
         when = {"process": self._process, "clock": self._stage, "wall": round(self._stage_seconds(), 4)}
-        fields = {} if record is None else vars(record)
+        fields = {} if record is None else msgspec.structs.asdict(record)
         self.append({"kind": kind, **fields, **when, "calls_made": self._calls.made})
 
     def _sync_both(self) -> None:

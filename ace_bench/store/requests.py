@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.replies import without_surrogates
 from ace_bench.core.types import Message, Record
@@ -64,8 +66,7 @@ class _Text:
 _NO_TEXT = _Text("", [hashlib.blake2b(digest_size=_DIGEST_BYTES)])
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Hashed:
+class _Hashed(msgspec.Struct, frozen=True, kw_only=True):
     """A request with its digest."""
 
     digest: str
@@ -107,8 +108,7 @@ class _Session:
 _NO_SESSION = _Session()
 
 
-@dataclass(frozen=True, kw_only=True)
-class PreparedRequest:
+class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request that is about to be sent. ``name`` holds a hash of all of it, settings and schema included."""
 
     session: str

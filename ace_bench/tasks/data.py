@@ -15,6 +15,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
+import msgspec
+
 from ace_bench.core.errors import ConfigError, DataError, SettingError
 from ace_bench.core.program import command_line
 from ace_bench.core.settings import Text
@@ -32,8 +34,7 @@ _IN_PACKAGE = "pkg://"
 _DOWNLOADED = Path("data")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RemoteFile:
+class RemoteFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a task as its publisher offers it, stored locally as ``name``.
 
     ``git_blob`` is the SHA-1 object id that git gives the file. Without it and without ``sha256`` the content cannot be

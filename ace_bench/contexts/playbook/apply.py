@@ -7,7 +7,7 @@ ADD, UPDATE, TAG and REMOVE come from richer descriptions of ACE, MERGE from the
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
@@ -102,8 +102,7 @@ class Tag(_Operation, frozen=True, kw_only=True):
 Operation = Add | Update | Merge | Remove | Tag
 
 
-@dataclass(frozen=True, kw_only=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What a delta may do.
 
     ``kinds`` are the enabled operation types and ``bullet_tokens`` the most tokens of one bullet. ``unknown_section``
@@ -186,8 +185,7 @@ class _Refused(Exception):
 _Done = tuple[str, Record]
 
 
-@dataclass
-class _Draft:
+class _Draft(msgspec.Struct):
     """A playbook between operations. Each operation returns the bullet's id, and what else its event says."""
 
     bullets: BulletIndex

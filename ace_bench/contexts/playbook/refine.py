@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Literal
 
+import msgspec
 import numpy as np
 from msgspec import Meta
 
@@ -38,8 +39,7 @@ _DECIMALS = 5
 _BLOCK = 256
 
 
-@dataclass(frozen=True, kw_only=True)
-class Refined:
+class Refined(msgspec.Struct, frozen=True, kw_only=True):
     """The refined playbook, and an event for each merge and removal; without events it is the old playbook."""
 
     playbook: Playbook

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
+
+import msgspec
 
 from ace_bench.contexts.playbook.bullets import COUNTERS, OTHERS, Bullet, measure, number_of, slug, tidy
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -83,8 +85,7 @@ class _Head(NamedTuple):
     length: int
 
 
-@dataclass(kw_only=True)
-class _Entry:
+class _Entry(msgspec.Struct, kw_only=True):
     """A bullet whose lines are being collected: its place in the text, and what follows its head there."""
 
     line: int

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
+
 from ace_bench.contexts.playbook.apply import Add, Merge, Operation, reject
 from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -15,8 +17,7 @@ from ace_bench.methods.ace_parts import Delta, Insight, ask_curator
 from ace_bench.methods.base import CURATOR, ask_role
 
 
-@dataclass(frozen=True, kw_only=True)
-class NearestBullets:
+class NearestBullets(msgspec.Struct, frozen=True, kw_only=True):
     """The ``top_k`` bullets most similar to the lessons and questions of a step.
 
     The bullets that the attempts cited are shown, too, as the lessons are about them.

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+import msgspec
+
 from ace_bench.contexts.playbook.apply import Add, Operation, Tag, Votes
 from ace_bench.contexts.playbook.bullets import comparable
 from ace_bench.contexts.playbook.playbook import Playbook
@@ -36,8 +38,7 @@ _OWN = re.compile(r"[\w.+-]+@[\w.-]+|\b\d{4,}\b")
 """What an error says about one task alone: addresses and long numbers. A status code has three digits."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Strategy:
+class Strategy(msgspec.Struct, frozen=True, kw_only=True):
     """A lesson for the playbook; ``worked`` tells what led somewhere from a warning."""
 
     category: str
@@ -45,8 +46,7 @@ class Strategy:
     worked: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class ExecutionLesson:
+class ExecutionLesson(msgspec.Struct, frozen=True, kw_only=True):
     """What the executions of one attempt teach."""
 
     outcome: Outcome

@@ -7,8 +7,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import takewhile
+
+from msgspec.structs import replace
 
 from ace_bench.core.prompts import BYTES_PER_TOKEN, estimate_tokens
 from ace_bench.core.replies import is_offer

@@ -11,9 +11,10 @@ import math
 import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice, pairwise, permutations
+
+import msgspec
 
 from ace_rehearsal.reader.words import content_stems
 
@@ -46,8 +47,7 @@ _SPAN = 5
 _MOST, _LARGEST = 12, 1e15
 
 
-@dataclass(frozen=True, kw_only=True)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True, kw_only=True):
     """A number as written: ``value`` in base units (percents as fractions), words before and after it."""
 
     value: float

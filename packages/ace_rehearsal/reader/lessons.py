@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from textwrap import dedent
+
+import msgspec
 
 ANSWER, COMPUTE, QUERY, RUN, CALL = "answer", "compute", "query", "run", "call"
 _LESSON = re.compile(
@@ -25,8 +26,7 @@ _ROOM = 6_000
 """The maximum length of a rewritten context in characters, about what language models write."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of the context that a prompt shows, such as a playbook bullet with its counters."""
 
     id: str
@@ -41,8 +41,7 @@ class Entry:
         return (self.helpful + 2) / (self.helpful + 2 * self.harmful + 2)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Lesson:
+class Lesson(msgspec.Struct, frozen=True, kw_only=True):
     """``cue`` is the question or the passage; ``payload`` is the answer, expression, query or code.
 
     ``instead`` is an earlier wrong answer, "" if there was none; a warning has no payload.

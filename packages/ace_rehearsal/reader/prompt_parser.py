@@ -10,8 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+import msgspec
+from msgspec.structs import replace
 
 from ace_bench.core.types import Message
 from ace_rehearsal.reader.lessons import Entry
@@ -60,8 +62,7 @@ _FORMS = (
 """Fields and tags that show the reply form, and thereby the role; the first that occurs counts."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PromptParts:
+class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
     """``blocks`` holds the tagged parts of a prompt, ``plain`` the rest; ``form`` is the reply form it asks for.
 
     ``collapse`` is the reader's setting of that name.

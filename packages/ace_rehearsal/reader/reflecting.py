@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from ace_rehearsal.reader.items import Item, split_answer
 from ace_rehearsal.reader.kinds import lesson_of, read_items
@@ -18,8 +20,7 @@ _RIGHT_ANSWER = re.compile(r"The answer here is `([^`\n]*)`")
 _WRONG_ANSWER = re.compile(r"The answer `([^`\n]*)` was not right")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Review:
+class Review(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt in a reflector's prompt; ``gold`` and ``correct`` are ``None`` if hidden."""
 
     background: str
@@ -30,8 +31,7 @@ class Review:
     used: tuple[Entry, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reflection:
+class Reflection(msgspec.Struct, frozen=True, kw_only=True):
     """A reflector's result; ``lessons`` is empty if nothing was learnt."""
 
     error: str
