@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Protocol
 
+import msgspec
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
-from rich.progress import Progress as Bars
-from rich.table import Column
 
 from ace_bench.core.context import Context
 from ace_bench.core.types import Record
@@ -21,8 +18,7 @@ from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.journal import RolloutRecord
 
 
-@dataclass(frozen=True, kw_only=True)
-class Progress:
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot. ``score``: mean sample score of the phase in percent; ``left``: seconds, ``None`` if unknown."""
 
     phase: str
@@ -134,6 +130,11 @@ class _TerminalDisplay:
     """One live line per phase."""
 
     def __init__(self, console: Console):
+        # Here, as runs that write to a file start without it.
+        from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
+        from rich.progress import Progress as Bars
+        from rich.table import Column
+
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24 if console.width >= _WIDE else 10),
