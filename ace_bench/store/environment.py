@@ -23,6 +23,7 @@ _PACKAGES = (
     *(_NAME, "dspy", "gepa", "httpx2", "hydra-core", "jinja2", "msgspec", "numpy", "sentence-transformers"),
     "sqlglot",
 )
+_VERSION = re.compile(r"^Version:(.+)$", re.MULTILINE)
 _LIMIT_S = 5.0
 
 
@@ -44,8 +45,14 @@ def _versions() -> dict[str, str]:
     versions = {}
     for name in _PACKAGES:
         with suppress(metadata.PackageNotFoundError):
-            versions[name] = metadata.version(name)
+            versions[name] = _version(metadata.distribution(name))
     return versions
+
+
+def _version(package: metadata.Distribution) -> str:
+    # Python parses a package's description as an e-mail, which takes three times as long.
+    found = _VERSION.search(package.read_text("METADATA") or "")
+    return found[1].strip() if found else package.version
 
 
 def _commits() -> dict[str, dict[str, Any] | None]:
@@ -54,14 +61,15 @@ def _commits() -> dict[str, dict[str, Any] | None]:
     ``dirty`` tells whether files under version control differ from the commit. An installed copy knows its commit only
     if pip took it from a repository.
     """
-    package = import_folder() / "ace_bench"
+    package = (import_folder() / "ace_bench").resolve()
     # A virtual environment may lie in the checkout of another project.
-    in_checkout = _git(package, "ls-files", "--error-unmatch", "__init__.py") is not None
-    code_root = _git(package, "rev-parse", "--show-toplevel") if in_checkout else None
-    code = git_state(package) if in_checkout else _installed_commit()
+    init = _git(package, "ls-files", "--error-unmatch", "--full-name", "__init__.py")
+    root = None if init is None else (package / "__init__.py").parents[init.count("/")]
+    code = _installed_commit() if init is None else git_state(package)
     here = Path.cwd()
-    root = _git(here, "rev-parse", "--show-toplevel")
-    return {"code": code, "folder": git_state(here) if root is not None and root != code_root else None}
+    # Most runs are started in the checkout's top folder, which needs no question.
+    elsewhere = here != root and _git(here, "rev-parse", "--show-toplevel") not in (None, str(root))
+    return {"code": code, "folder": git_state(here) if elsewhere else None}
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:

@@ -88,8 +88,9 @@ def test_commits_are_those_of_the_code_and_of_a_checkout_that_one_works_in(tmp_p
     assert describe_environment()["git"]["folder"] == {**clean, "dirty": True}
     known = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     assert (describe_environment()["git"]["code"] or {"commit": ""})["commit"] == known.strip(), "of a checkout"
-    monkeypatch.chdir(ROOT)
-    assert describe_environment()["git"]["folder"] is None, "it is that of the code"
+    for folder in (ROOT, ROOT / "docs"):
+        monkeypatch.chdir(folder)
+        assert describe_environment()["git"]["folder"] is None, "it is that of the code"
 
 
 def test_the_record_does_not_name_the_host_and_what_no_tool_tells_is_unknown(tmp_path, monkeypatch):
