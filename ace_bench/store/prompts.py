@@ -114,9 +114,10 @@ class PromptSet:
         """Return the fields of a template and its includes: all, or only those that may not be missing."""
         assert self._environment.loader is not None
         source, *_ = self._environment.loader.get_source(self._environment, name)
-        scan = _scan(source, required)
+        scan = _scan(source)
         included = (self._fields_of(other, required=required) for other in scan.includes if other != name)
-        return (scan.used | frozenset[str]().union(*included) - scan.set_here) - scan.optional
+        used = scan.used | frozenset[str]().union(*included) - scan.set_here
+        return used - scan.optional if required else used
 
     def _load(self, role: str) -> Template:
         from jinja2 import TemplateNotFound
@@ -173,7 +174,7 @@ class _Scan(NamedTuple):
 
 
 @cache
-def _scan(source: str, required: bool) -> _Scan:
+def _scan(source: str) -> _Scan:
     """Read a template's text; cached, since checks of many runs read the same few templates."""
     from jinja2 import Environment, meta, nodes
 
@@ -183,9 +184,7 @@ def _scan(source: str, required: bool) -> _Scan:
     return _Scan(
         used=frozenset(meta.find_undeclared_variables(tree)),
         set_here=frozenset(one.name for one in tree.find_all(nodes.Name) if one.ctx == "store"),
-        optional=frozenset(
-            one.node.name for one in probed if required and one.name in tests and isinstance(one.node, nodes.Name)
-        ),
+        optional=frozenset(one.node.name for one in probed if one.name in tests and isinstance(one.node, nodes.Name)),
         includes=tuple(other for other in meta.find_referenced_templates(tree) if other is not None),
     )
 
