@@ -185,7 +185,7 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     config = compose_run(words)
     folders: list[Path] = []
     host = Host(
-        console=Console(quiet=not progress, force_jupyter=False),
+        console=Console(quiet=not progress, force_jupyter=False, emoji=False),
         command=command_of(words),
         owns_process=False,
         on_folder=folders.append,

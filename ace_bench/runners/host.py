@@ -151,9 +151,9 @@ def reporting(
         begun()
 
     # Runs side by side print lines: one terminal cannot show the live progress of several.
-    console = Console(file=output, force_terminal=False if signals else None)
+    console = Console(file=output, force_terminal=False if signals else None, emoji=False)
     host = Host(console=console, command=command, parent=parent, signals=signals, on_folder=note)
-    errors = replace(host, console=Console(file=output, stderr=output is None))
+    errors = replace(host, console=Console(file=output, stderr=output is None, emoji=False))
     report = RunReport(host=host)
     try:
         yield report

@@ -83,7 +83,7 @@ def summary_text(metrics: Mapping[str, Any], processes: Sequence[Process]) -> st
     """Return the summary as plain text."""
     buffer = StringIO()
     # Rich would show the table in a notebook instead of writing it.
-    Console(file=buffer, width=140, force_jupyter=False).print(summary_table(metrics, processes))
+    Console(file=buffer, width=140, force_jupyter=False, emoji=False).print(summary_table(metrics, processes))
     return buffer.getvalue()
 
 

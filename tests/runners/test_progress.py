@@ -10,6 +10,7 @@ from rich.console import Console
 
 from ace_bench.core.types import Attempt, Completion, Fault, Grade, Stage, Usage
 from ace_bench.runners import progress
+from ace_bench.runners.host import reporting
 from ace_bench.runners.progress import ProgressCounter, make_display
 from ace_bench.store.call_log import Ledger
 from ace_bench.store.journal import RolloutRecord
@@ -68,3 +69,9 @@ def test_a_log_has_a_line_each_ten_seconds_and_a_terminal_one_for_each_phase(mon
         assert not about or [one.split()[0] for one in lines[-2:]] == ["adapt", "evaluate"]
         shown += lines[-1:] if about else lines
     check("".join(f"{line}\n" for line in shown), Path(__file__).parent / "expected" / "progress.txt")
+
+
+def test_lines_of_a_run_are_printed_as_they_are(capsys):
+    with reporting() as report:
+        report.host.say("results/:key:/[red]1")
+    assert capsys.readouterr().out == "results/:key:/[red]1\n"
