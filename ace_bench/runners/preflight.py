@@ -23,7 +23,7 @@ from ace_bench.core.backbones import (
     Probing,
     Served,
 )
-from ace_bench.core.errors import BudgetExhausted, ConfigError
+from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
@@ -146,11 +146,21 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                 if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
                     folder.journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
                 if isinstance(backbone, Probing):
-                    facts = found[place] = backbone.probe().facts
+                    facts = found[place] = _probe(backbone, continued=folder.calls.made > 0)
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))
         if found:
             folder.write({"endpoints.json": format_json(found)})
         yield
+
+
+def _probe(backbone: Probing, *, continued: bool) -> Mapping[str, str]:
+    """Return what a probe found; a server that worked before and cannot be used now stops the run, as in its middle."""
+    try:
+        return backbone.probe().facts
+    except ConfigError as error:
+        if not continued:
+            raise
+        raise BackboneUnavailable(str(error)) from error
 
 
 def with_confinement(spec: RunSpec) -> RunSpec:

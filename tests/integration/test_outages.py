@@ -82,6 +82,8 @@ def test_what_an_outage_cost_stays_in_the_books(server, tmp_path):
     lost = [call for call in stopped.lines("calls") if call["fault"]]
     assert [call["fault"]["owner"] for call in lost] == ["backbone"] * 5
     assert sum(call["retries"] for call in lost) == 5
+    down = launch(tmp_path, *overrides(server, "base", "concurrency=1", "backbone.base_url=http://127.0.0.1:9/v1"))
+    assert (down.status, json.loads((down.folder / "status.json").read_text())["state"]) == (3, "stopped")
     server.left = 10**9
     ran = launch(tmp_path, *overrides(server, "base", "concurrency=1"))
     assert ran.metrics["calls"]["evaluate"] == {"generator": 4}
