@@ -130,10 +130,7 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
     ),
     "reflexion_lost_trial": ("reflexion", "correctness", "", GUESSING | {"generator": lose_second, "test": 1}),
     "reflexion_lost_note": ("reflexion", "correctness", "", GUESSING | {"reflector": lambda _: BROKEN, "test": 1}),
-    **{
-        f"best_of_k_{labels}": ("best_of_k", labels, "", {"generator": right_at({0: 0, 1: 3}), "test": 3})
-        for labels in ("correctness", "gold")
-    },
+    "best_of_k": ("best_of_k", "correctness", "", {"generator": right_at({0: 0, 1: 3}), "test": 3}),
     "best_of_k_voted": ("best_of_k", "none", "mode.window=3", {"generator": draw, "test": 3}),
     "remem": ("remem", "correctness", "method.rounds=2 mode.window=3 mode.batch_size=3", {"test": 6, "refiner": think}),
     "mem_prompt": ("mem_prompt", "correctness", "", TEXTS),
