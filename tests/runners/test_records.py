@@ -1,9 +1,12 @@
 """What a run records about its processes, and that a run which fails before its first call leaves nothing behind."""
 
+import errno
+
 import pytest
 
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.runners import executing
+from ace_bench.runners.host import reporting
 from ace_bench.store.processes import read_processes
 from tests.launching import launch
 from tests.runners.test_preflight import real
@@ -62,3 +65,9 @@ def test_a_folder_that_exists_is_never_removed(error, tmp_path):
         "stopped",
         "failed" if isinstance(error, ConfigError) else "stopped",
     ]
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EINVAL, "odd", "file"), ImportError("odd", name="nothing_known")])
+def test_an_error_that_is_neither_the_disks_nor_of_a_missing_extra_is_raised(error):
+    with pytest.raises(type(error), match="odd"), reporting():
+        raise error
