@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.packages.bird_sql.conftest import CLOCK
+from tests.packages.bird_sql.conftest import CLOCK, SCRIPT, build
 
 FIXED = {
     "current_timestamp": CLOCK,
@@ -41,6 +41,12 @@ def test_every_way_to_read_the_clock_gives_the_fixed_time(workers, database, mon
     assert {sql: outcome.message or outcome.preview[0] for sql, outcome in found.items()} == {
         sql: repr(value) for sql, value in FIXED.items()
     }
+
+
+def test_the_clock_in_views_and_defaults_is_fixed_too(workers, tmp_path):
+    path = tmp_path / "people" / "people.sqlite"
+    build(path, f"{SCRIPT} CREATE VIEW ages AS SELECT strftime('%Y', 'now') - 1980 AS age;")
+    assert workers(timeout=10).run(path, "SELECT age FROM ages").preview == ("45",)
 
 
 def test_gold_and_answer_see_the_same_time_and_kept_golds_name_it(grading, cache):

@@ -139,6 +139,14 @@ def test_what_cannot_be_used_says_what_to_do(drawn, make, tmp_path, cache):
         make()
 
 
+def test_the_sample_set_has_three_levels_and_no_query_twice(make):
+    task = make()
+    golds = [task.failing_grade(sample) for split in task.splits for sample in task.samples(split)]
+    assert len(golds) == len({grade.gold for grade in golds}) == 140
+    for level in ("simple", "moderate", "challenging"):
+        assert sum(level in grade.detail for grade in golds) >= 20
+
+
 def test_golds_of_mini_dev_are_right_and_the_official_loss_is_the_empty_ones(make, real_data):
     task = make(data_dir=real_data("bird_sql", "mini_dev_sqlite.json"), source="real")
     grades = []

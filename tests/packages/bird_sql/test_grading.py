@@ -224,6 +224,14 @@ def test_why_a_gold_query_gets_no_point(metric, corrected, said, make):
     assert make(metric=metric).expected_loss(grade) == said
 
 
+def test_a_gold_query_that_fails_is_said_once_and_never_matched(grading, caplog):
+    gold = "SELECT salary FROM people"
+    grade = grading(gold)
+    for answer in (gold, f"{gold} "):
+        assert grade(answer).detail["execution"] == grade(answer).detail["execution_corrected"] == 0
+    assert caplog.text.count("no such column: salary") == 1
+
+
 def test_gold_results_are_kept_by_the_databases_checksum(grading, tmp_path, cache):
     gold, golds = "SELECT count(*) FROM people", cache / "bird_sql" / "golds"
     assert grading(gold)("SELECT 3").correct

@@ -43,8 +43,6 @@ def test_the_verdict_is_the_grade(make):
         assert (grade.correct, grade.score, grade.detail["judge"]) == (points == 1, points, points)
         assert task.score([grade])["judge"] == 100 * points
         assert task.score([grade])["execution"] == grade.detail["execution"] == 0
-    for answer, right in ((None, True), ("", False), ("```sql\n```", False)):
-        assert judged(task, answer, Judge()).correct is right, "nothing is asked"
 
 
 def test_the_judge_sees_question_schema_and_both_queries_and_no_results(make):
@@ -58,6 +56,12 @@ def test_the_judge_sees_question_schema_and_both_queries_and_no_results(make):
     assert "The query returned" in grade.observed
     assert "The query returned" not in asked
     assert set(judge.schemas[0]["properties"]) == {"reason", "verdict"}
+
+
+def test_what_needs_no_judge_asks_none(make):
+    task = make(metric="judge")
+    for answer, right in ((None, True), ("", False), ("```sql\n```", False)):
+        assert judged(task, answer, Judge()).correct is right
 
 
 def test_an_unreadable_verdict_is_asked_for_again_and_then_a_fault(make):
