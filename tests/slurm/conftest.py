@@ -44,7 +44,7 @@ class Cluster:
         """Whether no job waits, runs or ends."""
         return not self.command("squeue", "--noheader").strip()
 
-    def sweep(self, results: Path, *overrides: str) -> subprocess.Popen[str]:
+    def sweep(self, results: Path, *overrides: object) -> subprocess.Popen[str]:
         """Start a sweep on the cluster, as the command on a login node does."""
         command = [sys.executable, ROOT / "run.py", "-m", *overrides, *LAUNCHER, f"results={results}"]
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}

@@ -1,13 +1,15 @@
 """What becomes of a sweep on a cluster: it runs, it outlives time limits, and a cancelled job costs nothing."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from ace_bench.report.records import find_runs
+from tests.integration.test_sweeps import SWEEP, own_backbones
 from tests.slurm.conftest import until
 
-PROBES = 1
-"""Calls that a start makes to see whether the server answers; they are not of the run."""
+PROBES = 2
+"""Calls that a start makes to see whether and how the server answers; they are not of the run."""
 
 
 def lines(results: Path, name: str) -> list[list[dict[str, object]]]:
@@ -24,8 +26,10 @@ def paid_once(results: Path, server, starts: int) -> None:
 
 
 def test_a_sweep_runs_and_a_run_that_fails_stops_no_other(cluster, tmp_path):
-    runs = ("task=finer,formula", "method=gepa,base", "mode=online", "task.source=sample", "limit=2")
-    swept = cluster.sweep(tmp_path / "results", *runs)
+    (tmp_path / "own").mkdir()
+    option, known = own_backbones(tmp_path / "own")
+    there = replace(cluster, env={**cluster.env, **known})
+    swept = there.sweep(tmp_path / "results", *option, *SWEEP)
     said, _ = swept.communicate(timeout=240)
     assert swept.returncode == 1, said
     assert "ended with status 2" in said
