@@ -23,7 +23,8 @@ from ace_bench.store.journal import Journal, RolloutRecord, StepRecord
 TRAIN, VALIDATION, TEST = "train", "val", "test"
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Batch:
     """The samples of one step, in a ``scope`` of the arena.
 
     ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
