@@ -15,9 +15,6 @@ from tests.packages.report.test_reproduce_settings import reader, served  # noqa
 SHORT = ("ace:mode.epochs=1", "ace:method.max_reflection_rounds=1", "gepa:method.max_metric_calls=3")
 ASKED = {
     "tables 4b and 10": ("table=4b,10", "limit=2", *SHORT),
-    "methods of the field": (
-        *("experiment=field", "tasks=finer", "methods=icl,dc", "feedback=gold", "passes=stream,fit", "limit=2"),
-    ),
     "figure 2": ("figure=2", "limit=1", *SHORT[:2], "agent.max_steps=3"),
 }
 """On AppWorld, where a rollout takes a second, one figure of one sample a split; a longer test adds tables 1 and 2."""
@@ -58,3 +55,24 @@ def test_results_are_the_same_through_a_server(asked, reader, one_composer, in_t
 def test_results_are_the_same_through_a_server_two_runs_at_a_time(reader, tmp_path):  # noqa: F811
     by_server = reproduced(tmp_path / "served", *IN_FULL, *served(reader), "--jobs", "2")
     assert by_server == reproduced(tmp_path / "embedded", *IN_FULL, "backbone=embedded", "--jobs", "2")
+
+
+@pytest.mark.slow
+def test_methods_of_the_field_are_compared_through_a_server(reader, one_composer, in_this_process, tmp_path, capsys):  # noqa: F811
+    part = ("tasks=finer", "methods=icl,dc", "feedback=gold", "passes=stream,fit", "limit=2")
+    asked = ("experiment=field", *part, *served(reader), "--jobs", "1")
+    assert start("reproduce", [*asked, f"results={tmp_path}"]) == 0
+    said = capsys.readouterr().out
+    assert "7 runs finished now, 0 before" in said
+    (table,) = (file for file in tmp_path.glob("tables/table_field_*.csv") if "_costs_" not in file.name)
+    with table.open() as lines:
+        cells = {cell["row"]: cell for cell in csv.DictReader(lines)}
+    runs = find_runs(tmp_path).runs
+    shown = {row: cell["value"] for row, cell in cells.items() if cell["value"]}
+    assert len(shown) == len(runs) == 7
+    assert sorted(map(float, shown.values())) == sorted(run.metrics["headline"]["after"] for run in runs)
+    assert len([*tmp_path.glob("figures/field_score_by_cost_finer_*.png")]) == 2, (
+        "one for each scaffold with two methods"
+    )
+    assert start("reproduce", [*asked, f"results={tmp_path}"]) == 0
+    assert "Nothing to do: all 7 runs are finished" in capsys.readouterr().out
