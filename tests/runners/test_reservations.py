@@ -13,6 +13,9 @@ from ace_bench.runners.limits import Budget, FaultRule, Stop
 from ace_bench.runners.settings import check_reply_limits
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.spending import SharedSpending
+from ace_rehearsal.server.serve import ReaderServer
+from tests.backbones.serving import over_http, running
+from tests.launching import launch
 
 LIMIT = 200
 
@@ -103,6 +106,19 @@ def test_a_reply_without_a_limit_is_refused_before_the_first_call():
     with pytest.raises(ConfigError, match=r"budget.tokens needs a limit of replies, and drawing"):
         check_reply_limits(Budget(tokens=100), {"generator": Drawing(limit=None)})
     check_reply_limits(Budget(calls=100), {"generator": Drawing(limit=None)})
+
+
+def test_a_run_over_http_stays_within_its_tokens_and_dollars(tmp_path):
+    with running(ReaderServer(host="127.0.0.1", port=0, latency_s=0.05)) as server:
+        prices = ["backbone.prices.input=1", "backbone.prices.cached_input=0.1", "backbone.prices.output=4"]
+        task = ["task=finer", "task.source=sample", "method=ace", "mode.epochs=1"]
+        common = [*task, *over_http(server.address), *prices, "backbone.sampling.max_tokens=500"]
+        for limit, most in (("tokens", 40_000), ("usd", 0.02)):
+            ran = launch(tmp_path / limit, *common, "concurrency=32", f"budget.{limit}={most}")
+            assert ran.status == 3
+            usages = [call["usage"] for call in ran.lines("calls")]
+            spent = sum(one["usd"] if limit == "usd" else one["prompt"] + one["completion"] for one in usages)
+            assert 0.7 * most < spent <= most
 
 
 def test_runs_that_share_a_budget_stay_within_it_together(spend, tmp_path):
