@@ -1,8 +1,11 @@
 """Disks that fill up, refuse or are read-only: the run stops with one sentence, and goes on where it was."""
 
+import errno
 import json
 import os
+import resource
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -129,3 +132,48 @@ def test_a_read_only_disk_shows_a_finished_run_and_refuses_to_continue_another(d
     assert (begun.folder / "metrics.json").exists()
     assert len(find_runs(disk.path).runs) == 2
     assert finished.metrics
+
+
+@pytest.fixture
+def limited():
+    """Sets how large a file may grow."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_limit_on_the_size_of_files_stops_the_run_and_a_higher_one_continues_it(limited, tmp_path, sentence, capsys):
+    whole = launch(tmp_path / "whole", *SMALL)
+    for size, begun in ((2_000, False), (8_000, True), (10_000, True), (13_000, True)):
+        capsys.readouterr()
+        limited(size)
+        ran = launch(tmp_path / "cut", *SMALL)
+        limited(resource.RLIM_INFINITY)
+        assert ran.status == 3
+        assert "cannot be written (File too large); raise the limit on the size of files (ulimit -f)" in sentence()
+        assert ran.folder.exists() == begun  # before the first call nothing is worth keeping
+        assert not begun or status_of(ran.folder)["state"] == "stopped"
+    ran = launch(tmp_path / "cut", *SMALL)
+    assert (ran.status, ran.lasting(), ids(ran)) == (0, whole.lasting(), ids(whole))
+
+
+def test_a_disk_that_does_not_sync_stops_the_run_and_what_was_written_stays(tmp_path, sentence, capsys, monkeypatch):
+    whole = launch(tmp_path / "whole", *SMALL)
+    capsys.readouterr()
+    fsync = os.fsync
+
+    def failing(handle):
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        if path.name == "calls.jsonl" and path.read_bytes().count(b"\n") > 5:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    ran = launch(tmp_path / "cut", *SMALL)
+    monkeypatch.undo()
+    assert ran.status == 3
+    assert "cannot be written (Input/output error); check its disk" in sentence()
+    written = ids(ran)
+    assert written
+    ran = launch(tmp_path / "cut", *SMALL)
+    assert (ran.lasting(), ids(ran)) == (whole.lasting(), ids(whole))

@@ -3,6 +3,7 @@
 import importlib
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +12,9 @@ from ace_bench.report.records import find_runs
 from ace_bench.store.processes import read_processes
 from ace_report.tables.formats import csv, markdown, page_of
 from ace_report.tables.own_tables import Layout, own_tables
+from tests.backbones.openai_compatible.scripted import answer
+from tests.backbones.openai_compatible.test_experiment import Limited, overrides
+from tests.backbones.serving import running
 from tests.doubles import Recording
 from tests.launching import launch, options, quick, retries
 
@@ -246,4 +250,40 @@ def test_every_method_comes_to_the_same_in_a_replay(method, start):
     rewritten(first, _all_ours_changed)
     again, paid, said = start(*asked)
     assert (again.status, paid) == (0, 0), said
+    assert ends(again) == ["finished", "replayed"]
+
+
+def test_an_edit_that_changes_no_result_keeps_the_run_and_is_recorded(mine, start):
+    chosen = PARTS["agent"][0]
+    start(*chosen)
+    mine(MINE.replace("SUFFIX", "ENDING"))
+    ran, paid, said = start(*chosen)
+    assert (ran.status, paid) == (0, 0)
+    assert "mine changed, and a replay gave the same result" in said
+    assert "This run is finished" in said
+    assert ends(ran) == ["finished", "replayed"]
+    assert "replayed" not in start(*chosen)[2]
+
+
+def test_runs_of_versions_that_recorded_no_code_stay_as_they_are(mine, start):
+    chosen, old, new = PARTS["agent"]
+    first, _, _ = start(*chosen)
+    rewritten(first, lambda _: {})
+    mine(MINE.replace(old, new))
+    ran, paid, said = start(*chosen)
+    assert (ran.status, paid) == (0, 0)
+    assert "This run is finished" in said
+    (first.folder / "processes.jsonl").unlink()
+    assert start(*chosen)[0].status == 0
+
+
+def test_a_replay_needs_no_server_and_asks_in_the_form_that_the_probe_found(tmp_path, capsys):
+    server = Limited([answer('{"reasoning": "r", "bullet_ids": [], "final_answer": "x"}')], ["embedded"])
+    run = ("method=base", "agent.scaffold=json", "limit=2", "mode.epochs=1", "estimate=false")
+    with running(server):
+        asked = overrides(SimpleNamespace(address=server.url), "backbone.api_key_env=null", *run)
+        first = launch(tmp_path, *asked)
+    rewritten(first, _all_ours_changed)
+    again = launch(tmp_path, *asked)
+    assert (first.status, again.status) == (0, 0), capsys.readouterr()
     assert ends(again) == ["finished", "replayed"]

@@ -16,7 +16,7 @@ from ace_bench.core.errors import Stopped, StoreError
 from ace_bench.report.frames import load_frames
 from ace_bench.report.records import find_runs
 from ace_bench.store.damage import examine, lasting_metrics
-from ace_bench.store.results import read_metrics
+from ace_bench.store.results import CHECKSUMS, read_metrics
 from tests.doubles import Recording
 from tests.launching import Ran, launch
 from tests.packages.report.page.runs import changed
@@ -218,6 +218,14 @@ def test_a_flipped_bit_in_a_finished_journal_is_repaired_by_the_command_again_an
         assert api.load_run(folder).points("accuracy")
 
 
+def test_settings_that_are_lost_are_composed_from_the_command(runs, doctor, tmp_path):
+    folder, _ = runs("ace", True, tmp_path)
+    before = (folder / "config.yaml").read_bytes()
+    (folder / "config.yaml").write_text("[")
+    assert doctor(tmp_path, "--repair")[0] == 0
+    assert (folder / "config.yaml").read_bytes() == before
+
+
 def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs, doctor, tmp_path, capsys):
     folder, whole = runs("ace", True, tmp_path)
     lose_calls(folder, 2)
@@ -233,6 +241,26 @@ def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs
     assert doctor(tmp_path)[1]["damaged"][0]["lost"] == {"calls": 2, "in": None, "out": None, "usd": None}
     ran, asked = repeated(tmp_path, *ACE)
     assert (asked, ran.lasting()) == (2, whole.lasting())
+
+
+def test_calls_lost_after_a_stop_are_named_before_they_are_paid_for_again(runs, doctor, tmp_path, capsys, caplog):
+    folder, _ = runs("ace", False, tmp_path)
+    lose_calls(folder, 3)
+    assert doctor(tmp_path)[1]["damaged"][0]["lost"]["calls"] == 3
+    repeated(tmp_path, *ACE)
+    assert "3 calls that were recorded are gone from its end, made again and paid for again" in caplog.text
+
+
+def test_a_run_is_not_continued_with_the_calls_of_another_one(runs, doctor, tmp_path, capsys):
+    folder, _ = runs("ace", False, tmp_path)
+    right = (folder / "calls.jsonl").read_bytes()
+    shutil.copyfile(runs.original("online", True) / "calls.jsonl", folder / "calls.jsonl")
+    status, said = doctor(tmp_path, "--repair")
+    assert (status, "of different runs" in said["damaged"][0]["problems"][0]) == (1, True)
+    assert launch(tmp_path, *ACE).status == 2
+    assert "put the right file back" in capsys.readouterr().err
+    (folder / "calls.jsonl").write_bytes(right)
+    assert doctor(tmp_path)[0] == 0
 
 
 def lose_a_line(folder):
@@ -264,3 +292,17 @@ def test_what_nothing_vouches_for_is_not_made_up(spoil, note, runs, doctor, tmp_
     status, said = doctor(tmp_path, "--repair")
     assert (status, note in said["damaged"][0]["note"]) == (1, True)
     assert not (folder / "metrics.json").exists()
+
+
+@pytest.mark.slow
+def test_folders_of_a_version_without_checksums_go_on_and_are_read(runs, tmp_path):
+    for finished in (True, False):
+        folder, whole = runs("ace", finished, results := tmp_path / str(finished))
+        for name in LOGS:
+            changed(folder, name)
+        (folder / CHECKSUMS).unlink()
+        look(folder)
+        ran, _ = repeated(results, *ACE)
+        assert (ran.status, ran.folder, ran.lasting()) == (0, folder, whole.lasting())
+        assert len(ran.lines("calls")) == len(whole.lines("calls"))
+        assert start("report", [str(folder), "--out", str(tmp_path / "page.html")]) == 0

@@ -1,5 +1,7 @@
 """Evaluations by `vllm run-batch`: without a server, and through a kill of the harness."""
 
+import os
+import signal
 import time
 
 from tests.vllm.conftest import calls, family, launching, none_left, run
@@ -31,4 +33,14 @@ def test_a_killed_run_gets_the_replies_of_the_batch_that_it_began(model, tmp_pat
     assert process.returncode == 0, output
     assert "Going on with batch" in output
     assert (len(list(tmp_path.rglob("*.process"))), calls(tmp_path)) == (1, TEST)
+    assert none_left(started)
+
+
+def test_ctrl_c_ends_the_batch(model, tmp_path):
+    with run(tmp_path, *words(model)) as process:
+        started = wait_for_batch(process)
+        os.kill(process.pid, signal.SIGINT)
+        output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
     assert none_left(started)

@@ -45,3 +45,35 @@ def test_a_server_killed_in_mid_run_stops_it_cleanly_and_the_same_command_finish
     ids = [json.loads(line)["id"] for line in (folder / "calls.jsonl").read_text().splitlines()]
     assert len(ids) == len(set(ids)) > paid
     assert none_left(started)
+
+
+def test_ctrl_c_while_the_server_loads(model, tmp_path):
+    with run(tmp_path, *launching(model), *ONLINE) as process:
+        assert any("starting" in line for line in process.stdout)
+        time.sleep(5)
+        started = family(process.pid)
+        process.send_signal(signal.SIGINT)
+        output = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, output
+    assert "Traceback" not in output
+    assert len(started) > 1
+    assert none_left(started)
+
+
+def test_kill_9_of_a_run_under_way(model, tmp_path):
+    with run(tmp_path, *launching(model), *ONLINE) as process:
+        wait_for_calls(tmp_path, 2, process)
+        started = family(process.pid)
+        assert any("EngineCore" in line for line in started.values())
+        process.kill()
+    assert none_left(started)
+
+
+def test_a_model_that_is_not_there(tmp_path):
+    nowhere = tmp_path / "nowhere"
+    with run(tmp_path / "results", *launching(nowhere), *ONLINE) as process:
+        output = process.communicate(timeout=300)[0]
+    assert process.returncode == 2, output
+    assert "the model is not found" in output
+    assert "backbone.model" in output
+    assert 'run.py"' not in output, "no traceback of the harness"
