@@ -63,7 +63,7 @@ def embedded_call(setting: Setting) -> list[Figure]:
         times = []
         for number in range(200):
             sample = samples[number % len(samples)]
-            fields = {**sample.inputs, **playbook.render(sample), "reflection": "(none)"}
+            fields = {**sample.inputs, **playbook.render(sample), "reflection": "(none)", "scaffold": "own"}
             messages: tuple[Message, ...] = prompts.render("generator", fields)
             started = time.perf_counter()
             backbone.complete(messages, role="generator", session="s")

@@ -164,6 +164,12 @@ def test_a_row_for_each_kind_of_retrieval_view_and_size(monkeypatch, tmp_path):
     assert (sent[0] < sent[1], sent[2] == sent[3]) == (True, True)
 
 
+@pytest.mark.slow
+def test_the_reader_answers_prompts_of_finer_with_and_without_bullets(tmp_path):
+    figures = cases.embedded_call(Setting(scratch=tmp_path, data=None))
+    assert [one.figure for one in figures] == ["generator, 0 bullets", "generator, 100 bullets"]
+
+
 def test_queries_are_graded_and_steps_are_cut_apart(monkeypatch, tmp_path):
     monkeypatch.setattr(cases, "PREDICTIONS", 6)
     figures = cases.sql(Setting(scratch=tmp_path / "sql", data=None))
