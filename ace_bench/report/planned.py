@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ace_bench.core.errors import ConfigError
@@ -41,7 +42,7 @@ class PlannedRun:
         """Return its option of a group, such as its ``method``."""
         return next((value for key, value in map(_key_and_value, self.overrides) if key == group), "")
 
-    @property
+    @cached_property
     def kind(self) -> tuple[str, str, str]:
         """Its task, method and mode."""
         return self.option("task"), self.option("method"), self.option("mode")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
@@ -35,7 +34,7 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = True) -> RunConfig:
-    """Return a composed configuration as plain values, with ``embedder=auto`` replaced by the embedder's name.
+    """Return a composed configuration as plain values; in both ``embedder=auto`` becomes the embedder's name.
 
     ``written``: the run may write it. Raises ``ConfigError`` for an interpolation that cannot be resolved, and for a
     secret, because the configuration is written to files.
@@ -45,7 +44,6 @@ def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = Tr
 
     automatic = config.get("embedder") == _AUTOMATIC
     if automatic:
-        config = deepcopy(config)
         roles = config.get("roles")
         backbones = [config.get("backbone"), *(roles.values() if isinstance(roles, Mapping) else ())]
         config.embedder = default_embedder(simulated=any(map(_is_simulated, backbones)))

@@ -160,16 +160,17 @@ class SimilarRuns:
         self._compose = compose
         self._settings = {run.folder: settings_with_defaults(run, compose) for run in runs if run.finished}
         found = (run for run in runs if run.finished)
-        self._runs = latest_repetitions(found, lambda run: (settings_digest(self._settings[run.folder]), run.seed))
+        latest = latest_repetitions(found, lambda run: (settings_digest(self._settings[run.folder]), run.seed))
+        self._runs = defaultdict[tuple[str, str, str], list[tuple[str, RunSummary]]](list)
+        for (digest, _), run in latest.items():
+            self._runs[run.task, run.method, run.mode].append((digest, run))
 
     def find(self, planned: PlannedRun, variant: Variant, earlier: Earlier) -> Similar:
         """Return the runs that differ least from a plan under the conditions of a variant."""
         groups: dict[tuple[str, ...], dict[int, RunSummary]] = {}
         refused: dict[str, None] = {}
-        kind, known = planned.kind, dict[str, tuple[str, ...]]()
-        for (digest, _), run in self._runs.items():
-            if (run.task, run.method, run.mode) != kind:
-                continue
+        known = dict[str, tuple[str, ...]]()
+        for digest, run in self._runs[planned.kind]:
             if digest not in known:
                 known[digest] = tuple(self._differences(run, planned, variant))
             differs = known[digest]
