@@ -1,4 +1,4 @@
-"""How a model works on a machine: what it is told, the commands in its replies, and what it is shown of their output.
+"""How a model works on a machine: its instructions, the commands in its replies, and the output that it sees.
 
 None of it needs Harbor.
 """
@@ -21,10 +21,10 @@ _MOST_OUTPUT = 8000
 """Characters of a command's output that the model is shown; of more the middle is left out."""
 _LONGEST = 20_000
 BLOCK = re.compile(r"```(?:bash|sh|shell)?[ \t]*\n(.*?)```", re.DOTALL)
-_TOLD = (
+_INSTRUCTIONS = (
     "You work on a Linux machine, by commands for bash. Each starts in the same folder; files stay as you leave them."
 )
-_HOW: Mapping[Commands, str] = {
+_WAYS: Mapping[Commands, str] = {
     "tool": "Run one with the tool bash and read what it prints. When the work is done, reply without calling it.",
     "block": "Write one in a block that begins with ```bash and ends with ```; you are told what it prints. "
     "When the work is done, reply without a block.",
@@ -36,7 +36,7 @@ NO_COMMAND = 'Error: call bash with {"command": "..."}; there is no other tool'
 
 def first_request(instruction: str, commands: Commands) -> ReplyRequest:
     """Return what the model is asked first."""
-    system = Message(role="system", content=f"{_TOLD} {_HOW[commands]}")
+    system = Message(role="system", content=f"{_INSTRUCTIONS} {_WAYS[commands]}")
     schema = offer([_TOOL]) if commands == "tool" else None
     return ReplyRequest(messages=(system, Message(role="user", content=instruction)), schema=schema)
 
@@ -57,7 +57,7 @@ def read_command(call: ToolCall) -> str | None:
 
 
 def refuse_command(command: str) -> str | None:
-    """Return what the model is told of a command that cannot be run; ``None`` if it can."""
+    """Return the error that the model sees for a command that cannot be run; ``None`` if it can."""
     if "\0" in command or without_surrogates(command) != command or len(command) > _LONGEST:
         return f"Error: a command is a text of at most {_LONGEST} characters, without null bytes"
     return None
