@@ -147,13 +147,10 @@ class Arena(Protocol):
         Raises ``ConfigError`` for other splits and unless ``labels`` is ``gold``.
         """
 
-    def rollout(
-        self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None, own_seed: bool = False
-    ) -> Rollout:
+    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
         """Make a rollout, or return the recorded one; ``trial`` numbers the rollouts of a sample from 0.
 
-        ``reflection`` is the advice shown, ``None`` for none; a model may have replied with an empty one. With
-        ``own_seed`` the replies of a later trial are drawn by a seed of its own, not by the run's.
+        ``reflection`` is the advice shown, ``None`` for none; a model may have replied with an empty one.
         """
 
     def conversation(self, rollout: Rollout, context: Context, *, reflection: str | None = None) -> tuple[Message, ...]:

@@ -95,9 +95,7 @@ class RunArena:
             )
         return self.task.failing_grade(sample).gold
 
-    def rollout(
-        self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None, own_seed: bool = False
-    ) -> Rollout:
+    def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
         """Attempt, grade and record; the method gets what ``labels`` reveals of the grade.
 
         Raises ``CallLost`` if a backbone left a call unanswered: then only the other calls are recorded.
@@ -106,7 +104,7 @@ class RunArena:
         record = self._recorded_rollout(key)
         if record is None:
             try:
-                record = self._attempt(key, sample, context, trial, reflection, draw=trial if own_seed else 0)
+                record = self._attempt(key, sample, context, trial, reflection)
             except CallLost:
                 self.gateway.replay(key)
                 raise
@@ -192,23 +190,21 @@ class RunArena:
     def _key(self, sample: Sample, context: Context, trial: int) -> str:
         return "/".join(filter(None, (self.stage, self.scope, sample.id, context.digest[:12], str(trial))))
 
-    def _bind(self, role: str, session: str, *, repeats: bool = True, draw: int = 0) -> BoundLm:
-        caller = Caller(stage=self.stage, role=role, session=session, repeats=repeats, draw=draw)
+    def _bind(self, role: str, session: str, *, repeats: bool = True) -> BoundLm:
+        caller = Caller(stage=self.stage, role=role, session=session, repeats=repeats)
         return BoundLm(gateway=self.gateway, backbone=self.backbone(role), caller=caller)
 
     def backbone(self, role: str) -> Backbone:
         """Return the role's own backbone, or the generator's, as it makes the calls of this stage."""
         return backbone_at(self.backbones.get(role) or self.backbones[GENERATOR], self.stage)
 
-    def _attempt(  # noqa: PLR0913 - as ``rollout``
-        self, key: str, sample: Sample, context: Context, trial: int, reflection: str | None, *, draw: int
-    ) -> RolloutRecord:
+    def _attempt(self, key: str, sample: Sample, context: Context, trial: int, reflection: str | None) -> RolloutRecord:
         started = time.monotonic()
         role = self.answering_roles[self.turns.get(sample.id, 0) % len(self.answering_roles)]
         for restarts in range(_ATTEMPTS):
             if restarts:
                 self.gateway.replay(key)
-            lm = self._bind(role, key, draw=draw)
+            lm = self._bind(role, key)
             fault: Fault | None = None
             try:
                 with self.task.open(sample) as session:

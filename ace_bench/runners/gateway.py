@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ace_bench.core.backbones import Backbone, Gathering, Sampled
+from ace_bench.core.backbones import Backbone, Gathering
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import takes_tools, without_surrogates
@@ -87,8 +87,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks, for the ledger: a role in a stage, within one backbone session.
 
     ``repeats`` says whether a prompt sent again in the session wants a new reply, or the one it got before. ``needed``
-    says that no fault may stand for the reply: the call is lost, and made again. Calls of a ``draw`` above 0 have a
-    seed of their own.
+    says that no fault may stand for the reply: the call is lost, and made again.
     """
 
     stage: Stage
@@ -96,11 +95,6 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     session: str
     repeats: bool = True
     needed: bool = False
-    draw: int = 0
-
-    def seed(self, run: int) -> int:
-        """Return the seed of its calls: the run's for the first draw, else one that no other run has."""
-        return int(digest_of_text(f"{run}/{self.draw}")[:8], 16) >> 1 if self.draw else run
 
 
 class _Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,11 +104,22 @@ class _Call(msgspec.Struct, frozen=True, kw_only=True):
     repetition: int
     backbone: Backbone
     request: PreparedRequest
-    seed: int
+    run_seed: int
 
     @property
     def id(self) -> str:
         return f"{self.request.name}/{self.repetition}"
+
+    @property
+    def seed(self) -> int:
+        """The run's seed; a call whose reply is drawn has one of its own, made from that and its id.
+
+        So no two draws of a run share a seed, and the same run draws the same replies again, in any order.
+        """
+        draws: Callable[[str], bool] | None = getattr(self.backbone, "draws", None)  # as in ``backbone_at``
+        if draws is None or not draws(self.caller.role):
+            return self.run_seed
+        return int(digest_of_text(f"{self.run_seed}/{self.id}")[:8], 16) >> 1
 
 
 @dataclass(kw_only=True)
@@ -182,13 +187,12 @@ class CallGateway:
 
     def _prepare(self, backbone: Backbone, messages: Sequence[Message], caller: Caller, schema: Record | None) -> _Call:
         """Name a call and count how often it was made before."""
-        seed = caller.seed(self.seed)
-        settings = {"backbone": backbone.name, **backbone.identity, "seed": seed}
+        settings = {"backbone": backbone.name, **backbone.identity, "seed": self.seed}
         request = self.calls.prepare(caller.session, caller.role, messages, schema=schema, settings=settings)
         with self._lock:
             repetition = self._seen[request.name]
             self._seen[request.name] += caller.repeats
-        return _Call(caller=caller, repetition=repetition, backbone=backbone, request=request, seed=seed)
+        return _Call(caller=caller, repetition=repetition, backbone=backbone, request=request, run_seed=self.seed)
 
     def _recorded_outcome(self, call: _Call) -> Completion | None:
         """Return what an earlier process of this run got for a call; raises ``RolloutFault`` if that is a fault."""
@@ -223,8 +227,8 @@ class CallGateway:
         priority = self.critical_path_s() if self.slots is not None and call.caller.stage is Stage.ADAPT else 0.0
         slot = nullcontext() if self.slots is None else self.slots.acquire(priority, self.stop.check)
         asked, more = call.request, dict[str, Any]()
-        if call.seed != self.seed and isinstance(call.backbone, Sampled):
-            more["seed"] = call.seed
+        if (seed := call.seed) != self.seed:  # only a backbone that is ``Sampled`` has such a call
+            more["seed"] = seed
         if self.work.is_limited and isinstance(call.backbone, Gathering):
             more |= {"call": call.id, "busy": self.work.is_busy}
         with slot, self._reservations.held(call.backbone, asked):

@@ -58,7 +58,7 @@ class BestOfK(TrialMethod):
     def _draw_until_right(self, first: Rollout, context: NoContext, arena: Arena) -> Record:
         draws = [first]
         while not (latest := draws[-1]).feedback.correct and len(draws) < self._limit(arena.labels, acts=_acts(draws)):
-            draws.append(arena.rollout(first.sample, context, trial=latest.trial + 1, own_seed=True))
+            draws.append(arena.rollout(first.sample, context, trial=latest.trial + 1))
         finished = [draw for draw in draws if draw.fault is None]
         return chosen_event(first, (finished or draws)[-1], len(draws))
 
@@ -66,7 +66,7 @@ class BestOfK(TrialMethod):
         asked = [
             (first, trial) for first in rollouts for trial in range(1, self._limit(arena.labels, acts=_acts([first])))
         ]
-        made = arena.map(lambda one: arena.rollout(one[0].sample, context, trial=one[1], own_seed=True), asked)
+        made = arena.map(lambda one: arena.rollout(one[0].sample, context, trial=one[1]), asked)
         events: list[Record] = []
         for first in rollouts:
             draws = [first, *(draw for draw in made if draw.sample == first.sample)]

@@ -103,7 +103,7 @@ class Matts(ReasoningBank):
         trials = range(1, self.attempts)
         if not self._sequential:
             asked = [(rollout.sample, trial) for rollout in first for trial in trials]
-            drawn = iter(arena.map(lambda one: arena.rollout(one[0], context, trial=one[1], own_seed=True), asked))
+            drawn = iter(arena.map(lambda one: arena.rollout(one[0], context, trial=one[1]), asked))
             return [(rollout, *(next(drawn) for _ in trials)) for rollout in first]
 
         def recheck(rollout: Rollout) -> Sequence[Rollout]:

@@ -1,6 +1,5 @@
 """Reflexion and best of k: who is tried again, what a trial is shown, and which trial counts."""
 
-from collections import Counter
 from types import SimpleNamespace
 
 import pytest
@@ -61,9 +60,8 @@ def test_each_draw_is_a_request_of_its_own_seed(seed, tmp_path):
         assert launch(tmp_path, *http, "name=again").status == 0
     assert len(asked) == 14, "the cache has no reply to another draw"
     assert len([body for body in server.asked() if body["temperature"] == 0.7]) == 14, "and those of the same"
-    seeds = [body.get("seed") for body in asked]
-    assert sorted(Counter(seeds).values()) == ([2] * 7 if seed == "7" else [14]), "samples share the seeds of draws"
-    assert (7 in seeds) is (seed == "7"), "the first draw has the run's, and null is never sent"
+    seeds = {body.get("seed") for body in asked}
+    assert len(seeds) == 14 if seed == "7" else seeds == {None}, "null is never sent"
 
 
 def test_draws_are_as_many_as_reflexions_trials_allow():
