@@ -124,8 +124,6 @@ class PlaybookLearner(BaseMethod[Playbook]):
 
     def start(self, arena: Arena) -> Playbook:
         """Return the initial playbook, or an empty one with the task's sections."""
-        for embedder in self.embedders:
-            embedder.embed([])
         if self.retrieval is not None:
             self.retrieval.prepare()
         if self.initial is None:

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from rich.console import Console
 
+from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.core.backbones import (
     GENERATOR,
     Adaptive,
@@ -25,6 +26,7 @@ from ace_bench.core.backbones import (
 )
 from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
+from ace_bench.core.method import Method
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Confining, Judged, Lifecycle
@@ -48,9 +50,10 @@ _Number = TypeVar("_Number", int, float)
 def check_beginning(spec: RunSpec) -> RunSpec:
     """Begin the run in a temporary folder, to check its contexts, and its templates with a sample.
 
-    Return the spec with the mode's advice among its notes. Nothing is sent or started. Raises ``ConfigError`` or
-    ``DataError``.
+    The models of its embedders are loaded, too. Return the spec with the mode's advice among its notes. Nothing is sent
+    or started. Raises ``ConfigError`` or ``DataError``.
     """
+    check_embedders(spec.method)
     with scratch_folder("plan") as scratch:
         folder = RunFolder(scratch)
         try:
@@ -68,6 +71,13 @@ def check_beginning(spec: RunSpec) -> RunSpec:
         for template, names in fields.items():
             spec.prompt_set.check(template, names)
     return spec if advice is None else replace(spec, notes=(*spec.notes, advice))
+
+
+def check_embedders(method: Method[Any]) -> None:
+    """Load the models that a method embeds with; raises ``ConfigError``. An endpoint is probed with the backbones."""
+    for embedder in method.embedders:
+        if isinstance(embedder, Embedder):
+            embedder.embed([])
 
 
 def check_keys(backbones: Mapping[str, Backbone]) -> None:

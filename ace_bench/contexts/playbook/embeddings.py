@@ -8,7 +8,7 @@ import threading
 import zlib
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -36,6 +36,7 @@ _MARGIN = 1e-4
 _FEW = 8
 
 
+@runtime_checkable
 class Embedder(Protocol):
     """Turns texts into vectors."""
 
