@@ -20,15 +20,18 @@ from ace_bench.core.types import Record
 
 EMBEDDER = "embedder"
 GROUPS = ("task", "method", "mode", "agent")
-TOP = ("labels", "limit", "prompts", "embedder")
+TOP = ("labels", "limit", "prompts", "embedder", "unreadable_replies", "repeat_calls")
+FORM = 2
+"""The form of identities: another one names no run of this version, so that digests of two forms never meet."""
 CONTEXT_FILES = (("method", "initial"), ("method", "context"), ("mode", "context"), ("agent", "demonstrations"))
 """Settings that may name a file; its content identifies a run, not its path."""
 LOADING = ("arguments", "quantization", "max_model_len", "dtype", "flags")
 """Settings of a started server that affect how its model is loaded."""
 
 _TARGET = "_target_"
-_PLACES = {"task": ("data_dir", "source", "sample_data", "data", "instruction")}
-"""Settings that say where data is, or hold or name a text; data and texts count by checksum."""
+PLACES = ("data_dir", "source", "sample_data", "data")
+"""Settings of a task that say where its data is; the data counts by its checksums."""
+_FILES = (*CONTEXT_FILES, ("task", "instruction"))
 _BY_CONTENT = ("prompts", "embedder")
 """Settings left out of the digest: templates count by content, an embedder in the settings of its user."""
 _ACCESS = (
@@ -37,8 +40,6 @@ _ACCESS = (
     *("client", "azure", "batch"),
 )
 """How a backbone is reached, paced, priced and cached."""
-_YOUNGER = {"curator_sees": ("all", "curator_top_k"), "proposals": (None, "parents", "keep")}
-"""Settings of methods that are younger than their runs: with its default the first leaves out those named behind it."""
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
 
 
@@ -56,11 +57,11 @@ class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
     def digest(self) -> str:
         """SHA-256 (hex); the run folder's name starts with it."""
         named = {key: value for key, value in self.settings.items() if key not in _BY_CONTENT}
-        return digest_of({**named, "contents": self.contents})
+        return digest_of({**named, "contents": self.contents, "form": FORM})
 
     def dump(self) -> Record:
         """Return the content of ``identity.json``."""
-        return {"digest": self.digest, "settings": self.settings, "contents": self.contents}
+        return {"form": FORM, "digest": self.digest, "settings": self.settings, "contents": self.contents}
 
 
 def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,27 +71,29 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     by the SHA-256 of its content, or by its path if it does not exist.
     """
     config = with_embedder(config, embedder_identity(config.get("embedder")))
-    method = config["method"]
-    unset = [name for one, (usual, *more) in _YOUNGER.items() if method.get(one) == usual for name in (one, *more)]
-    left_out = {**_PLACES, "method": unset}
-    found = {group: {k: v for k, v in config[group].items() if k not in left_out.get(group, ())} for group in GROUPS}
-    if "window" in found["mode"] and found["mode"].get("batch_size") == 1:
-        del found["mode"]["batch_size"]  # a setting that is younger than online runs
-    for group, name in CONTEXT_FILES:
-        path = found[group].get(name)
-        if isinstance(path, str) and Path(path).is_file():
-            found[group][name] = digest_of_text(Path(path).read_text(encoding="utf-8", errors="replace"))
+    groups = {group: dict(config[group]) for group in GROUPS}
+    for name in PLACES:
+        groups["task"].pop(name, None)
+    for group, name in _FILES:
+        path = groups[group].get(name)
+        if isinstance(path, str) and _is_file(path):
+            groups[group][name] = digest_of_text(Path(path).read_text(encoding="utf-8", errors="replace"))
     return {
-        **found,
+        **groups,
         **{name: config.get(name) for name in TOP},
-        **({"sampling": by_role} if (by_role := given_by_role(config)) else {}),
-        **({"unreadable_replies": "fault"} if config.get("unreadable_replies") == "fault" else {}),
-        **({"repeat_calls": True} if config.get("repeat_calls") else {}),
+        "sampling": given_by_role(config),
         "backbone": backbone_settings(config["backbone"]),
         "roles": {
             role: backbone_settings(backbone) for role, backbone in (config.get("roles") or {}).items() if backbone
         },
     }
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # a text that is no path: it is too long, or holds a null byte
+        return False
 
 
 def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
@@ -129,10 +132,8 @@ def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in backbone.items() if key not in _ACCESS and value is not None}
     if found.get("structured") == "auto":
         found["structured"] = "json_schema"  # the first that is tried; what the server takes is in its calls
-    if found.get("bound_replies") is True:
-        del found["bound_replies"]
-    if (backbone.get("retry") or {}).get("empty") is False:
-        found["retry"] = {"empty": False}
+    if "empty" in (backbone.get("retry") or {}):
+        found["retry"] = {"empty": backbone["retry"]["empty"]}
     sampling = backbone.get("sampling")
     if isinstance(sampling, Mapping):
         sent = {key: value for key, value in sampling.items() if key not in _NOT_SENT}

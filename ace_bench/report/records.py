@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from ace_bench.core.encoding import collector_paused
 from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.identity import FORM
 from ace_bench.core.types import Record, Stage
 from ace_bench.report.episodes import Episode, episodes_of, figure_of, long_ones
 from ace_bench.report.evidence import (
@@ -55,7 +56,8 @@ class RunSummary:
     ``identity`` holds the settings that can change an answer and ``contents`` the checksums of data and templates, as
     the run wrote them (``identity.json``).
 
-    ``attempt`` counts repetitions of one seed (``resume=false``) from 1.
+    ``attempt`` counts repetitions of one seed (``resume=false``) from 1. An ``older`` version made the run: no command
+    continues it.
     """
 
     folder: Path
@@ -70,6 +72,7 @@ class RunSummary:
     digest: str
     identity: Record = field(repr=False)
     attempt: int = 1
+    older: bool = False
     protocol: str = "paper"
     state: str = ""
     reason: str = ""
@@ -246,7 +249,12 @@ R = TypeVar("R", bound=RunSummary)
 
 def latest_repetitions(runs: Iterable[R], key: Callable[[R], K]) -> dict[K, R]:
     """Return the run that counts of those with the same key: the last repetition (``resume=false``) that finished."""
-    return {key(run): run for run in sorted(runs, key=lambda run: (run.finished, run.attempt))}
+    return {key(run): run for run in sorted(runs, key=precedence)}
+
+
+def precedence(run: RunSummary) -> tuple[bool, bool, int]:
+    """Order repetitions of a run: the last one counts."""
+    return run.finished, not run.older, run.attempt
 
 
 def read_run(folder: Path) -> RunSummary:
@@ -263,6 +271,7 @@ def read_run(folder: Path) -> RunSummary:
         contents=identity["contents"],
         protocol=about.get("protocol", "paper"),
         attempt=int(attempt["attempt"] or 1) if attempt else 1,
+        older=identity.get("form") != FORM,
         state=status["state"],
         reason=status.get("reason", ""),
         metrics=metrics or {},

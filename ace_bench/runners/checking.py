@@ -13,6 +13,7 @@ from ace_bench.core.backbones import Backbone, Served
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.method import Adaptation
 from ace_bench.runners.build import assemble
+from ace_bench.runners.folder_checks import check_folder
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.preflight import check_beginning, check_endpoint, check_keys, check_results, distinct_backbones
@@ -106,7 +107,9 @@ class RunChecks:
 
     def _built(self, run: Candidate) -> _Built:
         try:
-            spec = assemble(identify(self._compose.run(run.overrides), self._code.code_of))
+            identified = identify(self._compose.run(run.overrides), self._code.code_of)
+            check_folder(identified)
+            spec = assemble(identified)
             if not run.waits:
                 spec = check_beginning(spec)
         except ConfigError as error:

@@ -19,7 +19,7 @@ from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
-from ace_bench.core.identity import RunIdentity, identity_settings
+from ace_bench.core.identity import PLACES, RunIdentity, identity_settings
 from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, prompt_folders
@@ -114,7 +114,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
     roots, imported = _prompt_roots(settings.prompts)
     module = str((resolved["method"] or {}).get("_target_")).rpartition(".")[0].rpartition(".")[2]
     prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group, module=module)
-    identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(task, prompts, backbones))
+    identity = RunIdentity(settings=identity_settings(resolved), contents=_contents(resolved, task, prompts, backbones))
     parent = Path(resolved["results"]) / resolved["name"] / "-".join(names.values()) / identity.digest[:12]
     return IdentifiedRun(
         **vars(settings),
@@ -200,9 +200,14 @@ def _prompt_roots(name: str) -> tuple[list[Path], ImportedSet | None]:
     return [Path(name), *(sets[_DEFAULT] if imported else ())], imported
 
 
-def _contents(task: Task, prompts: PromptSet, backbones: Mapping[str, Backbone]) -> Record:
-    """Return what affects a run's result besides its settings."""
+def _contents(resolved: Record, task: Task, prompts: PromptSet, backbones: Mapping[str, Backbone]) -> Record:
+    """Return what affects a run's result besides its settings.
+
+    The places of data count only for a task that gives no checksums of it.
+    """
+    places = {name: resolved["task"][name] for name in PLACES if resolved["task"].get(name) is not None}
     return {
+        **({} if task.checksums or not places else {"places": places}),
         "source": task.source,
         "data": dict(task.checksums),
         "prompts": prompts.digest,

@@ -49,8 +49,8 @@ def repair_run(folder: Path, damage: Damage, command: str) -> None:
     spec = replace(assemble(identify(recorded_settings(folder))), folder=folder)
     if not folder.resolve().parent.name.startswith(spec.metadata["digest"][:12]):
         raise CannotRepair(
-            f"settings or data have changed since it was made (digest {spec.metadata['digest'][:12]}, not "
-            f"{folder.resolve().parent.name})"
+            "settings, data or the version of ace-bench have changed since it was made (digest "
+            f"{spec.metadata['digest'][:12]}, not {folder.resolve().parent.name})"
         )
     if changed_modules(last_code(read_processes(folder)), spec.code.modules):
         raise CannotRepair("code that decides its result has changed; its command checks whether the result stands")

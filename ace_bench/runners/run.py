@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ace_bench.core.errors import ConfigError, FolderDamaged
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig
+from ace_bench.runners.folder_checks import check_folder
 from ace_bench.runners.host import Host
 from ace_bench.runners.identifying import IdentifiedRun, identify
 from ace_bench.runners.summary import summary_table
@@ -27,6 +28,7 @@ def run(config: RunConfig, host: Host) -> Record | None:
     Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
     """
     found = identify(config)
+    check_folder(found)
     shows = found.print_config or found.dry_run
     if not shows and (metrics := _answer_finished(found, host)):
         return metrics

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,9 @@ from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 
 METRICS, IDENTITY, SUMMARY, SETTINGS = "metrics.json", "identity.json", "summary.txt", "config.yaml"
 CHECKSUMS = "checksums.jsonl"
+_DIGEST_SHOWN = 12
+_SEED_FOLDER, _DIGEST_FOLDER = re.compile(r"seed(\d+)(?:-\d+)?"), re.compile(rf"[0-9a-f]{{{_DIGEST_SHOWN}}}")
+_GROUP_FOLDER = re.compile(r"\w+-\w+-\w+-\w+")
 
 
 def _object_with(fields: Mapping[str, Any]) -> type[msgspec.Struct]:
@@ -97,6 +102,46 @@ def read_status(folder: Path) -> dict[str, Any]:
 def read_identity(folder: Path) -> dict[str, Any]:
     """Return the identity of a run, as written by ``RunIdentity.dump``; raises ``StoreError``."""
     return _read(CheckedFiles(folder), IDENTITY, _identity)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """What a run records of itself that its folders are named by. ``folder`` is where it lies now."""
+
+    folder: Path
+    group: str
+    digest: str
+    seed: int
+
+    @property
+    def path(self) -> str:
+        """Where it belongs, below the folder of its experiment."""
+        return f"{self.group}/{self.digest[:_DIGEST_SHOWN]}/seed{self.seed}"
+
+    @property
+    def problem(self) -> str:
+        """Say which name of a folder is another run's, "" if none is. A name of another form says nothing."""
+        seed, digest, group = (part.name for part in (self.folder, self.folder.parent, self.folder.parent.parent))
+        named = _SEED_FOLDER.fullmatch(seed)
+        wrong = [
+            named is not None and int(named[1]) != self.seed,
+            _DIGEST_FOLDER.fullmatch(digest) is not None and not self.digest.startswith(digest),
+            _GROUP_FOLDER.fullmatch(group) is not None and group != self.group,
+        ]
+        if not any(wrong):
+            return ""
+        return f"{self.folder} was moved or renamed: by its own records it is {self.path}"
+
+
+def read_place(folder: Path) -> Place:
+    """Return what a run records of its place, finished or not; raises ``StoreError``."""
+    return place_of_run(folder, read_metrics(folder) or read_about(folder), read_identity(folder)["digest"])
+
+
+def place_of_run(folder: Path, about: Mapping[str, Any], digest: str) -> Place:
+    """Return the place of a run from its description and the digest of its identity."""
+    group = "-".join(about[name] for name in ("task", "method", "backbone", "mode"))
+    return Place(folder=folder.resolve(), group=group, digest=digest, seed=about["seed"])
 
 
 def read_settings(folder: Path) -> dict[str, Any]:

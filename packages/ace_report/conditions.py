@@ -12,7 +12,7 @@ from typing import Any
 
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.identity import GROUPS, TOP, changed_settings, fill_settings, identity_settings
 from ace_bench.report.planned import (
     Compose,
@@ -38,7 +38,6 @@ _NAMED = (("backbone",), ("backbone", "model"), ("task", "source"))
 """Settings that the name or the marks of the conditions already contain."""
 CHOOSING = (*GROUPS, *TOP, "backbone", "roles", "sampling", "protocol")
 """First parts of the settings that choose runs."""
-_CAN_CHANGE_ANSWERS = (*CHOOSING, "unreadable_replies", "repeat_calls")
 _MISSING = object()
 
 
@@ -223,7 +222,7 @@ class Selector:
             return identity_settings(self.compose(run_overrides(plan, overrides, self.compose)))
 
         for setting in map(read_setting, variant.overrides):
-            if setting.path in _NAMED or setting.path[0] not in _CAN_CHANGE_ANSWERS:
+            if setting.path in _NAMED or setting.path[0] not in CHOOSING:
                 continue
             users = [plan for plan in plans if setting.is_for(plan.names)]
             if any(
@@ -241,7 +240,17 @@ def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:
         return run.identity  # its method or task no longer exists
     # A server is named only where the run started it, which is for the run to say.
     backbone = {name: value for name, value in usual["backbone"].items() if name != "server"}
-    return fill_settings(run.identity, {**usual, "backbone": backbone})
+    return fill_settings(_recorded_settings(run), {**usual, "backbone": backbone})
+
+
+def _recorded_settings(run: RunSummary) -> Settings:
+    """Return the settings in a run's identity; an older version left out some that its configuration holds."""
+    if not run.older:
+        return run.identity
+    try:
+        return fill_settings(run.identity, identity_settings(run.settings))
+    except (StoreError, LookupError):
+        return run.identity
 
 
 def _changed_backbone(found: Settings, usual: Settings) -> Iterator[str]:

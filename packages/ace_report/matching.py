@@ -18,17 +18,16 @@ from ace_bench.core.identity import (
     CONTEXT_FILES,
     EMBEDDER,
     GROUPS,
+    TOP,
     changed_settings,
     identity_settings,
     settings_digest,
 )
 from ace_bench.report.planned import Compose, PlannedRun, Settings, key_of, override_value, quote, run_overrides
-from ace_bench.report.records import RunSummary, latest_repetitions
+from ace_bench.report.records import RunSummary, latest_repetitions, precedence
 from ace_report.conditions import Variant, settings_with_defaults
 
-_TOP = ("labels", "limit", "prompts")
-_OPTIONAL = ("sampling", "unreadable_replies", "repeat_calls")
-"""Settings that are in an identity only where they are not at their default."""
+_TOP = (*(name for name in TOP if name != EMBEDDER), "sampling")
 _NOT_COMPARED = {f"{group}.{name}" for group, name in CONTEXT_FILES} | {"mode.before"}
 """Files with contexts of other runs, and the evaluation before adaptation, which does not affect other results."""
 _DATA = ("data_dir", "sample_data", "data", "instruction")
@@ -46,7 +45,7 @@ class Runs:
         self._compose = compose
         self._find = cache(self._found)
         self._runs = defaultdict[tuple[str, int], list[RunSummary]](list)
-        ordered = sorted(runs, key=lambda run: (run.finished, run.attempt))  # those that count most come last
+        ordered = sorted(runs, key=precedence)
         settings = [settings_with_defaults(run, compose) for run in ordered]
         for before in (False, True):
             for run, own in zip(ordered, settings, strict=True):
@@ -117,7 +116,7 @@ def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str
             if path not in _NOT_COMPARED and EMBEDDER not in path.split("."):  # it is compared once, at the top
                 yield _override(path, value)
     names = (*_TOP, EMBEDDER) if _uses_embedder(settings["method"]) else _TOP
-    for name in (*names, *_OPTIONAL):
+    for name in names:
         if settings.get(name) != paper.get(name):
             yield _override(name, settings.get(name))
     if source == "sample":

@@ -281,7 +281,7 @@ def edit_code(folder):
     ("spoil", "note"),
     [
         (lose_a_line, "both journal.jsonl and metrics.json are damaged"),
-        (move_away, "settings or data have changed"),
+        (move_away, "settings, data or the version of ace-bench have changed"),
         (edit_code, "code that decides its result has changed"),
     ],
 )
