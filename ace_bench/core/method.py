@@ -26,9 +26,6 @@ Adaptation = Literal["none", "steps", "fit"]
 POST_UPDATE_ROLLOUT = "after_curation"
 """Kind of an event with the keys of a sample's rollouts before (``first``) and after (``again``) learning from it."""
 
-RESTART = "restart"
-"""Kind of the event of a step that goes back to the initial context."""
-
 FINAL_TRIAL = "last_trial"
 """Kind of an event of a method that ``scores_last_trial``: the keys of a sample's ``first`` trial and of the one that
 counts (``last``), and the number of ``trials``."""

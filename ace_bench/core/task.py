@@ -61,17 +61,6 @@ class Task(Protocol):
 
 
 @runtime_checkable
-class Divisible(Protocol):
-    """A task whose samples belong to parts, such as databases, by which ``mode=lifelong`` makes stages."""
-
-    divisions: tuple[str, ...]
-    """What it can be divided by, the usual first."""
-
-    def part_of(self, sample: Sample, division: str) -> str:
-        """Return the name of a sample's part."""
-
-
-@runtime_checkable
 class Judged(Protocol):
     """A task whose grades may also use a model's verdict (LLM-as-judge; paper, section 4.1: BIRD-SQL)."""
 

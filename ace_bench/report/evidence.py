@@ -14,7 +14,7 @@ import msgspec
 from ace_bench.core.backbones import answers_samples
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import ConfigError, StoreError
-from ace_bench.core.method import FINAL_TRIAL, RESTART
+from ace_bench.core.method import FINAL_TRIAL
 from ace_bench.core.types import NO_USAGE, Fault, Record, Stage, Usage
 from ace_bench.report.statistics import Point, Points
 from ace_bench.store.lines import read_lines
@@ -68,7 +68,6 @@ class StepChange(msgspec.Struct, gc=False):
     patch: dict[str, Any] = {}
     digest: str = ""
     context_tokens: int = 0
-    events: tuple[_Event, ...] = ()
 
 
 class CallCosts(msgspec.Struct, gc=False):
@@ -97,16 +96,6 @@ def evaluates_other_context(call: CallCosts, split: str, context: str) -> bool:
 def read_steps(folder: Path) -> Iterator[StepChange]:
     """Read the change of each step, in order; raises ``StoreError``."""
     return (line for line in read_lines_of(folder / "journal.jsonl", StepChange) if line.kind == "step")
-
-
-def last_sizes(steps: Iterable[StepChange]) -> list[int]:
-    """Return the tokens of the context after each step since the run last went back to its initial context."""
-    sizes: list[int] = []
-    for step in steps:
-        sizes.append(step.context_tokens)
-        if any(event.event == RESTART for event in step.events):
-            sizes.clear()
-    return sizes
 
 
 def sharpest_fall(sizes: Sequence[int]) -> int | None:

@@ -25,7 +25,6 @@ from ace_bench.report.evidence import (
     RolloutLine,
     collapsed,
     evaluates_other_context,
-    last_sizes,
     points_of,
     read_calls,
     read_steps,
@@ -159,7 +158,7 @@ class RunSummary:
     @cached_property
     def collapsed(self) -> bool:
         """Whether its context collapsed (paper, section 2.2); raises ``StoreError``."""
-        return collapsed(last_sizes(read_steps(self.folder)))
+        return collapsed([step.context_tokens for step in read_steps(self.folder)])
 
     @property
     def tested_samples(self) -> list[str]:

@@ -37,7 +37,7 @@ class RunArena:
     Stage, scope, sample, context and trial identify a rollout; one that is recorded is replayed. ``scope`` separates
     rollouts that must not be shared, such as rollouts of different epochs. ``select`` comes from the method and returns
     the part of a context that the agent gets for a sample. ``answering_roles`` answer samples in turn; ``turns`` holds
-    the place of each sample, by its id. ``part`` names the only samples that are listed.
+    the place of each sample, by its id.
     """
 
     task: Task
@@ -55,7 +55,6 @@ class RunArena:
     select: Callable[[Context, Sample], Context]
     answering_roles: Sequence[str]
     scope: str = ""
-    part: frozenset[str] | None = None
     turns: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -83,8 +82,7 @@ class RunArena:
 
     def samples(self, split: str) -> Sequence[Sample]:
         """Return the first ``limit`` samples of a split, in file order."""
-        samples = self.task.samples(split)[: self.limits.get(split)]
-        return samples if self.part is None else [sample for sample in samples if sample.id in self.part]
+        return self.task.samples(split)[: self.limits.get(split)]
 
     def gold_answer(self, sample: Sample) -> str:
         """Return a reference answer without an attempt; only for training and validation, and only with labels=gold."""
@@ -142,8 +140,8 @@ class RunArena:
         return [self.journal.rollouts[rollout.key] for rollout in rollouts]
 
     def lm(self, role: str, session: str) -> Lm:
-        """Return the role's backbone for one session; each part has sessions of its own."""
-        return self._bind(role, session if self.part is None else f"{self.scope}/{session}")
+        """Return the role's backbone for one session."""
+        return self._bind(role, session)
 
     def embedding_lm(self) -> Lm:
         """Return the endpoint of embeddings; a fault never replaces its reply."""

@@ -12,7 +12,7 @@ import msgspec
 from ace_bench.core.backbones import CacheReporting
 from ace_bench.core.context import Context
 from ace_bench.core.errors import CallLost, StoreError
-from ace_bench.core.method import RESTART, ContextUpdate, Method
+from ace_bench.core.method import ContextUpdate, Method
 from ace_bench.core.task import headline_score
 from ace_bench.core.types import CacheCounters, Record, Rollout, Sample, Stage, Step
 from ace_bench.runners.arena import RunArena
@@ -30,9 +30,7 @@ class Batch:
     ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
     attempts are predictions, which are scored. ``prepares``: the method prepares the context for the attempts; samples
     of a window are prepared for together, in its first step. ``validates``: the context is validated after the step.
-    ``turn`` counts the samples of the run before the first one. ``part`` names the samples that the method can list,
-    ``None``: all. After the step the samples of ``tests`` are tested under its context, in a test called ``scope``. A
-    step that ``restarts`` puts the initial context in place of the present one, and does nothing else.
+    ``turn`` counts the samples of the run before the first one.
     """
 
     step: Step
@@ -43,9 +41,6 @@ class Batch:
     prepares: bool = True
     validates: bool = False
     turn: int = 0
-    part: frozenset[str] | None = None
-    tests: Sequence[Sample] = ()
-    restarts: bool = False
 
 
 class Validation(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,15 +53,6 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
     def record(self) -> Record:
         """Return it for ``metrics.json``."""
         return {"step": self.step, "score": self.score, "context": self.context.digest}
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepTest:
-    """Graded rollouts under a context, in the order of the samples."""
-
-    name: str
-    context: Context
-    records: Sequence[RolloutRecord]
 
 
 class StageClock:
@@ -157,8 +143,7 @@ class Experiment:
         """Return the arena of a step."""
         self.progress.enter("adapt", batch.step.total, done=batch.step.index)
         self.clock.enter(Stage.ADAPT)
-        arena = self.arena.at(Stage.ADAPT, batch.scope, samples=batch.window or batch.samples, turn=batch.turn)
-        return arena if batch.part is None else replace(arena, part=batch.part)
+        return self.arena.at(Stage.ADAPT, batch.scope, samples=batch.window or batch.samples, turn=batch.turn)
 
     def learning_arena(self, arena: RunArena, batch: Batch) -> RunArena:
         """Return the arena that a step learns in: the arena of predictions, unless it ``repeats`` calls.
@@ -203,24 +188,16 @@ class Experiment:
         self.progress.advance(after)
         return after
 
-    def restart(self, context: Context, start: Context, batch: Batch) -> Context:
-        """Record a step that goes back to the initial context, and return that."""
-        self.begin_step(batch)
-        recorded = self.recorded_context(context, batch)
-        if recorded is not None:
-            return recorded
-        return self.record_step(context, batch, ContextUpdate(context=start, events=({"event": RESTART},)))
-
     def validate(self, context: Context, step: Step) -> Validation:
         """Score a context on the validation split."""
         samples = self.arena.samples(VALIDATION)
         name = f"step{step.index + 1}"
-        test = self.test(samples, context, f"validate after step {step.index + 1}", name)
-        score = headline_score(self.arena.task, [record.grade for record in test.records])
+        records = self.test(samples, context, f"validate after step {step.index + 1}", name)
+        score = headline_score(self.arena.task, [record.grade for record in records])
         return Validation(step=step.index + 1, score=score, context=context)
 
-    def test(self, samples: Sequence[Sample], context: Context, phase: str, name: str) -> StepTest:
-        """Roll out every sample once under a context, in parallel.
+    def test(self, samples: Sequence[Sample], context: Context, phase: str, name: str) -> list[RolloutRecord]:
+        """Roll out every sample once under a context, in parallel; return the graded rollouts in their order.
 
         Rollouts of the same context on the same sample are shared with earlier evaluations of the run, unless it
         ``repeats`` calls: then only with the one of this ``name``. Unanswered samples are repeated after all others,
@@ -242,4 +219,4 @@ class Experiment:
         records: dict[str, RolloutRecord] = {}
         while left := [sample for sample in samples if sample.id not in records]:
             records.update((record.sample, record) for record in arena.map(attempt, left) if record is not None)
-        return StepTest(name=name, context=context, records=[records[sample.id] for sample in samples])
+        return [records[sample.id] for sample in samples]

@@ -57,7 +57,6 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "validation": [*outcome.validation],
         **_learning(task, journal),
         **_trials(journal),
-        **outcome.results,
         "context": {
             "kind": outcome.context.kind,
             "items": outcome.context.size,

@@ -11,23 +11,21 @@ import msgspec
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method, Span
-from ace_bench.core.types import Record, Sample
-from ace_bench.runners.experiment import TEST, Batch, Experiment, StepTest, Validation
+from ace_bench.core.types import Sample
+from ace_bench.runners.experiment import TEST, Batch, Experiment, Validation
 
 
 class ModeWorkload(msgspec.Struct, frozen=True, kw_only=True):
     """How much a mode does, for estimates: samples learnt in steps, and rollouts of all evaluations.
 
     An evaluation of a context that did not change repeats recorded rollouts, which is the low end of ``evaluated``.
-    ``repeated`` is the most samples that are rolled out once more before the step. An optimiser runs up to
-    ``fits`` times, each on a part of the samples.
+    ``repeated`` is the most samples that are rolled out once more before the step.
     """
 
     learnt: int
     steps: int
     evaluated: Span
     repeated: int = 0
-    fits: int = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +84,6 @@ class Mode:
     ) -> tuple[str, Context]:
         """Return the context to test and its name: the last one."""
         return "final", final
-
-    def results(self, experiment: Experiment, tests: Sequence[StepTest]) -> Record:  # noqa: ARG002 - for subclasses
-        """Return what ``metrics.json`` holds of this mode alone, by key; the records of a run always give the same."""
-        return {}
 
 
 def refuse_retries(method: Method[Any]) -> None:

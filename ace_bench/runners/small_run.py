@@ -103,11 +103,7 @@ class Rehearsal:
         learning = Learning(
             samples=self.work.learnt, steps=self.work.steps, split=self.spec.mode.learnt_split, acts=acts
         )
-        found, fits = self.spec.method.workload(self.whole.arena, learning), Span(1, self.work.fits)
-        if found is None:
-            return None
-        roles = {role: calls.times(fits) for role, calls in found.roles.items()}
-        return replace(found, rollouts=found.rollouts.times(fits), roles=roles)
+        return self.spec.method.workload(self.whole.arena, learning)
 
     def roles(self, stage: Stage) -> Mapping[str, int]:
         """Return the calls of each role in a stage."""

@@ -91,7 +91,6 @@ class BirdSql(AnswerTask):
         "common_mistakes_to_avoid",
         "others",
     )
-    divisions: tuple[str, ...] = ("database",)
 
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
@@ -163,12 +162,6 @@ class BirdSql(AnswerTask):
         fields = {"schema": schema, "question": question, "gold": grade.gold, "predicted": sql_of(answer)}
         right = ask_judge(fields, prompts, lm)
         return self._make_grade(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
-
-    def part_of(self, sample: Sample, division: str) -> str:
-        """Return the database of a sample."""
-        del division
-        found = self._databases.items()
-        return next(name for name, database in found if database.schema == sample.inputs["schema"])
 
     def expected_loss(self, grade: Grade) -> str | None:
         """Say why the metric gives a gold query no point, ``None`` if nothing explains it."""

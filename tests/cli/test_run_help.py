@@ -28,7 +28,7 @@ def test_help_prints_the_overview_or_the_settings_of_chosen_options(capsys):
     assert overview.startswith(
         "ace-bench: one experiment on self-improving LLM contexts.\n\n  ace-bench run task=finer "
     )
-    assert "\nmode: evaluate, lifelong, offline, online\n" in overview
+    assert "\nmode: evaluate, offline, online\n" in overview
     assert "\n  seed=0 " in overview
     assert "$" not in overview.replace("$HOME", "")
     assert overview.endswith("\n")

@@ -24,12 +24,7 @@ def offline(tmp_path_factory):
 
 @pytest.mark.parametrize(("task", "method"), pairs())
 @pytest.mark.parametrize(
-    "mode",  # tests/packages/lifelong have that of lives
-    [
-        pytest.param(mode, marks=() if mode == "offline" else pytest.mark.slow)
-        for mode in options("mode")
-        if mode != "lifelong"
-    ],
+    "mode", [pytest.param(mode, marks=() if mode == "offline" else pytest.mark.slow) for mode in options("mode")]
 )
 def test_every_task_with_every_method_in_every_mode(task, method, mode, offline, tmp_path):
     if retries(method) and mode != "online":

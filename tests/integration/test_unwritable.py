@@ -104,7 +104,6 @@ def given(tmp_path_factory):
     ran = [launch(runs, *SMALL, "method=ace", f"mode.epochs={epochs}") for epochs in (1, 2)]
     assert [run.status for run in ran] == [0, 0]
     launch(runs, *SMALL, "method=base")
-    launch(folder / "lives", "task=bird_sql", "task.source=sample", "mode=lifelong", "method=base", "limit=8")
     bullet = json.loads((ran[0].folder / "contexts" / "tested.json").read_text())["bullets"][0]
     appworld = folder / "appworld"
     appworld.mkdir()
@@ -120,7 +119,6 @@ def given(tmp_path_factory):
     assert main(["playbook", "export", str(ran[0].folder), "--as", "agents", "--out", str(folder / "AGENTS.md")]) == 0
     yield {
         "runs": runs,
-        "lives": folder / "lives",
         "run": ran[0].folder,
         "bullet": bullet["id"],
         "sample": bullet["sources"][0],

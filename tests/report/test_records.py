@@ -10,15 +10,12 @@ import msgspec
 import pytest
 
 from ace_bench.core.errors import ConfigError, DataError, StoreError
-from ace_bench.core.method import RESTART
 from ace_bench.core.types import Fault, Stage, Usage
 from ace_bench.report.evidence import (
     CallCosts,
     GradeScores,
-    StepChange,
     collapsed,
     evaluates_other_context,
-    last_sizes,
     points_of,
     sharpest_fall,
     spent,
@@ -246,12 +243,6 @@ def test_a_history_that_cannot_be_made_again_says_so(content, results, tmp_path)
     (folder / "contexts" / "initial.json").write_text(content)
     with pytest.raises(StoreError, match="repeat the"):
         list(history(folder))
-
-
-def test_the_sizes_of_a_context_begin_again_where_a_run_goes_back_to_its_first():
-    events = [(), ({"event": "other"},), ({"event": RESTART},), (), ()]
-    steps = [{"kind": "step", "context_tokens": size, "events": some} for size, some in enumerate(events)]
-    assert last_sizes(msgspec.convert(steps, list[StepChange])) == [3, 4]
 
 
 def test_a_collapse_leaves_half_of_a_context_that_was_half_as_large_as_the_largest():

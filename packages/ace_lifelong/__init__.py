@@ -1,1 +1,0 @@
-"""A life of learning: several tasks or parts of one, learnt in stages by one context, and what each stage leaves."""
