@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Stage, Usage
+from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
 
 TokenCounter = Callable[[str], int]
 """Returns the length of a text in tokens, by the backbone's tokenizer or an estimate."""
@@ -147,28 +146,6 @@ class Sampled(Backbone, Protocol):
         seed: int | None = None,
     ) -> Completion:
         """Make one call, with ``seed`` in place of the backbone's own unless it sends none."""
-
-
-class Staged(Protocol):
-    """A backbone that makes the calls of a stage in another way, or at another price."""
-
-    def at(self, stage: Stage) -> Backbone:
-        """Return what makes the calls of a stage: the same object each time."""
-
-
-@runtime_checkable
-class Gathering(Protocol):
-    """A backbone that sends the calls together that wait for it at the same time, such as one with batch files.
-
-    Its ``complete`` also takes the name of the ``call``, by which a continued run finds a reply that is under way, and
-    a function that says whether rollouts are ``busy`` that may soon make more calls.
-    """
-
-    widest: int
-    """Most calls that wait at the same time."""
-
-    def keep_in(self, folder: Path) -> None:
-        """Record in a folder what is sent, and go on with what an earlier process of the run sent."""
 
 
 @runtime_checkable

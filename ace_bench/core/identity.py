@@ -37,7 +37,7 @@ _BY_CONTENT = ("prompts", "embedder")
 _ACCESS = (
     *(_TARGET, "base_url", "url", "launch", "server", "api_key_env", "extra_headers", "headers_from_env"),
     *("context_length", "cache", "prices", "retry", "rate", "timeout", "connections", "simulated"),
-    *("client", "azure", "batch"),
+    *("client", "azure"),
 )
 """How a backbone is reached, paced, priced and cached."""
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")

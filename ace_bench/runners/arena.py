@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from ace_bench.agents.single_turn import SingleTurn
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Gathering, Lm, Sampled, TokenCounter
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Lm, Sampled, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, ConfigError, RolloutFault
@@ -18,7 +17,7 @@ from ace_bench.core.replies import describe_unreadable
 from ace_bench.core.task import Agent, Conversational, Judged, JudgedAlone, Task, ToolUser
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Attempt, Fault, Grade, Labels, Message, Rollout, Sample, Stage, reveal
-from ace_bench.runners.gateway import BoundLm, Caller, CallGateway, backbone_at
+from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.progress import ProgressCounter
 from ace_bench.store.journal import Journal, RolloutRecord
 
@@ -164,19 +163,11 @@ class RunArena:
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
         """Apply in parallel; on an exception, drop the items that have not started and raise it."""
         todo = list(items)
-        width = min(self._width(), len(todo))
+        width = min(self.concurrency, len(todo))
         if width <= 1:
             return list(map(function, todo))
-        limited = self.gateway.work.limited(function, items=len(todo), width=width)
-        with limited as work, ThreadPoolExecutor(max_workers=width) as pool:
-            return list(pool.map(work, todo))
-
-    def _width(self) -> int:
-        """Return how many rollouts are under way at a time: more where they wait together and hold no environment."""
-        generator = self.backbone(GENERATOR)
-        if isinstance(generator, Gathering) and isinstance(self.agent, SingleTurn):
-            return max(self.concurrency, generator.widest)
-        return self.concurrency
+        with ThreadPoolExecutor(max_workers=width) as pool:
+            return list(pool.map(function, todo))
 
     def _recorded_rollout(self, key: str) -> RolloutRecord | None:
         """Return the recorded rollout, unless it needs a call that must be repeated."""
@@ -193,8 +184,8 @@ class RunArena:
         return BoundLm(gateway=self.gateway, backbone=self.backbone(role), caller=caller)
 
     def backbone(self, role: str) -> Backbone:
-        """Return the role's own backbone, or the generator's, as it makes the calls of this stage."""
-        return backbone_at(self.backbones.get(role) or self.backbones[GENERATOR], self.stage)
+        """Return the role's own backbone, or the generator's."""
+        return self.backbones.get(role) or self.backbones[GENERATOR]
 
     def _attempt(self, key: str, sample: Sample, context: Context, trial: int, reflection: str | None) -> RolloutRecord:
         started = time.monotonic()

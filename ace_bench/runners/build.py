@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from ace_bench.contexts.playbook.embed import EndpointEmbedder
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting, Gathering
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting
 from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
@@ -21,7 +21,7 @@ from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.experiment import Experiment, StageClock
 from ace_bench.runners.exporter import Exporter
-from ace_bench.runners.gateway import Caller, CallGateway, WorkLimit
+from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
 from ace_bench.runners.limits import Stop
 from ace_bench.runners.mode import Mode
@@ -170,7 +170,6 @@ def build_experiment(
     journal, calls = folder.journal, folder.calls
     folder.guard.on_failure = stop.request
     progress = ProgressCounter(ledger=calls.ledger, observers=observers)
-    gathers = any(isinstance(one, Gathering) for one in spec.backbones.values())
     gateway = CallGateway(
         calls=calls,
         budget=spec.budget,
@@ -182,7 +181,6 @@ def build_experiment(
         spending=resources.spending,
         critical_path_s=progress.seconds_left,
         unrecorded=spec.unrecorded,
-        work=WorkLimit(spec.concurrency if gathers else None),
         seed=spec.seed,
     )
     arena = RunArena(

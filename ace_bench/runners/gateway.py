@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
-from ace_bench.core.backbones import Backbone, Gathering
+from ace_bench.core.backbones import Backbone
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import takes_tools, without_surrogates
@@ -22,65 +22,6 @@ from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.responses import Responses, response_key
 from ace_bench.store.spending import SharedSpending
-
-_T = TypeVar("_T")
-_R = TypeVar("_R")
-
-
-class WorkLimit:
-    """Lets a ``number`` of rollouts work at a time, of more that wait for their calls; ``None``: no limit."""
-
-    def __init__(self, number: int | None = None):
-        self._free = None if number is None else threading.Semaphore(number)
-        self._lock = threading.Lock()
-        self._at_work = 0
-        self.is_limited = number is not None
-
-    def is_busy(self) -> bool:
-        """Whether a rollout works, or may begin to, before another one gets a reply."""
-        return self._at_work > 0
-
-    @contextmanager
-    def limited(self, function: Callable[[_T], _R], *, items: int, width: int) -> Iterator[Callable[[_T], _R]]:
-        """Give a function that waits for its turn to work, to be applied to so many items by ``width`` threads."""
-        free, left = self._free, items
-        if free is None:
-            yield function
-            return
-
-        def work(item: _T) -> _R:
-            nonlocal left
-            try:
-                with free:
-                    return function(item)
-            finally:
-                with self._lock:
-                    left -= 1
-                    self._at_work -= left < width  # else the thread takes another item
-
-        self._count(width)
-        try:
-            yield work
-        finally:
-            self._count(-min(left, width))
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Let another rollout work inside the block."""
-        if self._free is None:
-            yield
-            return
-        self._count(-1)
-        self._free.release()
-        try:
-            yield
-        finally:
-            self._count(1)
-            self._free.acquire()
-
-    def _count(self, change: int) -> None:
-        with self._lock:
-            self._at_work += change
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -130,7 +71,7 @@ class CallGateway:
     run that is killed and continued asks the same in the same sessions and gets the recorded replies for free.
 
     A call waits for one of the ``slots``; ``critical_path_s`` estimates the seconds of work that a call of adaptation
-    holds up. While it is made, another rollout may ``work``.
+    holds up.
 
     A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer. Where
     only recorded calls may be replayed, ``unrecorded`` returns what any other raises.
@@ -146,7 +87,6 @@ class CallGateway:
     spending: SharedSpending | None = None
     critical_path_s: Callable[[], float] = lambda: 0.0
     unrecorded: Callable[[Caller], Exception] | None = None
-    work: WorkLimit = field(default_factory=WorkLimit)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -171,8 +111,7 @@ class CallGateway:
             return recorded
         if self.unrecorded is not None:
             raise self.unrecorded(caller)
-        with self.work.paused():
-            return self._pay(call) if self.responses is None else self._cached_or_paid(call, self.responses)
+        return self._pay(call) if self.responses is None else self._cached_or_paid(call, self.responses)
 
     def replay(self, session: str) -> None:
         """Let a session start over: prompts it sent before get their recorded replies."""
@@ -229,8 +168,6 @@ class CallGateway:
         asked, more = call.request, dict[str, Any]()
         if (seed := call.seed) != self.seed:  # only a backbone that is ``Sampled`` has such a call
             more["seed"] = seed
-        if self.work.is_limited and isinstance(call.backbone, Gathering):
-            more |= {"call": call.id, "busy": self.work.is_busy}
         with slot, self._reservations.held(call.backbone, asked):
             try:
                 completion = _clean(
@@ -279,9 +216,3 @@ class BoundLm(msgspec.Struct, kw_only=True):
         """Complete once through the gateway."""
         self.calls += 1
         return self.gateway.complete(self.backbone, messages, self.caller, schema)
-
-
-def backbone_at(backbone: Backbone, stage: Stage) -> Backbone:
-    """Return what makes a backbone's calls of a stage."""
-    at: Callable[[Stage], Backbone] | None = getattr(backbone, "at", None)  # asking the protocol takes 10 us
-    return backbone if at is None else at(stage)

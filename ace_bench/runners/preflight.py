@@ -18,7 +18,6 @@ from ace_bench.core.backbones import (
     Adaptive,
     Backbone,
     CacheReporting,
-    Gathering,
     Keyed,
     Limited,
     Probing,
@@ -39,7 +38,7 @@ from ace_bench.runners.settings import place_of
 from ace_bench.runners.summary import compact
 from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
-from ace_bench.store.folder import BATCHES, RunFolder, format_json
+from ace_bench.store.folder import RunFolder, format_json
 from ace_bench.store.results import METRICS
 
 NOT_KNOWN = "n/a"
@@ -148,8 +147,6 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                     backbone.adopt(settings)
                 if spec.unrecorded is not None:
                     continue
-                if isinstance(backbone, Gathering):
-                    backbone.keep_in(folder.path / BATCHES / place)
                 if isinstance(backbone, Lifecycle):
                     stack.callback(backbone.close)
                     backbone.start(say)

@@ -16,7 +16,6 @@ from ace_bench.core.method import Span, exactly
 from ace_bench.core.task import Conversational, Stepwise
 from ace_bench.core.types import Message, Stage, Usage
 from ace_bench.runners.build import RunSpec
-from ace_bench.runners.gateway import backbone_at
 from ace_bench.runners.limits import Stop, longest_reply
 from ace_bench.runners.small_run import Rehearsal, StandIn
 from ace_bench.store.call_log import Account
@@ -130,8 +129,8 @@ class _Projection:
         low, high = Account(), Account()
         for stage in Stage:
             for role, calls in self._calls(stage).items():
-                low += self._account(stage, role, math.floor(calls.low), self._cheapest_call(role))
-                high += self._account(stage, role, math.ceil(calls.high), self._dearest_call(stage, role))
+                low += self._account(role, math.floor(calls.low), self._cheapest_call(role))
+                high += self._account(role, math.ceil(calls.high), self._dearest_call(stage, role))
         return low, high
 
     def _longest_reply(self, role: str) -> int | None:
@@ -221,14 +220,14 @@ class _Projection:
         prompt = max(longest, _MARGIN * (prompt + more + again) + _TEMPLATE)
         return min(prompt, self._backbone(role).context_length or prompt), limit
 
-    def _account(self, stage: Stage, role: str, calls: int, tokens: tuple[float, float] | None) -> Account:
+    def _account(self, role: str, calls: int, tokens: tuple[float, float] | None) -> Account:
         """Return the cost of calls with so many prompt and completion tokens each, ``None``: unknown."""
         if not calls:
             return Account()
         if tokens is None:
             return Account(calls=calls, usage=Usage(cached=0))
         usage = Usage(prompt=round(calls * tokens[0]), completion=round(calls * tokens[1]), cached=0)
-        backbone = backbone_at(self._backbone(role), stage)
+        backbone = self._backbone(role)
         dollars = backbone.dollars(usage) if isinstance(backbone, Priced) else None
         return Account(calls=calls, usage=replace(usage, usd=dollars))
 

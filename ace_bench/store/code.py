@@ -48,8 +48,6 @@ _TASKS = "tasks"
 """The setting of a task that names the options of other tasks."""
 _FUNCTION = "python:"
 _FILE = re.compile(r"(.+\.py)(@\w+)?")
-_ASKING = ("ace_batch",)
-"""Guests that ask a server, whose replies are recorded, as our backbones do."""
 _INSTALLED = ("site-packages", "dist-packages")
 _DIGITS = 12
 _MOST_CACHED, _MOST_NAMED = 5000, 3
@@ -203,7 +201,7 @@ class CodeReader:
 def _counts(folder: str, name: str, top: str, *, ours: bool) -> bool:
     """Whether a module that one of ``top`` imports belongs to the code."""
     first, _, rest = name.partition(".")
-    if first == _OURS or first in _ASKING:
+    if first == _OURS:
         return ours and rest.startswith(_DECIDING)
     return top != _OURS and (first == top or not folder.endswith(_INSTALLED))
 

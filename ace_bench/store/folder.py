@@ -28,8 +28,6 @@ from ace_bench.store.processes import ProcessLog
 from ace_bench.store.results import Checksums
 
 STATUS, SAMPLES, LOCK = "status.json", "samples.json", ".lock"
-BATCHES = "batches"
-"""The folder of calls that were sent in files."""
 _LARGE = 1 << 22
 """Bytes of a file that is written apart."""
 _log = logging.getLogger(__name__)
@@ -60,7 +58,7 @@ class RunFolder:
     """One run on disk, locked by one process at a time.
 
     Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``endpoints.json`` (of served
-    models), ``status.json``, ``samples.json``, ``prompts/``, ``batches/``,
+    models), ``status.json``, ``samples.json``, ``prompts/``,
     ``journal.jsonl``, ``calls.jsonl``, ``processes.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and
     ``checksums.jsonl``. All methods that write raise ``FolderUnwritable`` if that fails; from then on only the status
     is written.
@@ -148,7 +146,7 @@ class RunFolder:
 
         A mistake that is found before the first call then leaves nothing behind.
         """
-        called = self.calls.made or self.journal.steps or self.journal.rollouts or any(self.path.glob(f"{BATCHES}/*/*"))
+        called = self.calls.made or self.journal.steps or self.journal.rollouts
         if called or self.path not in self._made:
             return False
         shutil.rmtree(self.path, ignore_errors=True)

@@ -35,7 +35,6 @@ NOT_RUN = {
     r"docker .*": "needs Docker",
     r"(appworld (download data|evaluate|pack)|vllm serve( --help)?)": "names a program; it is not to be typed",
     r"(ace-bench view results|python -m http\.server .*)": "serves until stopped; tests/packages/report/page tests it",
-    r"python run\.py .* batch=(openai|vllm)": "tests/packages/batch does it",
     PLAYS_ENVIRONMENT.pattern + ".*": "tests/packages/environments does it",
     r"python run\.py .* backbone=smollm2_llama_cpp .*": "needs make real-model-llama",
     r"pip wheel .*": "tests/integration/test_wheel.py does it",

@@ -96,7 +96,6 @@ def test_a_folder_that_a_process_made_in_vain_is_removed_with_those_above_it(tmp
     for fill in (
         lambda folder: folder.journal.add_rollout(RECORD),
         lambda folder: folder.journal.add_step(STEP),
-        lambda folder: folder.write({"batches/1/one.jsonl": ""}),
     ):
         assert discard(new, fill) == (False, True)
         shutil.rmtree(tmp_path / "task")
