@@ -19,11 +19,11 @@ from dataclasses import dataclass
 
 from ace_bench.core.task import Task
 from ace_bench.core.types import Sample
+from ace_bench.core.words import has_words, visible
 
 _MOST_CANDIDATES = 50
-_OPTION = re.compile(r"\(?[a-z][.)] ")
-_LABELLED = re.compile(r"([a-z])[.)] (.+)")
-_LETTER = re.compile(r"\w")
+_OPTION = re.compile(r"\(?[a-c]?[a-z][.)] ")
+_LABELLED = re.compile(r"([a-c]?[a-z])[.)] (.+)")
 _SHORT = re.compile(r"[^\w\s]*(?:\w|\d[\d.,]*)\s?%?")
 
 
@@ -55,7 +55,7 @@ def find_leakage(task: Task, split: str, limit: int | None = None) -> Leakage:
 
 
 def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(visible(text).casefold().split())
 
 
 def _lines(sample: Sample) -> list[str]:
@@ -82,9 +82,4 @@ def _contains(text: str, form: str) -> bool:
         return False
     if _SHORT.fullmatch(form):
         return re.search(rf"(?:^|[:=]|\banswer(?: is)?) ?[^\w\s]*{re.escape(form)}[^\w\s]*$", text) is not None
-    place = text.find(form)
-    while place >= 0:  # a pattern takes longer to compile than this
-        if not (_LETTER.match(text[place - 1 : place]) or _LETTER.match(text, place + len(form))):
-            return True
-        place = text.find(form, place + 1)
-    return False
+    return has_words(text, form)

@@ -13,6 +13,7 @@ import inspect
 import math
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,6 +22,7 @@ from typing import Any
 
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
 from ace_bench.core.settings import NotNegative
+from ace_bench.core.words import visible
 from ace_bench.tasks.data import sha256_of
 from ace_bench.tasks.qa.columns import Question
 from ace_bench.tasks.qa.graders import (
@@ -98,7 +100,8 @@ PROMPT_GROUP = "judged"
 def judged(question: Question) -> AnswerKey:
     """Right at once where the answer equals an accepted one; all others are for the judge."""
     golds = accepted_texts(question)
-    return AnswerKey(gold="\n".join(golds), score=lambda answer: float(answer.strip() in golds))
+    known = {visible(gold).strip() for gold in golds}
+    return AnswerKey(gold="\n".join(golds), score=lambda answer: float(visible(answer).strip() in known))
 
 
 JUDGE = "judge"
@@ -149,8 +152,8 @@ _NUMBER = re.compile(
     r"\s?(?P<percent>%)?(?P<close>\))?(?![\d,]*\d|\.\d)",
     re.ASCII | re.IGNORECASE,
 )
-_MINUS = str.maketrans(
-    {"\N{MINUS SIGN}": "-", "\N{EN DASH}": "-", "\N{NO-BREAK SPACE}": " ", "\N{NARROW NO-BREAK SPACE}": " "}
+_AS_IN_CODE = str.maketrans(
+    {"\N{EN DASH}": "-", "\N{ARABIC DECIMAL SEPARATOR}": ".", "\N{ARABIC THOUSANDS SEPARATOR}": ","}
 )
 _LONGEST = 2_000
 
@@ -172,7 +175,9 @@ def _read_number(text: str) -> tuple[float, bool] | None:
 
     ``None`` if there is no number, or several, or one that is not finite.
     """
-    found = list(_NUMBER.finditer(text[:_LONGEST].translate(_MINUS)))
+    plain = visible(text[:_LONGEST]).translate(_AS_IN_CODE)
+    digits = "".join(str(unicodedata.digit(char)) if char.isdecimal() else char for char in plain)
+    found = list(_NUMBER.finditer(digits))
     if len(found) != 1:
         return None
     match = found[0]

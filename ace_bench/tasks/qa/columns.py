@@ -8,11 +8,13 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, reduce
+from string import ascii_uppercase
 
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.settings import Text
+from ace_bench.core.words import visible
 from ace_bench.tasks.qa.files import Records
 
 _MOST_PLACES = 5
@@ -146,7 +148,7 @@ def accepted_values(question: Question) -> list[object]:
 
 def _is_missing(value: object) -> bool:
     if isinstance(value, str):
-        return not value.strip()
+        return not visible(value).strip()
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
@@ -210,8 +212,17 @@ def _list_options(value: object) -> Iterable[object]:
 
 
 def letter(place: int) -> str:
-    """Return the letter of a choice: A, B, C and so on."""
-    return chr(ord("A") + place)
+    """Return the letter of a choice, as spreadsheets name columns: A, B, ..., Z, AA, AB and so on."""
+    before, own = divmod(place, len(ascii_uppercase))
+    return (letter(before - 1) if before else "") + ascii_uppercase[own]
+
+
+def place_of_letter(name: str) -> int | None:
+    """Return the place of the choice with a letter, in any case; ``None`` for what is no such letter."""
+    places = [ascii_uppercase.find(one) for one in visible(name).strip().upper()]
+    if not places or -1 in places:
+        return None
+    return reduce(lambda total, place: (total + 1) * len(ascii_uppercase) + place, places, -1)
 
 
 def _show_question(record: Mapping[str, object], columns: Columns, choices: Sequence[str], where: str) -> str:

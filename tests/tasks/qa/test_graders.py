@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.core.errors import ConfigError, RolloutFault
+from ace_bench.core.errors import ConfigError, DataError, RolloutFault
 from tests.cases import check_cases
 from tests.tasks.qa.making import made, write
 
@@ -49,6 +49,66 @@ def test_f1_counts_common_words_and_pass_from_decides(tmp_path):
     assert grade("red dog").score == pytest.approx(2 / 3)
     assert [grade(answer).correct for answer in ("red dog", "a red big bad cat", "bird")] == [True, True, False]
     assert [grader(tmp_path, "the", "f1")(answer).score for answer in ("the", "cat")] == [1, 0]
+
+
+UNSEEN = "\ufeff{0}\u200b", "\u200f{0}\u00ad", "\u3000{0}\u00a0", "{0}\u2060\r\n"
+"""What surrounds an answer that looks the same."""
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "wide", "wrong"),
+    [
+        ("exact", "Café 12", "Ｃafe\u0301\u00a0１２", "Cafe 12"),
+        ("contains", "Café 12", "it is Ｃafe\u0301\u2009１２!", "it is Café 123"),
+        ("numeric", "12.5", "１２．５", "13"),
+        ("choice", "red", "Ｂ", "Ａ"),
+        ("f1", "Café 12", "“Cafe\u0301” １２。", "tea"),
+        ("json", '{"a": "é"}', '｛"ａ": "e\u0301"}', '{"a": "e"}'),
+        ("regex", r"^\s*Café [0-9]+\s*$", "Cafe\u0301 １２", "Café"),
+        ("judge", "Café 12", "Cafe\u0301 １２", "Cafe 12"),
+    ],
+)
+def test_what_nobody_sees_decides_in_no_grader(name, reference, wide, wrong, tmp_path):
+    columns = {"row": {"options": ["blue", "r\u200bed"]}, "choices": "options"} if name == "choice" else {}
+    plain = {"regex": "Café 12", "choice": "red"}.get(name, reference)
+    for form in ("{0}", *UNSEEN):
+        held = reference if name in ("regex", "json") else form.format(reference)
+        grade = grader(tmp_path, held, name, **dict(columns))
+        answers = [plain, wide, *(one.format(plain) for one in UNSEEN)]
+        assert [grade(answer).score for answer in answers] == [1] * len(answers), (form, answers)
+        assert grade(wrong).score == 0
+
+
+def test_case_still_decides_where_it_should(tmp_path):
+    grade = grader(tmp_path, "US", "contains", **STRICT)
+    assert [grade(answer).score for answer in ("the ＵＳ", "the us")] == [1, 0]
+
+
+def test_accents_are_ignored_and_voices_and_vowel_signs_are_not(tmp_path):
+    for reference, same, other in (("café", "cafe", "cafd"), ("がく", "がく", "かく"), ("กำ", "กำ", "ก")):
+        grade = grader(tmp_path, reference, **LENIENT)
+        assert [grade(answer).score for answer in (same, other)] == [1, 0]
+
+
+@pytest.mark.parametrize("reference", ["AB", "option 27", 27])
+def test_options_have_letters_beyond_z(reference, tmp_path):
+    options = {"row": {"options": [f"option {place}" for place in range(60)]}, "choices": "options"}
+    grade = grader(tmp_path, reference, "choice", **options)
+    right = ("AB", "ab", "(AB)", "AB.", "AB) option 27", "option 27", "The answer is AB.", "ＡＢ")
+    assert [grade(answer).score for answer in right] == [1] * len(right)
+    wrong = ("A", "B", "AA", "[", "AB. option 28", "option 2", "the answer is AB or AC", "ABCD", "no")
+    assert [grade(answer).score for answer in wrong] == [0] * len(wrong)
+    assert grade(None).gold == "AB. option 27"
+
+
+def test_f1_counts_the_words_of_all_scripts(tmp_path):
+    assert grader(tmp_path, "北京", "f1")("北京。").score == 1
+    assert grader(tmp_path, "北京", "f1")("答案是北京").score == pytest.approx(4 / 7)
+
+
+def test_an_answer_that_nobody_sees_is_missing(tmp_path):
+    with pytest.raises(DataError, match="none of 1 rows have an answer"):
+        grader(tmp_path, "\u200b", "contains")
 
 
 def test_a_search_that_takes_long_is_a_fault_of_the_task(tmp_path):
