@@ -127,7 +127,8 @@ class Completion:
 
     ``seconds`` is the latency of the successful request, ``waited`` the time lost to failed requests and pauses before
     it, and ``retries`` the number of failed requests. ``cut``: the reply ended at the limit of its length.
-    ``asked_again`` counts empty replies before this one.
+    ``asked_again`` counts empty replies before this one. ``thoughts`` are what a reasoning model wrote beside its
+    reply: they are kept in the record, and no role sees them.
     """
 
     text: str
@@ -139,6 +140,7 @@ class Completion:
     replayed: bool = False
     cut: bool = False
     asked_again: int = 0
+    thoughts: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

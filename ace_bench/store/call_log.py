@@ -99,7 +99,7 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
             "session": request.session,
             "at": round(time.time(), 3),
             "request": request.record(),
-            **vars(reply.completion),
+            **{name: value for name, value in vars(reply.completion).items() if name != "thoughts" or value},
             "fault": reply.fault,
         }
         self.append(record)

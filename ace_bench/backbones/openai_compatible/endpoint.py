@@ -16,14 +16,14 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ace_bench.backbones.openai_compatible.connections import Connection, Connections, TransportError
-from ace_bench.backbones.openai_compatible.problems import Problem, from_status
-from ace_bench.backbones.openai_compatible.replies import (
-    Answer,
+from ace_bench.backbones.openai_compatible.listed_models import (
+    OTHER_PLACES,
     ListedModel,
-    read_answer,
-    read_embeddings_answer,
     read_models,
+    read_other_place,
 )
+from ace_bench.backbones.openai_compatible.problems import Problem, from_status
+from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, read_embeddings_answer
 from ace_bench.backbones.openai_compatible.settings import Address
 from ace_bench.core.errors import SettingError
 from ace_bench.core.redaction import HIDDEN, SHORTEST, redact
@@ -83,8 +83,30 @@ class Endpoint:
         return () if isinstance(reply, Problem) else read_models(reply)
 
     def context_length(self) -> int | None:
-        """Return the context length that the server lists for the model, ``None`` if it does not."""
-        return next((listed.context_length for listed in self.models() if listed.id == self.model), None)
+        """Return the context length that the server serves the model with, ``None`` if it does not say.
+
+        A server with one model may ignore the name in requests, as llama.cpp's does: its length counts.
+        """
+        models = self.models()
+        named = [listed for listed in models if listed.id == self.model] or (models if len(models) == 1 else [])
+        known = next((listed.context_length for listed in named), None)
+        if known is not None or not models or not self.base_url.startswith("http:"):
+            return known
+        return self._unlisted_context_length()
+
+    def _unlisted_context_length(self) -> int | None:
+        """Ask the places beside the API where servers on a machine of one's own report the length."""
+        root = self.base_url.rstrip("/").removesuffix("/v1")
+        # The stock client can only list models.
+        beside = Endpoint(replace(self._address, base_url=root, client="built_in"))
+        try:
+            replies = ((path, beside._send("GET", path, None, {})) for path in OTHER_PLACES)
+            lengths = (
+                read_other_place(path, reply, self.model) for path, reply in replies if not isinstance(reply, Problem)
+            )
+            return next((length for length in lengths if length is not None), None)
+        finally:
+            beside.close()
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes | Problem:
         connections, _ = self._open()

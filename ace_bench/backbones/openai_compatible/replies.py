@@ -1,79 +1,48 @@
-"""Reads what a server sends: a chat completion (text, why it ended, cost), embeddings, its list of models.
+"""Reads what a server sends: a chat completion (text, thoughts, why it ended, cost), or embeddings.
 
 A reply with text was paid for, so a malformed field beside the text must not lose it: such a field is read if its
-meaning is clear, and counts as unknown otherwise.
+meaning is clear, and counts as unknown otherwise. Of several choices only the first is read.
 """
 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
+from ace_bench.backbones.openai_compatible.message_parts import read_message
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status, unreadable_body
-from ace_bench.core.encoding import decoder_of
+from ace_bench.backbones.openai_compatible.token_counts import read_usage
 from ace_bench.core.replies import ToolCall, without_surrogates
 from ace_bench.core.types import Usage
 
-_LENGTHS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length", "context_window")
-"""Names that servers give it: vLLM and SGLang, LM Studio, Together and OpenRouter, LM Studio, Groq."""
-_META_LENGTHS = ("n_ctx", "n_ctx_train")
-"""llama.cpp's: of the server, and the one the model was trained with."""
-
-
-class ListedModel(msgspec.Struct, frozen=True):
-    """A model's name, and the most tokens of a prompt with its reply; ``None``: the server does not say."""
-
-    id: str
-    context_length: int | None = None
-
-
-class _Models(msgspec.Struct):
-    data: list[dict[str, Any]] = []
-
-
-def read_models(body: bytes) -> Sequence[ListedModel]:
-    """Read the body of a reply to ``GET /models``; empty if it is not such a list."""
-    try:
-        listed = decoder_of(_Models).decode(body).data
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return ()
-    return [ListedModel(str(model["id"]), _length(model)) for model in listed if model.get("id")]
-
-
-def _length(model: dict[str, Any]) -> int | None:
-    meta = model.get("meta")
-    found = [model.get(name) for name in _LENGTHS]
-    found += [meta.get(name) for name in _META_LENGTHS] if isinstance(meta, dict) else []
-    return next((length for length in found if type(length) is int and length > 0), None)
-
-
-_MAX_TOKENS = 2**53
-"""The largest whole number that JSON carries safely; a larger count is a server error."""
-
-
-class _Message(msgspec.Struct):
-    content: str | list[Any] | None = None
-    refusal: Any = None
-    tool_calls: Any = None
+_ENDS = {
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length", "max_length"), "length"),
+    **dict.fromkeys(("content_filter", "safety", "recitation", "prohibited_content", "sensitive"), "content_filter"),
+}
+"""What servers call the two ends that matter: the limit of the reply's length, and a filter."""
+_BROKEN_OFF = ("abort", "aborted", "cancelled", "error")
+"""Ends of a reply that the server broke off: what it holds is not what the model would have said."""
 
 
 class _Choice(msgspec.Struct):
-    message: _Message
+    message: Any = None
+    text: Any = None
     finish_reason: Any = None
+    error: Any = None
+    usage: Any = None
 
 
 class _Body(msgspec.Struct):
-    choices: list[_Choice] | None = None
+    choices: Any = None
     usage: Any = None
     model: Any = None
     error: Any = None
     simulated: Any = None
     timings: Any = None
+    tokens_cached: Any = None
 
 
 class _EmbeddingsBody(msgspec.Struct):
@@ -90,7 +59,8 @@ _DECODER = msgspec.json.Decoder(_Body)
 class Answer:
     """A server's answer. ``ended`` is its finish reason; ``simulated``: it declares that it is not a language model.
 
-    ``null`` says that the message had no content at all, not even an empty text.
+    ``null`` says that the message had no content at all, not even an empty text. ``thoughts`` are what the server
+    reports apart from the text, and ``unread`` the types of parts that hold neither.
     """
 
     text: str
@@ -101,31 +71,41 @@ class Answer:
     usage: Usage
     simulated: bool
     tool_calls: tuple[ToolCall, ...] = ()
+    thoughts: str = ""
+    unread: tuple[str, ...] = ()
+
+    @property
+    def only_thoughts(self) -> bool:
+        """Whether all words of the reply are in its thoughts."""
+        return bool(self.thoughts) and not (self.text.strip() or self.tool_calls or self.refusal)
 
 
 def read_answer(body: bytes) -> Answer | Problem:
     """Read the body of a reply with status 200."""
     try:
         data = _decode(body)
+        if data.error:
+            return _upstream_error(data.error)
+        choice, message = _first_choice(data.choices)
     except (ValueError, RecursionError) as error:
         return unreadable_body(f"{error}; it begins {body[:80].decode(errors='replace')!r}")
-    if data.error:
-        # Some gateways pass on an upstream error with status 200.
-        code = _field(data.error, "code")
-        status = code if isinstance(code, int) and 400 <= code < 600 else 502
-        return from_status(status, {"error": data.error})
-    if not data.choices:
-        return unreadable_body("it holds no choices")
-    choice = data.choices[0]
+    ended = _end(choice.finish_reason)
+    if choice.error:
+        return _upstream_error(choice.error)
+    if ended in _BROKEN_OFF:
+        return Problem(kind="dropped", message=f"the server broke the reply off (finish_reason {ended})")
+    parts = read_message(message)
     return Answer(
-        text=_text(choice.message.content),
-        null=choice.message.content is None,
-        refusal=_plain(choice.message.refusal),
-        ended=_plain(choice.finish_reason),
+        text=parts.text,
+        null=parts.null,
+        refusal=parts.refusal,
+        ended=ended,
         model=_plain(data.model),
-        usage=_usage(data.usage, data.timings),
+        usage=read_usage(data.usage or choice.usage, {"timings": data.timings, "tokens_cached": data.tokens_cached}),
         simulated=data.simulated is True,
-        tool_calls=_read_calls(choice.message.tool_calls),
+        tool_calls=_read_calls(message.get("tool_calls")),
+        thoughts=parts.thoughts,
+        unread=parts.unread,
     )
 
 
@@ -135,7 +115,7 @@ def read_embeddings_answer(body: bytes) -> Answer | Problem:
         data = msgspec.json.decode(body, type=_EmbeddingsBody)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return unreadable_body(f"{error}; it begins {body[:80].decode(errors='replace')!r}")
-    used = _usage(data.usage)
+    used = read_usage(data.usage)
     return Answer(
         text=body.decode(),
         null=False,
@@ -155,42 +135,33 @@ def _decode(body: bytes) -> _Body:
         return msgspec.convert(json.loads(body.decode("utf-8-sig", errors="replace")), _Body)
 
 
+def _first_choice(choices: Any) -> tuple[_Choice, dict[str, Any]]:
+    """Return the first choice and its message; raises ``ValueError`` if there is none."""
+    if not isinstance(choices, list) or not choices:
+        raise ValueError("it holds no choices")
+    choice = msgspec.convert(choices[0], _Choice)
+    if isinstance(choice.message, dict):
+        return choice, choice.message
+    if choice.message is None and (choice.text is not None or choice.error):
+        return choice, {"content": choice.text}  # the older form of completions
+    raise ValueError("its first choice holds no message")
+
+
+def _upstream_error(error: Any) -> Problem:
+    """Classify an error that a gateway passes on with status 200."""
+    code = error.get("code") if isinstance(error, dict) else None
+    status = code if isinstance(code, int) and 400 <= code < 600 else 502
+    return from_status(status, {"error": error})
+
+
+def _end(reason: Any) -> str:
+    """Return why a reply ended; SGLang's own form is an object with the reason as its type."""
+    named = _plain(reason.get("type") if isinstance(reason, dict) else reason).lower()
+    return _ENDS.get(named, named)
+
+
 def _plain(value: Any) -> str:
     return "" if value is None else without_surrogates(str(value))
-
-
-def _text(content: str | list[Any] | None) -> str:
-    """Return the text of a message; of a message in parts, the parts of type text."""
-    if isinstance(content, list):
-        return "".join(_plain(_field(part, "text")) for part in content if _field(part, "type") == "text")
-    return _plain(content)
-
-
-def _usage(reported: Any, timings: Any = None) -> Usage:
-    """Return the server's counts; cached tokens under OpenAI's name, or else DeepSeek's or llama.cpp's."""
-    prompt = _count(_field(reported, "prompt_tokens"))
-    cached = _count(_field(_field(reported, "prompt_tokens_details"), "cached_tokens"))
-    if cached is None:
-        cached = _count(_field(reported, "prompt_cache_hit_tokens"))
-    if cached is None:
-        cached = _count(_field(timings, "cache_n"))
-    if cached is not None and prompt is not None and cached > prompt:
-        cached = None
-    return Usage(prompt=prompt, completion=_count(_field(reported, "completion_tokens")), cached=cached)
-
-
-def _field(value: Any, name: str) -> Any:
-    return value.get(name) if isinstance(value, dict) else None
-
-
-def _count(value: Any) -> int | None:
-    """Read a number of tokens, also from a float or a string; ``None`` if it is not a valid count."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError, OverflowError):
-        return None
-    possible = not isinstance(value, bool) and math.isfinite(number) and 0 <= number <= _MAX_TOKENS
-    return int(number) if possible and number.is_integer() else None
 
 
 def _read_calls(listed: Any) -> tuple[ToolCall, ...]:

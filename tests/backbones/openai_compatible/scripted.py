@@ -79,6 +79,9 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
+    beside: Mapping[str, Any] = {}
+    """Bodies of replies to GET requests beside the API, by path; there is nothing at others."""
+
     def __init__(self, replies: Sequence[Reply], models: Sequence[Any], context: ssl.SSLContext | None = None):
         self.replies = list(replies)
         self.models = models
@@ -106,6 +109,9 @@ class Server(ThreadingHTTPServer):
             if path == "/v1/models":
                 listed = [one if isinstance(one, dict) else {"id": one} for one in self.models]
                 return Reply(body={"object": "list", "data": listed})
+            if body is None and self.replies[0].does != "refuse":
+                found = self.beside.get(path)
+                return Reply(body=found) if found is not None else error(404, "Not Found")
             return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 
     def asked(self) -> list[Any]:
@@ -173,8 +179,11 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(*replies: Reply, models: Sequence[Any] = ("tiny", "large"), context: Any = None) -> Iterator[Server]:
+def serving(
+    *replies: Reply, models: Sequence[Any] = ("tiny", "large"), context: Any = None, beside: Mapping[str, Any] = {}
+) -> Iterator[Server]:
     with running(Server(replies or (answer(),), models, context)) as server:
+        server.beside = beside
         yield server
 
 

@@ -117,19 +117,60 @@ def test_two_short_calls_show_whether_seed_and_stop_are_followed():
     check_outcomes(found, EXPECTED / "seed_and_stop.txt")
 
 
-def test_the_context_length_is_read_from_the_list_of_models():
-    for listed in (
-        {"max_model_len": 9000},
-        {"context_length": 9000},
-        {"context_window": 9000, "max_model_len": None},
-        {"meta": {"n_ctx_train": 9000}},
-        {"meta": {"n_ctx": 9000, "n_ctx_train": 131072}},
-    ):
-        with serving(READY, models=["other", {"id": "tiny", **listed}]) as server:
+LENGTHS = {
+    "vLLM and SGLang": ({"max_model_len": 9000}, {}, 9000),
+    "Together": ({"context_length": 9000}, {}, 9000),
+    "OpenRouter, whose provider serves less": (
+        {"context_length": 131072, "top_provider": {"context_length": 9000}},
+        {},
+        9000,
+    ),
+    "OpenRouter, whose provider says nothing": (
+        {"context_length": 9000, "top_provider": {"context_length": None}},
+        {},
+        9000,
+    ),
+    "Groq": ({"context_window": 9000, "max_model_len": None}, {}, 9000),
+    "Mistral": ({"max_context_length": 9000}, {}, 9000),
+    "llama.cpp": ({"meta": {"n_ctx": 9000, "n_ctx_train": 131072}}, {}, 9000),
+    "llama.cpp, which lists only what the model was trained with": (
+        {"meta": {"n_ctx_train": 131072}},
+        {"/props": {"default_generation_settings": {"n_ctx": 9000}, "total_slots": 4}},
+        9000,
+    ),
+    "a model that says only what it was trained with": ({"meta": {"n_ctx_train": 131072}}, {}, None),
+    "Ollama": ({}, {"/api/ps": {"models": [{"name": "tiny:latest", "context_length": 9000}]}}, 9000),
+    "Ollama with another model loaded": ({}, {"/api/ps": {"models": [{"name": "big:70b", "context_length": 7}]}}, None),
+    "TGI": ({}, {"/info": {"model_id": "a/tiny", "max_input_tokens": 8000, "max_total_tokens": 9000}}, 9000),
+    "LM Studio": (
+        {},
+        {"/api/v0/models": {"data": [{"id": "tiny", "loaded_context_length": 9000, "max_context_length": 131072}]}},
+        9000,
+    ),
+    "LM Studio before it has loaded the model": (
+        {},
+        {"/api/v0/models": {"data": [{"id": "tiny", "state": "not-loaded", "max_context_length": 131072}]}},
+        None,
+    ),
+    "odd types": ({"max_model_len": "9000", "meta": [], "top_provider": 5}, {"/props": [1], "/info": {}}, None),
+}
+
+
+def test_the_context_length_is_the_one_that_the_server_serves():
+    for name, (listed, beside, expected) in LENGTHS.items():
+        with serving(READY, models=["other", {"id": "tiny", **listed}], beside=beside) as server:
             backbone, configured = client(server.url), client(server.url, context_length=20_000)
-            assert backbone.probe().facts["context length"] == "9,000 tokens"
+            fact = backbone.probe().facts["context length"]
             configured.probe()
-            assert (backbone.context_length, configured.context_length) == (9000, 20_000)
+        assert (backbone.context_length, configured.context_length) == (expected, 20_000), name
+        assert fact == ("n/a" if expected is None else "9,000 tokens"), name
+
+
+def test_a_server_of_one_model_serves_it_under_any_name():
+    with serving(READY, models=[{"id": "/models/tiny.gguf", "meta": {"n_ctx": 9000}}]) as server:
+        backbone = client(server.url)
+        backbone.read_context_length()
+    assert backbone.context_length == 9000
 
 
 def test_a_reply_limit_that_fills_the_context_is_refused_before_the_run():
