@@ -129,7 +129,7 @@ def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:
     if many:
         rows["advice"] = (
             f"many replies are unreadable or cut ({', '.join(sorted(many))}): raise sampling.ROLE.max_tokens, try "
-            "another backbone.structured, bound their texts (backbone.bound_replies), or take a stronger model"
+            "another backbone.structured, or take a stronger model"
         )
     return rows
 

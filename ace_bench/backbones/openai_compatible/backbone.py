@@ -123,7 +123,7 @@ class OpenAICompatible(HttpBackbone):
         self._dialect, found = probe(
             lambda question, dialect: self._ask(question, dialect, retry),
             endpoint=self._endpoint,
-            dialects=(known,) if known else candidates(own.structured, bound=own.bound_replies is True),
+            dialects=(known,) if known else candidates(own.structured),
             prices=self.prices,
             sampling=None if self._adopted else self.sampling,
         )

@@ -32,7 +32,7 @@ _SESSION = "probe"
 
 
 class _Ready(msgspec.Struct):
-    """The reply that the probe requests; the text is there to have something to bound."""
+    """The reply that the probe requests; the text has bounds where the setting asks for them."""
 
     ready: bool
     note: str = ""

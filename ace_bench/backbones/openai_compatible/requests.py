@@ -1,6 +1,6 @@
 """Builds the body and headers of a request, in the dialect of the protocol that an endpoint understands.
 
-A dialect is how JSON replies are asked for, whether schemas hold bounds, and whether there is a system role.
+A dialect is how JSON replies are asked for, and whether there is a system role.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, get_args
 import orjson
 
 from ace_bench.backbones.openai_compatible.problems import Problem
-from ace_bench.backbones.openai_compatible.schemas import Bounds, response_format, share_limit
+from ace_bench.backbones.openai_compatible.schemas import response_format
 from ace_bench.backbones.openai_compatible.settings import ChatSettings, Structured, TokenLimitField
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.replies import CHOICE, TOOLS, ToolResult, ToolTurn, is_offer, read_turn
@@ -27,13 +27,12 @@ REFUSED = "bad_request"
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """``structured`` is how JSON replies are asked for; ``bounded``: open strings in schemas get a longest length.
+    """``structured`` is how JSON replies are asked for.
 
     Without ``system_role`` the system message is put before the first user message.
     """
 
     structured: Structured
-    bounded: bool = False
     system_role: bool = True
 
     def record(self) -> Record:
@@ -44,8 +43,7 @@ class Dialect:
 
     def words(self) -> str:
         """Describe the dialect for the console."""
-        parts = [self.structured, *(["with bounded strings"] if self.bounded else [])]
-        return ", ".join([*parts, *([] if self.system_role else ["no system role"])])
+        return ", ".join([self.structured, *([] if self.system_role else ["no system role"])])
 
     def messages(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages as the endpoint takes them."""
@@ -60,17 +58,12 @@ def read_dialect(recorded: Record) -> Dialect:
     return Dialect(**{one.name: recorded[one.name] for one in fields(Dialect) if one.name in recorded})
 
 
-def candidates(structured: Structured, *, bound: bool) -> Sequence[Dialect]:
-    """Return the dialects to try, the best first; a setting other than ``auto`` is tried alone.
-
-    llama.cpp's form has no bounds: its Python server dies of long ones, and short ones take it a third of a second a
-    token.
-    """
+def candidates(structured: Structured) -> Sequence[Dialect]:
+    """Return the dialects to try, the best first; a setting other than ``auto`` is tried alone."""
     if structured != AUTO:
         return (Dialect(structured=structured),)
     kinds: tuple[Structured, ...] = ("json_schema", "json_object_schema", "json_object", "none")
-    best = [Dialect(structured="json_schema", bounded=True)] if bound else []
-    return [*best, *(Dialect(structured=kind) for kind in kinds)]
+    return [Dialect(structured=kind) for kind in kinds]
 
 
 def refuses_system_role(problem: Problem) -> bool:
@@ -103,11 +96,8 @@ class RequestBuilder:
         if schema is not None and is_offer(schema):
             fields |= _tool_fields(schema, messages)
         elif schema is not None:
-            longest = self.settings.sampling.for_role(question.role).max_tokens
-            if isinstance(bounds := self.settings.bound_replies, Bounds):
+            if (bounds := self.settings.bounds) is not None:
                 schema = bounds.apply(schema)
-            elif dialect.bounded and longest is not None:
-                schema = share_limit(schema, longest)
             requested = response_format(schema, dialect.structured)
             fields |= {} if requested is None else {"response_format": requested}
         headers: dict[str, str] = {}

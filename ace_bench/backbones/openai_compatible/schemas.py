@@ -4,6 +4,7 @@ OpenAI's strict mode requires all properties, allows no others, and cannot expre
 decoding by a grammar follow the schema either way. So a schema is sent as strict if strict mode can express it.
 
 Under a grammar, a weak model fills the first open string, list or number up to its token limit: bounds make it stop.
+They are sent only where a setting asks for them, because they slow servers down.
 """
 
 from __future__ import annotations
@@ -16,10 +17,6 @@ from ace_bench.core.settings import Count
 from ace_bench.core.types import Record
 
 _LARGEST = 10**9
-_CHARACTERS = 3
-"""Characters a token, when strings share a limit of tokens."""
-_SHORTEST = 400
-_MOST_ITEMS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +38,7 @@ class Bounds:
 
     def _node(self, node: Any) -> Any:
         if not isinstance(node, dict) or not node.keys() & {"type", "anyOf", "enum", "const"}:
-            return self._convert_untyped(node)
+            return self._node(dict(self.anything) if self.anything else {"type": "string"})
         bounded = {**self._limits(node), **node}
         if node.get("type") == "array":
             bounded["items"] = self._node(node.get("items"))
@@ -50,10 +47,6 @@ class Bounds:
         if "properties" in node:
             bounded["properties"] = {name: self._node(part) for name, part in node["properties"].items()}
         return bounded
-
-    def _convert_untyped(self, node: Any) -> Any:
-        del node
-        return self._node(dict(self.anything) if self.anything else {"type": "string"})
 
     def _limits(self, node: Record) -> Record:
         kind = node.get("type")
@@ -64,29 +57,6 @@ class Bounds:
         if kind in ("integer", "number"):
             return {"minimum": -_LARGEST, "maximum": _LARGEST}
         return {"additionalProperties": False} if kind == "object" else {}
-
-
-class _Shared(Bounds):
-    """Bounds of texts and lists alone: numbers, objects and values without a type stay as they are."""
-
-    def _convert_untyped(self, node: Any) -> Any:
-        return {} if node is None else node
-
-    def _limits(self, node: Record) -> Record:
-        return super()._limits(node) if node.get("type") in ("string", "array") else {}
-
-
-def share_limit(schema: Record, most_tokens: int) -> Record:
-    """Bound a schema so that the strings outside its lists share ``most_tokens`` evenly."""
-    share = _CHARACTERS * most_tokens // max(1, _count_strings(schema))
-    return _Shared(max_string=max(_SHORTEST, share), max_items=_MOST_ITEMS).apply(schema)
-
-
-def _count_strings(node: Any) -> int:
-    if not isinstance(node, dict):
-        return 0
-    inner = [*node.get("properties", {}).values(), *node.get("anyOf", ())]
-    return int(node.get("type") == "string" and "enum" not in node) + sum(map(_count_strings, inner))
 
 
 _NOTES = ("title", "description", "default")

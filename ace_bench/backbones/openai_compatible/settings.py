@@ -212,10 +212,9 @@ class ChatSettings(Address):
 
     ``structured`` is how JSON replies are requested: ``json_schema``, ``json_object_schema``, ``json_object`` or
     ``none`` (by the prompt alone); with ``auto`` the probe finds the best that the server takes. ``bound_replies``
-    bounds the texts and lists of replies: ``true`` with ``auto`` and where the server takes it, by the reply limit;
-    ``Bounds`` in every schema that is sent. ``extra_body`` is merged into every request, for instance to switch
-    reasoning off. ``context_length`` is in tokens, ``None``: as the server says. ``simulated`` marks an endpoint that
-    is not a language model.
+    bounds the texts and lists of every schema that is sent. ``extra_body`` is merged into every request, for instance
+    to switch reasoning off. ``context_length`` is in tokens, ``None``: as the server says. ``simulated`` marks an
+    endpoint that is not a language model.
     """
 
     sampling: Sampling
@@ -224,7 +223,7 @@ class ChatSettings(Address):
     cache: CacheHints
     prices: PriceCard
     structured: Structured = "json_schema"
-    bound_replies: bool | Bounds = True
+    bound_replies: bool | Bounds | None = None
     extra_body: Record | None = None
     context_length: Count | None = None
     simulated: bool = False
@@ -233,6 +232,11 @@ class ChatSettings(Address):
         """Raise ``SettingError`` for settings that cannot work."""
         if not self.model:
             raise SettingError("model is not set: name the model as the server does")
+        if self.bound_replies is True:
+            raise SettingError(
+                "bound_replies=true says no bounds: write {max_string: 200, max_items: 4} with the longest text and "
+                "list of a reply, or null for none"
+            )
         secret = {"base_url": self.base_url, "extra_headers": self.extra_headers, "extra_body": self.extra_body}
         refuse_secrets(secret)
         self.azure.check(self.client, base_url=check_url(self.base_url), api_key_env=self.api_key_env)
@@ -245,18 +249,22 @@ class ChatSettings(Address):
         except TypeError as error:
             raise SettingError(f"extra_body is not JSON: {error}") from error
 
+    @property
+    def bounds(self) -> Bounds | None:
+        """The bounds of replies, if there are any."""
+        return self.bound_replies if isinstance(self.bound_replies, Bounds) else None
+
     @cached_property
     def identity(self) -> Record:
         """The settings that decide replies, but for the dialect: where requests are sent and the seed do not."""
         sampling = {name: value for name, value in asdict(self.sampling).items() if name not in _UNSEEDED}
         if not self.sampling.roles:
             del sampling["roles"]
-        bounds = self.bound_replies
         return {
             "model": self.model,
             "sampling": {**sampling, "seeded": self.sampling.seed is not None},
             "extra_body": self.extra_body or {},
-            **({"bound_replies": asdict(bounds)} if isinstance(bounds, Bounds) else {}),
+            **({"bound_replies": asdict(self.bounds)} if self.bounds else {}),
         }
 
 

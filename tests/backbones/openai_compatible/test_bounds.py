@@ -1,12 +1,17 @@
 """Bounds on schemas: every open end is closed, and replies within the bounds are still replies."""
 
+import json
+import re
 from pathlib import Path
 
 import pytest
 
 from ace_bench.backbones.openai_compatible.schemas import Bounds, response_format
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.replies import schema_of
-from tests.backbones.openai_compatible.scripted import ROLES, nodes
+from ace_bench.core.resources import configs_folder
+from ace_bench.methods.ace_parts import CuratorReply
+from tests.backbones.openai_compatible.scripted import PROMPT, ROLES, answer, client, nodes, serving
 from tests.expected import check_outcomes
 
 BOUNDS = Bounds(max_string=200, max_items=4)
@@ -53,3 +58,23 @@ def test_what_bounds_and_strictness_make_of_schemas():
     for schema in (*parts, {"title": "My reply " * 20, **titled}):
         found.append((schema, response_format(schema, "json_schema")["json_schema"]))
     check_outcomes(found, Path(__file__).parent / "expected" / "schemas.txt")
+
+
+def test_requests_have_no_bounds_unless_a_setting_names_them():
+    sent = {}
+    for name, bounds in {"default": {}, "null": {"bound_replies": None}, "false": {"bound_replies": False}}.items():
+        with serving(answer("{}")) as server:
+            backbone = client(server.url, structured="auto", **bounds)
+            backbone.complete(PROMPT, role="curator", session="s", schema=schema_of(CuratorReply))
+            sent[name] = json.dumps(server.asked()[-1])
+    assert len(set(sent.values())) == 1
+    assert "maxLength" not in sent["default"]
+    assert "maxItems" not in sent["default"]
+    with pytest.raises(ConfigError, match=r"bound_replies=true says no bounds: write \{max_string: 200"):
+        client("http://localhost:1", bound_replies=True)
+
+
+def test_no_preset_bounds_replies_but_those_of_weak_models():
+    presets = Path(configs_folder(), "backbone").glob("*.yaml")
+    bounded = {path.stem for path in presets if "max_string:" in re.sub("#.*", "", path.read_text())}
+    assert bounded == {"smollm2", "vllm_qwen3_0_6b"}
