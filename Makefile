@@ -53,11 +53,11 @@ ENVIRONMENTS := .environments
 
 $(ENVIRONMENTS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(ENVIRONMENTS)
-	$(ENVIRONMENTS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[harbor,inspect,mcp,optimisers,verifiers]' pytest pytest-xdist hypothesis markdown-it-py
+	$(ENVIRONMENTS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[inspect,optimisers,verifiers]' pytest pytest-xdist hypothesis markdown-it-py
 	touch $@
 
 test-environments: $(ENVIRONMENTS)/.ready  ## the tests of environments of other packages, in an environment of their own (1 GB)
-	$(ENVIRONMENTS)/bin/python -m pytest -n 0 tests/packages/environments tests/packages/traces $(ARGS)
+	$(ENVIRONMENTS)/bin/python -m pytest -n 0 tests/packages/environments $(ARGS)
 
 test-openai2: $(FULL)  ## the tests of HTTP and of the reader's server with openai 2.x installed, as litellm and vLLM pin it
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .openai2 'openai>=2,<3'

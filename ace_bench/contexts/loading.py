@@ -51,7 +51,7 @@ def change_playbook(path: Path, change: Callable[[Playbook], Playbook]) -> Playb
     Raises ``ConfigError`` for a file of a run, which keeps what it tested, ``DataError`` and ``FileUnwritable``.
     """
     if path.suffix != ".json" or (path.absolute().parent.parent / CHECKSUMS).exists():
-        raise ConfigError(f"{path} must be a .json file outside of run folders: `ace-bench playbook merge` makes one")
+        raise ConfigError(f"{path} must be a .json file outside of run folders: copy contexts/final.json of a run")
     with writing(path), FileLock(path.with_name(f".{path.name}.lock")):
         book = load(path)
         if not isinstance(book, Playbook):

@@ -12,17 +12,17 @@ from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.contexts.playbook.feedback import give_feedback
 from ace_bench.core.errors import ConfigError
+from ace_playbooks.difference import playbook_diff
 from ace_playbooks.forgetting import file_lineage, forget, run_lineage
-from ace_playbooks.lint import find_leaks
-from ace_playbooks.looking import print_diff, read_playbook, solved_samples
-from ace_playbooks.merge import playbook_diff
+from ace_playbooks.leaks import find_leaks, solved_samples
+from ace_playbooks.looking import print_diff, read_playbook
 
-_FORGET_HELP = """Remove what came from a sample, a source or a bullet, with what was merged or reworded from it.
+_FORGET_HELP = """Remove what came from a sample, a user or a bullet, with what was merged or reworded from it.
 
     ace-bench playbook forget results/.../seed0 --sample ID --out FILE.json
     ace-bench playbook forget FILE.json --source NAME --dry-run
 
-A source is a playbook that `merge` took in, or a user who gave `feedback`. Of a run, the tested playbook is taken, and
+A source is a user who gave `feedback`. Of a run, the tested playbook is taken, and
 its journal says which words and votes came from the sample. A file knows the sources of each bullet alone. Bullets go
 back to their last words from elsewhere; those without any are removed. --dry-run only says what would change.
 """
@@ -33,7 +33,7 @@ def forget_source(arguments: Sequence[str]) -> int:
     parser = Parser("playbook forget", _FORGET_HELP)
     parser.add_argument("playbook", type=Path, help="run folder or playbook file")
     what = parser.add_mutually_exclusive_group(required=True)
-    for name, meaning in {"source": "merged playbook, or user", "sample": "sample", "bullet": "bullet"}.items():
+    for name, meaning in {"source": "user", "sample": "sample", "bullet": "bullet"}.items():
         what.add_argument(f"--{name}", dest="name", metavar="NAME" if name == "source" else "ID", help=meaning)
     parser.add_argument("--out", type=Path, help="file to write (JSON)")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
@@ -51,7 +51,9 @@ def forget_source(arguments: Sequence[str]) -> int:
     for note in found.notes:
         print_line(note)
     for leak in find_leaks(found.playbook, solved):
-        print_line(f"[{leak.bullets[0]}] {leak.message}, though no record says why.")
+        print_line(
+            f"[{leak.bullet}] repeats the {leak.split} sample {leak.sample} with its answer, though no record says why."
+        )
     if not options.dry_run:
         save_context(found.playbook, options.out)
         print_line(f"{options.out}: {found.playbook.size} bullets of {book.size}")

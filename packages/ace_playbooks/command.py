@@ -1,4 +1,4 @@
-"""Show, compare, check, merge and share playbooks: `ace-bench playbook COMMAND`.
+"""Show, compare, change and share playbooks: `ace-bench playbook COMMAND`.
 
 {commands}
 A playbook is a run folder (its tested playbook), a saved one (contexts/final.json) or a text in the authors' format.
@@ -18,13 +18,10 @@ COMMANDS: Mapping[str, Command] = {
     for name, place, purpose in (
         ("show", "looking:show_playbook", "print a playbook"),
         ("diff", "looking:diff_playbooks", "say what differs between two playbooks"),
-        ("lint", "looking:lint_playbook",
-         "find bullets that repeat or contradict others, repeat a training sample, or exceed a budget"),
-        ("merge", "sharing:merge_to_file", "merge playbooks of several runs into one"),
-        ("card", "sharing:write_card", "write a playbook with a card: where it comes from and what it is worth"),
         ("export", "sharing:export_playbooks",
          "write a run's playbooks as text files, named as the authors' code names them"),
-        ("forget", "changing:forget_source", "remove what came from a sample, a merged playbook, a user or a bullet"),
+        ("import", "agent_files:import_playbook", "read an exported AGENTS.md, CLAUDE.md or skill back"),
+        ("forget", "changing:forget_source", "remove what came from a sample, a user or a bullet"),
         ("feedback", "changing:vote_on_bullet", "count a user's vote on a bullet"),
     )
 }  # fmt: skip

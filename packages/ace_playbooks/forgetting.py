@@ -1,8 +1,7 @@
-"""Unlearning: removes from a playbook what came from a sample, a merged playbook, a user or a bullet.
+"""Unlearning: removes from a playbook what came from a sample, a user or a bullet.
 
 The journal of a run says which samples wrote and reworded each bullet, which bullets were merged, and who cast each
-vote. A file alone names the sources of a bullet: all words of a bullet with a forgotten source go, unless a merge of
-playbooks took the words from another one.
+vote. A file alone names the sources of a bullet: all words of a bullet with a forgotten source go.
 """
 
 from __future__ import annotations
@@ -86,25 +85,18 @@ def run_lineage(folder: Path, tested: Playbook) -> Lineage:
 
 
 def _first_part(bullet: Bullet) -> _Part:
-    """Return a bullet of a file. The words of one that only a merge of playbooks changed are the first playbook's."""
-    part, origins, playbooks = _Part(bullet.id), {bullet.id}, 0
+    """Return a bullet of a file."""
+    part, origins = _Part(bullet.id), {bullet.id}
     part.wordings.append(_Wording(bullet, origins))
     part.count({name: getattr(bullet, name) for name in COUNTERS})
     for source in bullet.sources:
-        playbooks += bool(_merged_playbook(source))
         if cast := read_vote(source):
             by, vote = cast
             part.count({vote: -1})
             part.count({vote: 1}, by)
-        elif playbooks < 2 or bullet.changed != BEFORE_FIRST_STEP:
-            origins |= {source, _merged_playbook(source)}
+        else:
+            origins.add(source)
     return part
-
-
-def _merged_playbook(source: str) -> str:
-    """Return the playbook of a source ``NAME#ID``, which a merge writes; "" for samples and votes."""
-    name, _, bullet = source.rpartition("#")
-    return name if number_of(bullet) is not None and read_vote(source) is None else ""
 
 
 def _follow(
@@ -184,11 +176,7 @@ def _count(bullet: Bullet, cast: Iterable[_Votes], name: str) -> Bullet:
     votes = Counter[str]()
     for one in cast:
         votes.update({} if name in one.origins else one.votes)
-    sources, playbook = [], ""
-    for source in bullet.sources:
-        playbook = _merged_playbook(source) or playbook  # the samples behind it belong to the merged playbook
-        if name not in (source, playbook, *(read_vote(source) or ())[:1]):
-            sources.append(source)
+    sources = [source for source in bullet.sources if name not in (source, *(read_vote(source) or ())[:1])]
     counts = votes["helpful"], votes["harmful"], votes["neutral"]
     return replace(bullet, sources=tuple(sources), helpful=counts[0], harmful=counts[1], neutral=counts[2])
 

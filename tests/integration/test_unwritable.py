@@ -29,7 +29,7 @@ APPENDING = ("run", "run, as a sweep", "run, with a response cache", "reproduce"
 COMMANDS = Path(__file__).with_name("writing_commands.txt").read_text().splitlines()
 WRITING = dict(line.split(": ", 1) for line in COMMANDS)
 """Commands by what they are; ``TINY`` stands for the settings of a tiny run."""
-NOT_WRITING = ("check", "ls", "serve", "playbook mcp", "playbook show", "playbook diff", "playbook lint")
+NOT_WRITING = ("check", "ls", "serve", "playbook show", "playbook diff")
 REPAIRING = ("doctor",)
 
 
@@ -111,8 +111,6 @@ def given(tmp_path_factory):
     (appworld / "config.yaml").write_text("task: {test_split: test_normal}\n")
     (appworld / "journal.jsonl").touch()
     stand_ins.finance(folder / "checkout")
-    said = [{"role": role, "content": role} for role in ("user", "assistant")]
-    (folder / "chats.jsonl").write_text(json.dumps({"messages": said}))
     server = FileServer()
     server.files |= {f"/{split}.jsonl": b"x" * 5000 for split in ("train", "val", "test")}
     server.files |= {f"/{Path(file.url).name}": b"x" * 5000 for file in files_of("formula")}
@@ -124,7 +122,6 @@ def given(tmp_path_factory):
         "sample": bullet["sources"][0],
         "appworld": appworld,
         "agents": folder / "AGENTS.md",
-        "chats": folder / "chats.jsonl",
         "checkout": folder / "checkout",
         "server": server.url,
     }

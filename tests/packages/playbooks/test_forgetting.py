@@ -1,4 +1,4 @@
-"""What remains of a playbook after a sample, a bullet, a merged playbook or a user is forgotten."""
+"""What remains of a playbook after a sample, a bullet or a user is forgotten."""
 
 import json
 from pathlib import Path
@@ -68,28 +68,6 @@ def test_what_a_sample_or_bullet_gave_goes_and_the_rest_comes_back(ran, tmp_path
             lines += [str(one) for one in counted(out).items()]
             assert options.split()[1] not in json.dumps(load(out).dump()["bullets"])
     check("\n".join(lines) + "\n", Path(__file__).with_name("expected") / "forget.txt")
-
-
-def test_a_merged_playbook_loses_one_of_its_sources(tmp_path, capsys):
-    paths = [tmp_path / "one.json", tmp_path / "two.json", tmp_path / "both.json"]
-    for path, contents in zip(paths, (["shared", "own"], ["Shared", "other"]), strict=False):
-        rows = [
-            Bullet(
-                id=f"s-{n}", section="s", content=text, helpful=n, created=0, changed=0, sources=(f"q{n}",), tokens=1
-            )
-            for n, text in enumerate(contents, 1)
-        ]
-        save_context(Playbook.build_from(rows, sections=["s"]), path)
-    assert start("playbook", ["merge", str(paths[0]), str(paths[1]), "--out", str(paths[2])]) == 0
-    out = tmp_path / "out.json"
-    assert [content for content, *_ in forgotten(paths[2], out, "--source", str(paths[1])).values()] == [
-        "shared",
-        "own",
-    ]
-    assert [one.sources for one in load(out).bullets] == [(f"{paths[0]}#s-{n}", f"q{n}") for n in (1, 2)]
-    assert [content for content, *_ in forgotten(paths[2], out, "--source", str(paths[0])).values()] == ["other"]
-    assert [content for content, *_ in forgotten(paths[2], out, "--sample", "q1").values()] == ["own", "other"]
-    assert "A file does not say whose votes" in capsys.readouterr().out
 
 
 def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, capsys):

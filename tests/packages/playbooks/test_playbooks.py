@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
-import re
 from datetime import datetime
 from pathlib import Path
 
@@ -13,8 +11,8 @@ import pytest
 from ace_bench.cli.main import start
 from ace_bench.contexts.loading import load, official_text
 from ace_bench.report.histories import bullet_history, history
-from ace_bench.store.processes import read_processes
-from tests.expected import check, check_answers
+from ace_playbooks.leaks import find_leaks, solved_samples
+from tests.expected import check_answers
 from tests.launching import launch
 
 SMALL = ("task=finer", "task.source=sample", "limit=5", "mode.before=false")
@@ -75,19 +73,6 @@ def test_the_history_of_the_bullets_is_exported_if_it_is_asked_for(ran, tmp_path
     assert [datetime.fromisoformat(row["created_at"]) for row in rows] == [one.created_at for one in found]
 
 
-def test_a_run_and_a_text_are_merged_into_a_playbook_that_a_run_starts_from(ran, tmp_path, capsys):
-    theirs, out = tmp_path / "theirs.txt", tmp_path / "shared.json"
-    theirs.write_text("## OTHERS\n[others-00001] helpful=2 harmful=1 :: Read the whole table first\n")
-    assert start("playbook", ["merge", str(ran), str(theirs), "--out", str(out), "--similar", "0.95"]) == 0
-    assert "in 2 playbooks" in capsys.readouterr().out
-    shared = load(out)
-    (added,) = [bullet for bullet in shared.bullets if bullet.content == "Read the whole table first"]
-    assert (added.helpful, added.harmful, added.sources) == (2, 1, (f"{theirs}#others-00001",))
-    assert all(any(source.startswith(f"{ran}#") for source in one.sources) for one in shared.bullets if one != added)
-    after = launch(tmp_path / "results", *SMALL, "mode.epochs=1", f"method.initial={out}").folder
-    assert "Read the whole table first" in (after / "contexts" / "final.json").read_text()
-
-
 WRONG = {"notes.txt": "just prose\n", "broken.json": "{", "other.json": '{"kind": "cheatsheet", "text": ""}'}
 THEIRS = """## STRATEGIES
 [str-00001] helpful=5 harmful=1 :: Read the whole table first.
@@ -108,7 +93,7 @@ def test_what_the_commands_print(ran, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     folder = tmp_path / "p"
     names = {"RUN": ran, **{name: folder / f"{name.lower()}.txt" for name in ("THEIRS", "OURS")}}
-    names |= {"MERGED": folder / "merged.json", "LEFT": folder / "left.json"}
+    names["LEFT"] = folder / "left.json"
     folder.mkdir()
     for name, text in WRONG.items():
         (folder / name).write_text(text)
@@ -130,29 +115,10 @@ def test_what_the_commands_print(ran, tmp_path, capsys, monkeypatch):
     assert not (folder / "none.json").exists()
 
 
-def test_a_card_says_where_a_playbook_comes_from_and_what_it_is_worth(ran, tmp_path):
-    assert start("playbook", ["card", str(ran), "--out", str(tmp_path), "--licence", "CC0-1.0"]) == 0
-    card = json.loads((tmp_path / "card.json").read_text())
-    metrics = json.loads((ran / "metrics.json").read_text())
-    identity = json.loads((ran / "identity.json").read_text())
-    assert card["settings"].pop("identity") == identity["settings"]
-    assert card["task"].pop("data") == metrics["data"]
-    assert card["provenance"].pop("run") == metrics["digest"]
-    (made,) = read_processes(ran)
-    assert (card["provenance"].pop("packages"), card["provenance"].pop("commit")) == (made.packages, made.commit)
-    check(json.dumps(card, indent=1) + "\n", Path(__file__).with_name("expected") / "card.json")
-    assert load(tmp_path / "playbook.json") == load(ran / "contexts" / "tested.json")
-    assert (tmp_path / "playbook.txt").read_text() == (ran / "contexts" / "tested.txt").read_text()
-    page = (tmp_path / "README.md").read_text()
-    for name in ("Data", "Run", "Commit"):
-        page = re.sub(rf"(?m)^\| {name} \|.*\n", "", page)
-    check(page, Path(__file__).with_name("expected") / "card.md")
-
-
 def test_after_a_sample_is_forgotten_no_bullet_repeats_it_but_those_that_are_named(ran, tmp_path, capsys):
     out = tmp_path / "left.json"
     for sample in {bullet.sources[0] for bullet in load(ran / "contexts" / "tested.json").bullets}:
         assert start("playbook", ["forget", str(ran), "--sample", sample, "--out", str(out)]) == 0
         named = capsys.readouterr().out.count(f"repeats the train sample {sample} with its answer, though")
-        start("playbook", ["lint", str(out), "--run", str(ran)])
-        assert capsys.readouterr().out.count(f"repeats the train sample {sample} ") == named
+        left = [leak for leak in find_leaks(load(out), solved_samples(ran)) if leak.sample == sample]
+        assert len(left) == named

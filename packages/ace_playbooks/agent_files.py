@@ -21,9 +21,9 @@ from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.store.files import write_files
+from ace_playbooks.difference import playbook_diff
 from ace_playbooks.looking import print_diff, read_playbook
-from ace_playbooks.merge import playbook_diff
-from ace_traces.markdown import Block, enclose, merge_edits, put_block, read_block, write_block
+from ace_playbooks.markdown import Block, enclose, merge_edits, put_block, read_block, write_block
 
 _NAME = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{0,62}[a-z0-9]")
 _SKILL, _REFERENCES = "SKILL.md", "references"
@@ -93,7 +93,7 @@ def read_edits(path: Path) -> Block:
     )
 
 
-def main(arguments: Sequence[str]) -> int:
+def import_playbook(arguments: Sequence[str]) -> int:
     """Print what changed, write the playbook, and return the exit status."""
     parser = Parser("playbook import", __doc__)
     parser.add_argument("source", type=Path, help="Markdown file, or folder of a skill")

@@ -12,7 +12,7 @@ from ace_bench.contexts import load
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.contexts.playbook.feedback import give_feedback
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_traces.markdown import merge_edits, read_block, write_block
+from ace_playbooks.markdown import merge_edits, read_block, write_block
 from tests.contexts.making import bullet, examples, playbooks
 from tests.expected import check
 
