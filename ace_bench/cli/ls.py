@@ -26,7 +26,8 @@ from ace_bench.store.folder import is_in_use
 _UNKNOWN = "n/a"
 _ABOUT = ("task", "source", "method", "backbone", "mode", "seed")
 _HEADINGS = ("task", "data", "method", "backbone", "mode", "seed", "score", "state", "cost", "time", "folder")
-_FIGURES = ("simulated", "metric", "score", "calls", "usd", "seconds")
+_SPEED = ("tokens_per_s", "call_tokens_per_s")
+_FIGURES = ("simulated", "metric", "score", "calls", "usd", "seconds", *_SPEED)
 _STATES = ("finished", "running", "broken off", "failed", "damaged")
 
 
@@ -75,7 +76,8 @@ def _row(run: RunSummary) -> Record:
         "reason": run.reason,
         "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()) if metrics else None,
         "usd": run.value("usd.total"),
-        "seconds": round(sum(part["wall_s"] for part in metrics["timing"].values()), 1) if metrics else None,
+        "seconds": round(sum(part.get("wall_s", 0.0) for part in metrics["timing"].values()), 1) if metrics else None,
+        **{name: run.value(f"timing.total.{name}") for name in _SPEED},
         "folder": str(run.folder),
     }
     if metrics:
@@ -84,7 +86,7 @@ def _row(run: RunSummary) -> Record:
         spent = Progress(run.folder).record()
     except StoreError as error:
         return {**row, "state": "damaged", "reason": str(error)}
-    return {**row, "calls": spent["calls"], "usd": spent["usd"]}
+    return {**row, **{name: spent[name] for name in ("calls", "usd", *_SPEED)}}
 
 
 def _cells(row: Record) -> tuple[str, ...]:

@@ -152,11 +152,28 @@ class CacheCounters:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProbeReply:
+    """The longest reply to a probe: its generated ``tokens``, and the ``seconds`` of its request."""
+
+    tokens: int
+    seconds: float
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Generated tokens per second, when nothing else of this run is under way."""
+        return self.tokens / self.seconds
+
+
+@dataclass(frozen=True, kw_only=True)
 class Probe:
-    """What one tiny call shows about a backbone: facts for the console, such as "model: Qwen3-0.6B"."""
+    """What one tiny call shows about a backbone: facts for the console, such as "model: Qwen3-0.6B".
+
+    ``longest`` is ``None`` where the server does not report tokens.
+    """
 
     facts: Mapping[str, str]
     usage: Usage
+    longest: ProbeReply | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

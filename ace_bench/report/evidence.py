@@ -80,6 +80,8 @@ class CallCosts(msgspec.Struct, gc=False):
     seconds: float = 0.0
     replayed: bool = False
     fault: Fault | None = None
+    asked_again: int = 0
+    at: float = 0.0
 
 
 def read_calls(folder: Path) -> list[CallCosts]:

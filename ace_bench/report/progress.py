@@ -14,6 +14,7 @@ from ace_bench.core.types import NO_USAGE, Record, Stage
 from ace_bench.report.evidence import CallCosts, RolloutLine
 from ace_bench.store.folder import SAMPLES, unpack_samples
 from ace_bench.store.results import read_identity, read_object
+from ace_bench.store.speed import SpeedMeter
 
 T = TypeVar("T")
 
@@ -72,7 +73,7 @@ class Progress:
         self._journal = Tail(self._folder / "journal.jsonl", _Line)
         self._calls = Tail(self._folder / "calls.jsonl", CallCosts)
         self._lines: list[_Line] = []
-        self._made, self._usage = 0, NO_USAGE
+        self._made, self._usage, self._meter = 0, NO_USAGE, SpeedMeter()
         self._known: Record = {}
 
     def record(self) -> Record:
@@ -92,6 +93,7 @@ class Progress:
         for call in calls:
             self._made += call.fault is None or not call.fault.unanswered
             self._usage += NO_USAGE if call.replayed else call.usage
+            self._meter.add(call, call.at)
         self._known = self._record()
         return self._known
 
@@ -131,6 +133,7 @@ class Progress:
             "out": self._usage.completion,
             "cached": self._usage.cached,
             "usd": self._usage.usd,
+            **self._meter.speed().record(),
         }
 
     def _expected_samples(self) -> tuple[int, Mapping[str, int]]:

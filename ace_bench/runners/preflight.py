@@ -29,7 +29,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Confining, Judged, Lifecycle
-from ace_bench.core.types import Record
+from ace_bench.core.types import Probe, Record
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Stop
@@ -38,7 +38,7 @@ from ace_bench.runners.settings import place_of
 from ace_bench.runners.summary import compact
 from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
-from ace_bench.store.folder import RunFolder, format_json
+from ace_bench.store.folder import ENDPOINTS, LONGEST, RunFolder, format_json
 from ace_bench.store.results import METRICS
 
 NOT_KNOWN = "n/a"
@@ -153,17 +153,18 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                 if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
                     folder.journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
                 if isinstance(backbone, Probing):
-                    facts = found[place] = _probe(backbone, continued=folder.calls.made > 0)
-                    say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in facts.items()))
+                    probe = _probe(backbone, continued=folder.calls.made > 0)
+                    found[place] = probe.facts if probe.longest is None else {**probe.facts, LONGEST: probe.longest}
+                    say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in probe.facts.items()))
         if found:
-            folder.write({"endpoints.json": format_json(found)})
+            folder.write({ENDPOINTS: format_json(found)})
         yield
 
 
-def _probe(backbone: Probing, *, continued: bool) -> Mapping[str, str]:
+def _probe(backbone: Probing, *, continued: bool) -> Probe:
     """Return what a probe found; a server that worked before and cannot be used now stops the run, as in its middle."""
     try:
-        return backbone.probe().facts
+        return backbone.probe()
     except ConfigError as error:
         if not continued:
             raise

@@ -16,6 +16,7 @@ from ace_bench.core.types import Record
 from ace_bench.runners.summary import compact, duration
 from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.journal import RolloutRecord
+from ace_bench.store.speed import Speed
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     context_size: int
     context_tokens: int
     left: float | None
+    speed: Speed = Speed()
 
 
 class Observer(Protocol):
@@ -94,6 +96,7 @@ class ProgressCounter:
                 context_size=self._context_size,
                 context_tokens=self._context_tokens,
                 left=self._seconds_left(),
+                speed=self._ledger.speed(),
             )
         for observer in self._observers:
             observer.update(progress)
@@ -202,6 +205,7 @@ def _describe(progress: Progress) -> str:
         f"{spent.calls:,} calls",
         "tokens n/a" if tokens is None else f"{compact(tokens)} tokens",
         "$ n/a" if spent.usage.usd is None else f"${spent.usage.usd:,.2f}",
+        str(progress.speed),
     ]
     if spent.retries:
         parts.append(f"{spent.retries:,} retries")

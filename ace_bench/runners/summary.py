@@ -16,6 +16,7 @@ from ace_bench.core.backbones import backbone_name
 from ace_bench.core.leakage import Leakage
 from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
+from ace_bench.store.speed import Speed, advice_on_speed
 
 _MANY = 0.1
 """The share of a role's replies that may be unreadable or cut before the summary gives advice."""
@@ -58,7 +59,7 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
     for stage in ("adapt", "evaluate"):
         table.add_row(stage, _stage(metrics, stage))
-    for name, value in _unread(metrics).items():
+    for name, value in {**_speed(metrics["timing"]), **_unread(metrics)}.items():
         table.add_row(name, value)
     table.add_row("cached prompt tokens", _reuse(metrics["cache"]["total"]))
     for server, counters in metrics["cache"]["servers"].items():
@@ -116,6 +117,16 @@ def _headline(headline: Mapping[str, Any]) -> str:
     if headline["before"] is not None:
         text += f", before {headline['before']:.2f} ({headline['after'] - headline['before']:+.2f})"
     return text
+
+
+def _speed(timing: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return how fast the model wrote, with advice where its calls were slow."""
+    total, advice = timing.get("total"), advice_on_speed(timing)
+    if total is None:  # made by an older version
+        return {}
+    speed = Speed(all=total["tokens_per_s"], call=total["call_tokens_per_s"], in_flight=total["calls_in_flight"])
+    in_flight = "" if speed.in_flight is None else f", {speed.in_flight:,.1f} calls in flight"
+    return {"generated": f"{speed}{in_flight}", **({} if advice is None else {"advice on speed": advice})}
 
 
 def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:

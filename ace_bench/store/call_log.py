@@ -19,6 +19,7 @@ from ace_bench.core.encoding import decoder_of
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message, Record, Stage, Usage, add_known
 from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 from ace_bench.store.requests import PreparedRequest, RequestHistory
+from ace_bench.store.speed import Speed, SpeedMeter
 
 FILE = "calls.jsonl"
 
@@ -37,6 +38,7 @@ class _Line(msgspec.Struct):
     stage: Stage
     role: str
     request: msgspec.Raw
+    at: float
     fault: Fault | None = None
 
 
@@ -66,7 +68,7 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
         self._by_id: dict[str, PaidReply] = {}
         self._requests = RequestHistory()
         for line, reply in self.found.entries:
-            self._enter(line.id, reply, line.stage, line.role)
+            self._enter(line.id, reply, line.stage, line.role, line.at)
 
     @property
     def made(self) -> int:
@@ -92,24 +94,25 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
 
     def add(self, call_id: str, reply: PaidReply, *, stage: Stage, request: PreparedRequest) -> None:
         """Keep a call that was just made; raises ``FolderUnwritable``."""
+        at = round(time.time(), 3)
         record = {
             "id": call_id,
             "stage": stage,
             "role": request.role,
             "session": request.session,
-            "at": round(time.time(), 3),
+            "at": at,
             "request": request.record(),
             **{name: value for name, value in vars(reply.completion).items() if name != "thoughts" or value},
             "fault": reply.fault,
         }
         self.append(record)
         self._requests.add(request)  # only now may another request refer to it
-        self._enter(call_id, reply, stage, request.role)
+        self._enter(call_id, reply, stage, request.role, at)
 
-    def _enter(self, call_id: str, reply: PaidReply, stage: Stage, role: str) -> None:
+    def _enter(self, call_id: str, reply: PaidReply, stage: Stage, role: str, at: float) -> None:
         self._by_id[call_id] = reply
         answered = reply.fault is None or not reply.fault.unanswered
-        self.ledger.add(stage, role, reply.completion, answered=answered)
+        self.ledger.add(stage, role, reply.completion, answered=answered, at=at)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -205,13 +208,19 @@ class Ledger:
 
     def __init__(self) -> None:
         self._sums: defaultdict[tuple[str, ...], _Sums] = defaultdict(_Sums)
+        self._meters: defaultdict[Stage | None, SpeedMeter] = defaultdict(SpeedMeter)
         self._lock = threading.Lock()
 
-    def add(self, stage: Stage, role: str, completion: Completion, *, answered: bool = True) -> None:
-        """Add one call; an unanswered one adds only its cost."""
+    def add(
+        self, stage: Stage, role: str, completion: Completion, *, answered: bool = True, at: float | None = None
+    ) -> None:
+        """Add one call, recorded ``at`` a Unix time or just now; an unanswered one adds only its cost."""
+        at = time.time() if at is None else at
         with self._lock:
             for key in ((), (stage,), (stage, role)):
                 self._sums[key].add(completion, answered=answered)
+            for measured in (None, stage):
+                self._meters[measured].add(completion, at)
 
     @property
     def total(self) -> Account:
@@ -226,6 +235,11 @@ class Ledger:
         """The calls of a stage by role, in order of name."""
         with self._lock:
             return {key[1]: sums.account() for key, sums in sorted(self._sums.items()) if key[:-1] == (stage,)}
+
+    def speed(self, stage: Stage | None = None) -> Speed:
+        """How fast the calls of a stage write, or all calls."""
+        with self._lock:
+            return self._meters[stage].speed()
 
     def _account(self, key: tuple[str, ...]) -> Account:
         with self._lock:

@@ -28,6 +28,8 @@ from ace_bench.store.processes import ProcessLog
 from ace_bench.store.results import Checksums
 
 STATUS, SAMPLES, LOCK = "status.json", "samples.json", ".lock"
+ENDPOINTS, LONGEST = "endpoints.json", "longest_reply"
+"""What probes found by backbone, and the field of the longest reply to one."""
 _LARGE = 1 << 22
 """Bytes of a file that is written apart."""
 _log = logging.getLogger(__name__)

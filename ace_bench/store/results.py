@@ -59,7 +59,7 @@ _METRICS = _object_with(
         "tokens": {"total": {"in": int | None, "out": int | None}},
         "cache": {"total": {"cached_tokens": int | None}},
         "usd": {"total": float | None},
-        "timing": dict[str, dict[str, float]],
+        "timing": dict[str, dict[str, float | None]],
     }
 )
 

@@ -151,7 +151,7 @@ def kills(setting: Setting) -> list[Figure]:
     cut = replace(setting, scratch=setting.scratch / "cut")
     rng = random.Random(0)
     timing = metrics_of(whole)["timing"]
-    length = sum(stage["wall_s"] for stage in timing.values())
+    length = sum(part.get("wall_s", 0.0) for part in timing.values())
     for _ in range(KILLS):
         with subprocess.Popen(
             [*ACE_BENCH, *cut.words(*overrides)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT

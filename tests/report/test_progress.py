@@ -48,7 +48,8 @@ def test_progress_is_what_the_lines_so_far_say(ran, tmp_path):
     (folder / "calls.jsonl").unlink()
     progress = Progress(folder)
     record = progress.record()
-    usage = {"calls": 0, "in": 0, "out": 0, "cached": 0, "usd": 0.0}
+    speed = dict.fromkeys(("tokens_per_s", "call_tokens_per_s", "calls_in_flight"))
+    usage = {"calls": 0, "in": 0, "out": 0, "cached": 0, "usd": 0.0, **speed}
     assert record == {
         **dict.fromkeys(("stage", "split"), ""), **dict.fromkeys(("total", "score", "tokens", "items")),
         **dict.fromkeys(("done", "n", "faults", "steps"), 0), "sizes": [], **usage,
@@ -66,6 +67,7 @@ def test_progress_is_what_the_lines_so_far_say(ran, tmp_path):
             assert {name: record[name] for name in expected(lines)} == expected(lines)
     assert record["calls"] == sum(sum(roles.values()) for roles in metrics["calls"].values())
     assert {way: record[way] for way in ("in", "out")} == metrics["tokens"]["total"]
+    assert {name: record[name] for name in speed} == {name: metrics["timing"]["total"][name] for name in speed}
     assert record["cached"] == metrics["cache"]["total"]["cached_tokens"]
     steps = [line for line in lines if line["kind"] == "step"]
     assert record["sizes"] == [(n, one["context_tokens"], one["context_size"]) for n, one in enumerate(steps, 1)]

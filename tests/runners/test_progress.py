@@ -34,7 +34,8 @@ class Run:
         self.now += seconds
         for trial, score in enumerate(scores):
             usage = Usage(prompt=1_000, completion=200, cached=0, usd=0.25)
-            self.ledger.add(Stage.ADAPT, "generator", Completion(text="", usage=usage, seconds=1.0, retries=trial))
+            reply = Completion(text="", usage=usage, seconds=1.0, retries=trial)
+            self.ledger.add(Stage.ADAPT, "generator", reply, at=self.now)
             grade = Grade(score=score, correct=score == 1, observed="", gold="")
             about = {"split": "test", "sample": "s", "context": "c", "calls": 1, "seconds": 1.0}
             record = RolloutRecord(

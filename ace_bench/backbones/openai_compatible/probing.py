@@ -22,7 +22,7 @@ from ace_bench.backbones.openai_compatible.requests import REFUSED, Dialect, Que
 from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.replies import parse, schema_of
-from ace_bench.core.types import Message, Probe, Usage
+from ace_bench.core.types import Message, Probe, ProbeReply, Usage
 
 _TOKENS, _SEED = 16, 7
 PROMPT = (Message(role="user", content="Write one sentence about a town that you like."),)
@@ -61,7 +61,14 @@ def probe(
     dialect, outcome = _first_taken(dialects, lambda one: ask(asked, one))
     result = accept_probe(outcome.result, lambda problem: f"the backbone does not answer: {explain(problem, endpoint)}")
     usage = price_usage(outcome, prices)
-    tried, used = ({}, None) if sampling is None else _capabilities(ask, dialect, sampling)
+    made = [outcome]
+
+    def ask_more(question: Question, dialect: Dialect) -> CallResult:
+        made.append(ask(question, dialect))
+        return made[-1]
+
+    tried, used = ({}, None) if sampling is None else _capabilities(ask_more, dialect, sampling)
+    longest = _longest_reply(made)
     cached = usage.cached is not None or (used is not None and used.cached is not None)
     facts = {
         "endpoint": endpoint.base_url,
@@ -77,12 +84,20 @@ def probe(
         **tried,
         "prices": "known" if usage.usd is not None else "unknown: dollars are n/a",
         "latency": f"{outcome.seconds:.2f} s",
+        "speed": "n/a" if longest is None else f"{longest.tokens_per_s:,.1f} tokens/s",
     }
     if outcome.retries:
         facts["retries"] = str(outcome.retries)
     if result.simulated:
         facts["simulated"] = "yes"
-    return dialect, Probe(facts=facts, usage=usage)
+    return dialect, Probe(facts=facts, usage=usage, longest=longest)
+
+
+def _longest_reply(made: Sequence[CallResult]) -> ProbeReply | None:
+    """Return the reply with most tokens, of several the one that came soonest."""
+    answered = [(one.result.usage.completion, one.seconds) for one in made if isinstance(one.result, Answer)]
+    known = [ProbeReply(tokens=tokens, seconds=seconds) for tokens, seconds in answered if tokens and seconds > 0]
+    return max(known, key=lambda one: (one.tokens, one.tokens_per_s), default=None)
 
 
 def accept_probe(result: Answer | Problem, say: Callable[[Problem], str]) -> Answer:

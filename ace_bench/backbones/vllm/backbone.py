@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
@@ -114,7 +115,7 @@ class Vllm(OpenAICompatible):
         """Make tiny calls, as for any endpoint; also reports whether the server has cache counters."""
         probe = super().probe()
         counters = "reported" if self.cache_counters() is not None else "not reported: n/a in all tables"
-        return Probe(facts={**probe.facts, "cache counters": counters}, usage=probe.usage)
+        return replace(probe, facts={**probe.facts, "cache counters": counters})
 
     def cache_counters(self) -> CacheCounters | None:
         """Read the server's prefix-cache counters, over all its engines; ``None`` if it reports none."""

@@ -247,7 +247,7 @@ def _result(run: RunSummary) -> Record:
         "out": tokens["out"],
         "cached": cache["cached_tokens"],
         "usd": metrics["usd"][_TOTAL],
-        "wall": sum(part["wall_s"] for part in metrics["timing"].values()),
+        "wall": sum(part.get("wall_s", 0.0) for part in metrics["timing"].values()),
     }
 
 

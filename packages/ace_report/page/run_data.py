@@ -20,12 +20,13 @@ from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history, last_used
 from ace_bench.report.records import RunSummary
-from ace_bench.store.calls import CallRecord, restore_calls, stored_calls
+from ace_bench.store.calls import CallRecord, StoredCall, restore_calls, stored_calls
 from ace_bench.store.folder import SAMPLES, format_json, pack_samples, unpack_samples
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.processes import read_processes
 from ace_bench.store.results import read_object
+from ace_bench.store.speed import SpeedMeter, advice_on_speed
 from ace_report.page.results import ABOUT
 from ace_report.tables.cells import certificate_note
 
@@ -73,6 +74,8 @@ def run_data(run: RunSummary) -> Record:
         "processes": _processes(run.folder),
         "metrics": run.metrics,
         "certificate": certificate_note([run]),
+        "speed": _speed(calls.entries),
+        "advice": advice_on_speed(run.metrics.get("timing", {})),
         "notes": notes,
         "kind": contexts.kind,
         "initial": contexts.bullets,
@@ -175,6 +178,13 @@ def _step(step: StepRecord, change: Record) -> Record:
     record = msgspec.to_builtins(step)
     kept = {name: record[name] for name in ("epoch", "samples", "context_tokens", "context_size", "events")}
     return {**kept, "at": record.get("at"), "set": change.get("set", []), "removed": change.get("removed", [])}
+
+
+def _speed(calls: Iterable[StoredCall]) -> Record:
+    meter = SpeedMeter()
+    for call in calls:
+        meter.add(call.record.completion, call.record.at)
+    return meter.speed().record()
 
 
 def _cost(call: CallRecord) -> Record:

@@ -1,6 +1,6 @@
 /** The result of the run: metrics, learning curve, cost and cache, faults. */
 function summaryView(run) {
-  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), run.certificate.map((line) => el("p.note", {}, line)), el("div.charts", {}, learning(run), sizes(run)), faults(run), costs(run), records(run));
+  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), run.advice && el("p.warning", {}, `Advice: ${run.advice}.`), run.certificate.map((line) => el("p.note", {}, line)), el("div.charts", {}, learning(run), sizes(run)), faults(run), costs(run), records(run));
 }
 
 function tiles(run) {
@@ -18,6 +18,8 @@ function tiles(run) {
   cards.push(["rollouts", shown(made), plural(run.steps.length, "step"), failed ? plural(failed, "fault") : "no faults"]);
   const total = sums(run.calls);
   cards.push(["calls", shown(total.calls), `${shown(total.in)} tokens in, ${shown(total.out)} out`]);
+  const { tokens_per_s: together, call_tokens_per_s: one, calls_in_flight: inFlight } = run.speed;
+  cards.push(["generated tokens per second", shown(together, 1), `${shown(one, 1)} a call, ${shown(inFlight, 1)} calls in flight`]);
   const saved = run.metrics.cache?.total.saved;
   cards.push(["cached prompt tokens", share(total), `${shown(total.cached)} of ${shown(total.in)}`, typeof saved === "number" && `input ${(100 * saved).toFixed(1)}% cheaper`]);
   cards.push(["dollars", shown(total.usd, 4), `${shown(total.seconds, 1)} s of model time`]);
