@@ -118,7 +118,6 @@ EXTRAS: Mapping[str, str] = {
     "agent_episodic_memory": "langchain",
     "datasets": "data",
     "dspy": "optimisers",
-    "harbor": "harbor",
     "inspect_ai": "inspect",
     "langchain": "langchain",
     "langchain_core": "langchain",

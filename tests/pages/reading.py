@@ -31,7 +31,7 @@ _SPAN = re.compile(r"`([^`]+)`")
 _COMMENT = re.compile(r"(?:^|\s+)# .*$")
 _PROGRAM = re.compile(r"(\.venv/bin/[\w-]+|python|pip|make|vllm|ray|wandb|docker|appworld|export) \S")
 
-PLAYS_ENVIRONMENT = re.compile(r"python run\.py task=(inspect|verifiers|nemo_gym|harbor) ")
+PLAYS_ENVIRONMENT = re.compile(r"python run\.py task=(inspect|verifiers) ")
 """Starts the commands that tests/packages/environments/test_page.py runs."""
 
 

@@ -12,17 +12,14 @@ from tests.launching import launch
 from tests.packages.environments.running import ATLAS, CITIES, NEEDED, PACKAGES, SMALL, case, rollouts, settings_of
 from tests.wrong.refusing import refusal
 
-ALL = [case(name) for name in ("inspect", "verifiers", "nemo_gym", "harbor")]
+ALL = [case(name) for name in ("inspect", "verifiers")]
 
 
 @pytest.mark.parametrize("environment", ALL)
 @pytest.mark.slow
 def test_ace_learns_by_tools_over_http_and_a_run_that_is_continued_ends_the_same(environment, tmp_path):
-    with (
-        settings_of(environment, tmp_path) as task,
-        running(ReaderServer(host="127.0.0.1", port=0)) as model,
-    ):
-        asked = (*task, *SMALL, "concurrency=1", *over_http(model.address))
+    with running(ReaderServer(host="127.0.0.1", port=0)) as model:
+        asked = (*settings_of(environment), *SMALL, "concurrency=1", *over_http(model.address))
         assert launch(tmp_path / "cut", *asked, "budget.calls=7").status == 3
         continued, whole = (launch(tmp_path / place, *asked) for place in ("cut", "whole"))
     assert continued.lasting() == whole.lasting()
@@ -30,16 +27,14 @@ def test_ace_learns_by_tools_over_http_and_a_run_that_is_continued_ends_the_same
     assert (whole.status, whole.metrics["faults"]) == (0, {"adapt": {}, "evaluate": {}})
     record, after = rollouts(whole)[-1], whole.metrics["splits"]["test"]["after"]
     first, last = record["attempt"]["trajectory"]
-    assert first["action"].startswith("bash(command=" if environment == "harbor" else "atlas(land=")
+    assert first["action"].startswith("atlas(land=")
     if environment == "inspect":  # a scorer gives each half of its points
         assert (after["score"], after["success"]) == (75.0, 0.0)
         assert (after["scorer_includes"], after["scorer_half"]) == (100.0, 50.0)
     else:
         assert (after["score"], after["success"]) == (100.0, 100.0)
-    if environment in ("inspect", "verifiers"):
-        assert first["observation"] in last["thought"]
-    answer = first["action"] if environment == "harbor" else record["attempt"]["answer"]
-    assert record["grade"]["gold"] in answer
+    assert first["observation"] in last["thought"]
+    assert record["grade"]["gold"] in record["attempt"]["answer"]
 
 
 @pytest.mark.parametrize("labels", ["gold", "none"])
@@ -51,12 +46,11 @@ def test_the_context_ends_the_system_message_and_references_follow_the_labels(en
         made.append(Recording(inner))
         return made[-1]
 
-    with settings_of(environment, tmp_path, tool=False) as task:
-        assert launch(tmp_path, *task, *SMALL, f"labels={labels}", backbone=recording).status == 0
+    task = settings_of(environment, tool=False)
+    assert launch(tmp_path, *task, *SMALL, f"labels={labels}", backbone=recording).status == 0
     assert any("reference_answer" in text for _, _, text in made[0].asked) == (labels == "gold")
     generator = [text for role, _, text in made[0].asked if role == "generator"]
-    told = "You work on a Linux machine" if environment == "harbor" else "You answer questions on geography."
-    assert all(told in text for text in generator)
+    assert all("You answer questions on geography." in text for text in generator)
     assert "<playbook>" in generator[-1]
     assert not any("there is no fruit" in text for _, _, text in made[0].asked if labels == "none")
 
@@ -69,11 +63,9 @@ def test_what_is_hidden_changes_no_message(one, tmp_path):
     pytest.importorskip(PACKAGES[one.task], reason=f"needs the extra {one.task}: make test-environments")
     if one.method in NEEDED:
         pytest.importorskip(NEEDED[one.method])
-    with settings_of(one.task, tmp_path, tool=False) as task:
-        check_pair(one, tmp_path, *task)
+    check_pair(one, tmp_path, *settings_of(one.task, tool=False))
 
 
-NEMO = "task.server=http://127.0.0.1:9"
 REFUSED = [
     case("inspect", ["task.name=null"], "task.name is not set: give the task as FILE.py@task or package/task"),
     case("inspect", [f"{ATLAS}@nothing"], "cannot be loaded"),
@@ -86,9 +78,6 @@ REFUSED = [
     case("verifiers", ["task.environment=nowhere.py"], "task.environment=nowhere.py is not a file"),
     case("verifiers", [CITIES, "task.args={colour: red}"], "cannot be loaded with args={'colour': 'red'}"),
     case("verifiers", [CITIES, "task.answer=colour"], "task.answer=colour is not a field of the tasks of"),
-    case("nemo_gym", [], "task.server is not set"),
-    case("nemo_gym", [NEMO], "task.samples is not set"),
-    case("nemo_gym", [NEMO, "task.samples=x"], "server=http://127.0.0.1:9 is no resources server of NeMo Gym"),
 ]
 
 
@@ -99,7 +88,7 @@ def test_what_cannot_work_is_refused_before_anything_is_spent(environment, asked
 
 @pytest.mark.parametrize("environment", [name for name in PACKAGES if find_spec(PACKAGES[name]) is None])
 def test_a_missing_package_is_one_sentence(environment, tmp_path, capsys):
-    named = {"inspect": "name=x.py@x", "verifiers": "environment=x", "harbor": "folder=x"}[environment]
+    named = {"inspect": "name=x.py@x", "verifiers": "environment=x"}[environment]
     said = refusal([f"task={environment}", f"task.{named}"], tmp_path / "r", capsys)
     assert f"needs {PACKAGES[environment]}: pip install 'ace-bench[{environment}]'" in said
 
