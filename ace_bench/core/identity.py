@@ -37,7 +37,7 @@ _BY_CONTENT = ("prompts", "embedder")
 _ACCESS = (
     *(_TARGET, "base_url", "url", "launch", "server", "api_key_env", "extra_headers", "headers_from_env"),
     *("context_length", "cache", "prices", "retry", "rate", "timeout", "connections", "simulated"),
-    *("client", "azure"),
+    *("client", "azure", "aliases"),
 )
 """How a backbone is reached, paced, priced and cached."""
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
@@ -141,5 +141,6 @@ def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:
         found["sampling"] = {**sent, "seed": None} if sampling.get("seed") is None else sent
     if backbone.get("launch"):
         server = backbone["server"]
-        found["server"] = {key: server[key] for key in ("served_name", *LOADING) if server.get(key)}
+        loaded = {key: server[key] for key in ("served_name", *LOADING) if server.get(key)}
+        found.update({"server": loaded} if loaded else {})
     return found

@@ -34,6 +34,8 @@ _DATA = ("data_dir", "sample_data", "data", "instruction")
 """Settings of a task that hold or name data or a text, which no digest of settings has."""
 _MATTERS = ("roles", "backbone.model", "backbone.name", "backbone.quantization")
 """Settings, by how their paths start, with which a number means something else."""
+_TEMPLATE, _THINKING = "chat_template_kwargs", ("thinking", "enable_thinking")
+"""The field of a request for a model's chat template, and the switches of thinking in it."""
 _OPTION_GROUPS = ("task", "method", "mode", "agent", "backbone")
 
 
@@ -97,17 +99,52 @@ def _source_fits(run: RunSummary, source: str) -> bool:
     return run.simulated or run.source == "real" if source == "auto" else run.source == source
 
 
-def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str]:
+class ModelNames:
+    """The models of some backbone presets by each of their names, in any case."""
+
+    def __init__(self, presets: Iterable[str], compose: Compose) -> None:
+        self._presets: dict[str, str] = {}
+        self._names: dict[str, str] = {}
+        for preset in presets:
+            settings = compose([f"backbone={preset}"])["backbone"]
+            for name in (settings["model"], *settings.get("aliases", ())):
+                self._presets[name.casefold()] = preset
+                self._names[name.casefold()] = settings["model"]
+
+    def preset_of(self, model: str) -> str:
+        """Return the preset of a model, "" if none has it."""
+        return self._presets.get(model.casefold(), "")
+
+    def plain(self, backbone: Settings) -> Settings:
+        """Return the settings of a backbone as they are for any server: its own words for the same are one.
+
+        ``structured`` is how its server asks for JSON, of which the paper says nothing. Templates name the switch of
+        thinking differently, and the models of the paper that have one do not think unless it is on.
+        """
+        found = {name: value for name, value in backbone.items() if name != "structured"}
+        body = {**(found.pop("extra_body", None) or {})}
+        given = body.pop(_TEMPLATE, None) or {}
+        switches = {name: value for name, value in given.items() if name not in _THINKING}
+        if any(given.get(name) for name in _THINKING):
+            switches[_THINKING[0]] = True
+        body |= {_TEMPLATE: switches} if switches else {}
+        model = found.get("model")
+        known = {} if model is None else {"model": self._names.get(model.casefold(), model)}
+        return {**found, **known, **({"extra_body": body} if body else {})}
+
+
+def deviations(settings: Settings, paper: Settings, source: str, names: ModelNames) -> Iterator[str]:
     """Yield the settings of a run that can change an answer and differ from the paper's, as overrides.
 
     ``settings`` come from the run's ``identity.json``, ``paper`` from the experiment with the paper's model.
     ``source`` says whether the run's data is ``real`` or ``sample``. Sampling settings belong to a model: of another
-    model only the name counts.
+    model only the name counts. A model may have any of its ``names``.
     """
     backbones = [("backbone", settings["backbone"], paper["backbone"])]
     roles = sorted({*settings["roles"], *paper["roles"]})
     backbones += [(f"roles.{role}", settings["roles"].get(role, {}), paper["roles"].get(role, {})) for role in roles]
-    for place, ours, theirs in backbones:
+    for place, *both in backbones:
+        ours, theirs = map(names.plain, both)
         model, other = (part.get("model") or part.get("name") or "none" for part in (ours, theirs))
         found = changed_settings(ours, theirs, place) if model == other else [(f"{place}.model", model)]
         yield from (_override(*change) for change in found)
@@ -115,8 +152,7 @@ def deviations(settings: Settings, paper: Settings, source: str) -> Iterator[str
         for path, value in changed_settings(settings[group], paper[group], group):
             if path not in _NOT_COMPARED and EMBEDDER not in path.split("."):  # it is compared once, at the top
                 yield _override(path, value)
-    names = (*_TOP, EMBEDDER) if _uses_embedder(settings["method"]) else _TOP
-    for name in names:
+    for name in (*_TOP, EMBEDDER) if _uses_embedder(settings["method"]) else _TOP:
         if settings.get(name) != paper.get(name):
             yield _override(name, settings.get(name))
     if source == "sample":
@@ -151,8 +187,11 @@ class Similar:
 class SimilarRuns:
     """The finished runs of a results folder, by how they differ from plans."""
 
-    def __init__(self, runs: Sequence[RunSummary], plans: Sequence[PlannedRun], compose: Compose) -> None:
+    def __init__(
+        self, runs: Sequence[RunSummary], plans: Sequence[PlannedRun], compose: Compose, names: ModelNames
+    ) -> None:
         """``plans`` are the paper's, each for one row: no other row takes its run."""
+        self._names = names
         self._plans: dict[tuple[str, str, str], list[PlannedRun]] = {}
         for plan in plans:
             self._plans.setdefault(plan.kind, []).append(plan)
@@ -189,7 +228,7 @@ class SimilarRuns:
             yield from protocol
         overrides = run_overrides(planned, (*variant.overrides, *protocol), self._compose)
         config = self._compose(overrides)
-        yield from deviations(self._settings[run.folder], identity_settings(config), "")
+        yield from deviations(self._settings[run.folder], identity_settings(config), "", self._names)
         yield from other_data(run, overrides, config)
 
     def _fits(self, run: RunSummary, planned: PlannedRun, differs: Sequence[str], earlier: Earlier) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
@@ -214,7 +214,7 @@ class ChatSettings(Address):
     ``none`` (by the prompt alone); with ``auto`` the probe finds the best that the server takes. ``bound_replies``
     bounds the texts and lists of every schema that is sent. ``extra_body`` is merged into every request, for instance
     to switch reasoning off. ``context_length`` is in tokens, ``None``: as the server says. ``simulated`` marks an
-    endpoint that is not a language model.
+    endpoint that is not a language model. ``aliases`` are other names of the same model, by which tables know it.
     """
 
     sampling: Sampling
@@ -227,6 +227,7 @@ class ChatSettings(Address):
     extra_body: Record | None = None
     context_length: Count | None = None
     simulated: bool = False
+    aliases: Sequence[Text] = ()
 
     def __post_init__(self) -> None:
         """Raise ``SettingError`` for settings that cannot work."""

@@ -26,7 +26,7 @@ from ace_bench.store.code import CodeReader, changed_modules
 from ace_bench.store.processes import last_code
 from ace_report.conditions import Variant
 from ace_report.figures.write import write_figures
-from ace_report.matching import Runs, SimilarRuns
+from ace_report.matching import ModelNames, Runs, SimilarRuns
 from ace_report.reproducing.estimating import chain_of, free_memory, memory_of
 from ace_report.reproducing.manifest import Manifest
 from ace_report.reproducing.request import (
@@ -69,7 +69,7 @@ class RunStates:
         self._code = CodeReader()
         found = find_runs(results).runs
         self._runs = Runs(found, compose)
-        self._similar = SimilarRuns(found, plans, compose)
+        self._similar = SimilarRuns(found, plans, compose, ModelNames((), compose))
 
     def run(self, job: Job) -> RunSummary | None:
         """Return the run on disk."""

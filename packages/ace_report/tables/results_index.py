@@ -19,7 +19,7 @@ from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Setting
 from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_report.conditions import Selector, Variant, settings_with_defaults
 from ace_report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
-from ace_report.matching import Runs, Similar, SimilarRuns, deviations
+from ace_report.matching import ModelNames, Runs, Similar, SimilarRuns, deviations
 from ace_report.tables.cells import Measured, Place, measure
 
 Width = Literal["", "column", "page"]
@@ -74,6 +74,11 @@ class Selection:
         name, option = self.variant.name, self.variant.overrides[0]
         return name if name != self.variant.backbone else self._compose([option])["backbone"].get("model") or name
 
+    @cached_property
+    def preset(self) -> str:
+        """The preset of the paper's model that answered, by any of its names; "" for another model."""
+        return self._index.names.preset_of(self.model)
+
     def find(self, planned: PlannedRun) -> list[RunSummary]:
         """Return the planned run for each seed of the variant, finished or not."""
         # Composing a configuration takes 0.2 s, so skip kinds of runs that do not exist.
@@ -111,7 +116,7 @@ class Selection:
         runs = self.finished(planned) or self.similar(planned).runs
         made = [settings_with_defaults(run, self._compose) for run in runs]
         made = made or [self._planned_settings(planned, self.variant.overrides)]
-        found = (deviations(settings, paper, self.variant.source) for settings in made)
+        found = (deviations(settings, paper, self.variant.source, self._index.names) for settings in made)
         return tuple(dict.fromkeys(chain.from_iterable(found)))
 
     def _planned_settings(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
@@ -158,6 +163,11 @@ class ResultsIndex:
         return load_experiments().narrowed(self.chosen)
 
     @cached_property
+    def names(self) -> ModelNames:
+        """The names of the models that the paper's tables are about."""
+        return ModelNames(sorted(self.experiments.models - {""}), self.compose)
+
+    @cached_property
     def selections(self) -> list[Selection]:
         """The runs by conditions; raises ``ConfigError`` if ``extra`` fits no run."""
         variants = self._selector.variants(self.found.runs)
@@ -177,7 +187,7 @@ class ResultsIndex:
         runs = [run for selection in self.selections for run in selection.members]
         names = (name for name in self.experiments.by_name if name not in self.experiments.others)
         plans = dict.fromkeys(chain.from_iterable(map(self.experiments.runs, names)))
-        return SimilarRuns(runs, tuple(plans), self.compose)
+        return SimilarRuns(runs, tuple(plans), self.compose, self.names)
 
     @cached_property
     def _selector(self) -> Selector:

@@ -157,9 +157,8 @@ def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[
         return paper_table(name, index.experiments, selection, index.refusal, paper=shown)
 
     any_runs = False
-    others = index.experiments.models - {model}
     for selection in index.selections:
-        if model and selection.variant.backbone in others:
+        if model and selection.preset != model and (selection.preset or not _stands_in(selection, wanted)):
             continue
         table, own = build(selection), {run.folder for run in selection.members}
         if any(run.folder in own or not cell.differs for cell in table.measured for run in cell.runs):
@@ -170,6 +169,11 @@ def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[
         yield empty, build(empty)
 
 
+def _stands_in(selection: Selection, wanted: Wanted) -> bool:
+    """Whether a model that no table is about is shown in the tables: a stand-in always, others where asked for."""
+    return bool(wanted.names) or selection.variant.simulated
+
+
 def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
     """Yield the claims table of each set of conditions with runs for at least one claim.
 
@@ -178,6 +182,8 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
     model = index.experiments.table("1").model
     for selection, others in _by_conditions(index, model):
         variant = selection.variant
+        if not (selection.preset or _stands_in(selection, wanted)):
+            continue
         results = claim_results(index.experiments, selection, others)
         if all(result.value is None for result in results):
             continue
@@ -198,16 +204,16 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
 
     Without runs of the main model, its part is empty.
     """
-    models = index.experiments.models
-    alike: dict[tuple[str, ...], dict[str, Selection]] = {}
+    alike: dict[tuple[str, ...], list[Selection]] = {}
     for selection in index.selections:
-        variant = selection.variant
-        if variant.backbone in models:
-            rest = tuple(text for text in variant.overrides if text != f"backbone={variant.backbone}")
-            alike.setdefault(rest, {})[variant.backbone] = selection
+        if selection.preset:
+            rest = tuple(text for text in selection.variant.overrides if not text.startswith("backbone"))
+            alike.setdefault(rest, []).append(selection)
     for some in alike.values():
-        yield some.get(model) or index.empty_selection(model), some
-    yield from ((selection, {}) for selection in index.selections if selection.variant.backbone not in models)
+        by_model = {one.preset: one for one in some}
+        for main in [one for one in some if one.preset == model] or [index.empty_selection(model)]:
+            yield main, by_model
+    yield from ((selection, {}) for selection in index.selections if not selection.preset)
 
 
 def _commands(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Iterator[str]:

@@ -14,7 +14,7 @@ from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.report.records import find_runs
 from ace_bench.store.results import CHECKSUMS
 from ace_report.conditions import Variant
-from ace_report.matching import Runs, SimilarRuns, settings_with_defaults
+from ace_report.matching import ModelNames, Runs, SimilarRuns, settings_with_defaults
 from tests.launching import composed, launch
 from tests.packages.report.conftest import EXPERIMENTS, compose, refs
 from tests.packages.report.planned import Planner
@@ -128,7 +128,7 @@ def test_a_run_on_other_data_is_not_the_planned_one(tmp_path):
     assert find(tmp_path, "limit=1", plan=plan) == done.folder
     assert find(tmp_path, "limit=1", plan=like) is None
     assert find(tmp_path, "limit=1", "task.source=real", plan=plan) is None
-    shown = SimilarRuns(find_runs(tmp_path).runs, (), compose)
+    shown = SimilarRuns(find_runs(tmp_path).runs, (), compose, ModelNames((), compose))
     longer = Variant(backbone="embedded", name="embedded", overrides=("limit=2",), simulated=True, source="sample")
     found, none = (shown.find(one, longer, lambda *_: None) for one in (plan, like))
     assert ([run.folder for run in found.runs], found.differs) == ([done.folder], ("limit=1",))
