@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
@@ -17,6 +18,18 @@ _ANY_MODEL = frozenset({"llama_cpp", "openai_compatible", "vllm"})
 def backbone_name(option: str, model: str | None) -> str:
     """Return what titles call a backbone: the option, or the model's last name where the option serves any model."""
     return (option in _ANY_MODEL and model and model.rstrip("/").rpartition("/")[2]) or option
+
+
+COMPACT_JSON = ("--structured-outputs-config", '{"backend": "xgrammar", "disable_any_whitespace": true}')
+"""What makes vLLM, from 0.11 on, write JSON without free white space. Its requests cannot ask for that."""
+
+
+def explain_blanks() -> str:
+    """Return what to do about replies that end in blanks: a grammar of JSON may allow them without end."""
+    return (
+        f"start the server so that JSON holds no free white space (vLLM: {shlex.join(COMPACT_JSON)}; SGLang: "
+        "--constrained-json-disable-any-whitespace)"
+    )
 
 
 GENERATOR, JUDGE, EMBEDDER = "generator", "judge", "embedder"

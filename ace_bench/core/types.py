@@ -121,6 +121,10 @@ NO_USAGE = Usage(prompt=0, completion=0, cached=0, usd=0.0)
 """The usage of no calls: the neutral element of addition."""
 
 
+_MANY_BLANKS = 40
+"""Characters of white space at the end of a reply that are more than an indented line begins with."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Completion:
     """A backbone's reply.
@@ -141,6 +145,11 @@ class Completion:
     cut: bool = False
     asked_again: int = 0
     thoughts: str = ""
+
+    @property
+    def cut_in_blanks(self) -> bool:
+        """Whether the reply wrote nothing but white space up to the limit of its length."""
+        return self.cut and len(self.text) - len(self.text.rstrip()) >= _MANY_BLANKS
 
 
 @dataclass(frozen=True, kw_only=True)

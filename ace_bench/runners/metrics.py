@@ -78,6 +78,9 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "cut_replies": by_stage(
             lambda stage: {role: paid.cut for role, paid in ledger.roles(stage).items() if paid.cut}
         ),
+        "blank_replies": by_stage(
+            lambda stage: {role: paid.blank for role, paid in ledger.roles(stage).items() if paid.blank}
+        ),
         "unreadable_replies": by_stage(lambda stage: dict(sorted((+sums[stage].unreadable).items()))),
         "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
         "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},

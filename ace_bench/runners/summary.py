@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ace_bench.core.backbones import backbone_name
+from ace_bench.core.backbones import backbone_name, explain_blanks
 from ace_bench.core.leakage import Leakage
 from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
@@ -137,6 +137,9 @@ def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:
         if found:
             rows[row] = ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in found.items())
         many |= {role for role, number in found.items() if number > _MANY * calls[role]}
+    if blank := _by_role(metrics.get("blank_replies", {})):
+        written = ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in blank.items())
+        rows["replies cut in blanks"] = f"{written}: {explain_blanks()}"
     if many:
         rows["advice"] = (
             f"many replies are unreadable or cut ({', '.join(sorted(many))}): raise sampling.ROLE.max_tokens, try "

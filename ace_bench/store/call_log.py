@@ -121,13 +121,15 @@ class Account:
 
     ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
     retries of unanswered calls. ``replayed`` calls came from the response cache: they count in ``calls``
-    only. ``cut`` counts replies that ended at the limit of their length.
+    only. ``cut`` counts replies that ended at the limit of their length, ``blank`` those of them that
+    ended in white space.
     """
 
     calls: int = 0
     replayed: int = 0
     retries: int = 0
     cut: int = 0
+    blank: int = 0
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     waited: float = 0.0
@@ -175,7 +177,7 @@ class _Sums:
     """An account that grows, quickly, with exact dollars: these do not depend on the order in which threads ended."""
 
     def __init__(self) -> None:
-        self._calls = self._replayed = self._retries = self._cut = 0
+        self._calls = self._replayed = self._retries = self._cut = self._blank = 0
         self._tokens: list[int | None] = [0, 0, 0]
         self._usd: Fraction | None = Fraction(0)
         self._seconds = self._waited = 0.0
@@ -186,6 +188,7 @@ class _Sums:
         self._replayed += completion.replayed
         self._retries += completion.retries
         self._cut += completion.cut
+        self._blank += completion.cut_in_blanks
         self._seconds += completion.seconds
         self._waited += completion.waited
         if not completion.replayed:
@@ -199,8 +202,16 @@ class _Sums:
         prompt, completion, cached = self._tokens
         usd = None if self._usd is None else float(self._usd)
         usage = Usage(prompt=prompt, completion=completion, cached=cached, usd=usd)
-        counts = {"calls": self._calls, "replayed": self._replayed, "retries": self._retries, "cut": self._cut}
-        return Account(**counts, usage=usage, seconds=self._seconds, waited=self._waited)
+        return Account(
+            calls=self._calls,
+            replayed=self._replayed,
+            retries=self._retries,
+            cut=self._cut,
+            blank=self._blank,
+            usage=usage,
+            seconds=self._seconds,
+            waited=self._waited,
+        )
 
 
 class Ledger:

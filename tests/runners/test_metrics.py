@@ -170,6 +170,7 @@ def test_rows_of_a_summary_that_few_runs_have():
     metrics["tokens"] |= {"adapt": {"in": 4_500_000, "out": 1e9}, "evaluate": {"in": None, "out": 999}}
     metrics["cache"]["servers"]["other"] = {"start": "cold", "adapt": {"queries": 0, "hits": 0}}
     metrics["headline"] |= {"ci95": None, "before": None}
+    metrics["blank_replies"] = {"adapt": {"reflector": 2}, "evaluate": {}}
     at = datetime(2026, 11, 25, 12, tzinfo=UTC)
     common = {"packages": {"numpy": "2.1"}, "git": {"code": Commit(commit="0123456789abcdef", dirty=True)}}
     processes = [

@@ -24,6 +24,7 @@ from ace_bench.backbones.openai_compatible.http_backbone import CallResult
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import PriceCard
+from ace_bench.core.backbones import explain_blanks
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.replies import ToolTurn, is_offer, parse, write_turn
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Record, Usage
@@ -104,6 +105,9 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
         asked_again=outcome.asked_again,
     )
     if (fault := _fault(result, schema)) is not None:
+        if completion.cut_in_blanks and fault.kind == "length_truncated":
+            message = f"the reply ended in blanks up to its token limit; {explain_blanks()}"
+            fault = replace(fault, message=message)
         raise RolloutFault(replace(fault, message=secrets.hide(fault.message)), completion)
     return completion
 

@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from ace_bench.core.backbones import COMPACT_JSON
 from ace_bench.core.errors import SettingError
 from ace_bench.core.identity import LOADING
 from ace_bench.core.settings import Count, Port, Seconds, Share, Text
 from ace_bench.core.types import Record
 
 LOCAL = "127.0.0.1"
+_STRUCTURE = ("--structured-outputs-config", "--guided-decoding", "--config")
+"""Options of vLLM that decide how replies are structured: of today, of versions before 0.11, and a file of options."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +115,12 @@ class Serve(Launch):
             "block-size": self.block_size,
         }
         valued = (part for name, value in chosen.items() if value is not None for part in (f"--{name}", str(value)))
-        return ("serve", model, *valued, "--enable-prefix-caching", "--enable-prompt-tokens-details")
+        return ("serve", model, *valued, "--enable-prefix-caching", "--enable-prompt-tokens-details", *self._compact())
+
+    def _compact(self) -> tuple[str, ...]:
+        """Return what keeps JSON free of endless blanks, unless the flags decide how replies are structured."""
+        given = (str(flag).replace("_", "-") for flag in self.flags)
+        return () if any(flag.startswith(_STRUCTURE) for flag in given) else COMPACT_JSON
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -185,6 +185,11 @@ _FIXES = (
     ),
     (r"address already in use", "the port is taken: choose another backbone.server.port, or null for a free one"),
     (
+        r"unrecognized arguments:.{0,200}--structured-outputs-config",
+        "vLLM before 0.11 names this option otherwise: update it, or set "
+        "backbone.server.flags=[--guided-decoding-backend,xgrammar,--guided-decoding-disable-any-whitespace]",
+    ),
+    (
         r"unrecognized arguments|error: argument|invalid choice|error: ambiguous option",
         "this version of the server does not know an option: see backbone.server.flags",
     ),

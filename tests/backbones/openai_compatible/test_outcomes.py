@@ -190,6 +190,21 @@ def test_an_answer_cut_at_the_limit_is_passed_on_where_it_can_be_used():
         completed(answer('{"a": "b', ended="length"), schema=SCHEMA)
 
 
+BLANKS = {"spaces": " " * 500, "lines": "\n" * 500, "indented lines": "\n  \t" * 90, "wide spaces": "\u3000" * 90}
+
+
+@pytest.mark.parametrize("blanks", BLANKS.values(), ids=BLANKS)
+def test_a_reply_that_ends_in_blanks_names_the_option_of_the_server_and_not_a_higher_limit(blanks):
+    with pytest.raises(RolloutFault, match="ended in blanks") as caught:
+        completed(answer(f'{{"a":{blanks}', ended="length"), schema=SCHEMA)
+    assert "disable_any_whitespace" in caught.value.fault.message
+    assert "max_tokens" not in caught.value.fault.message
+    assert caught.value.paid.cut_in_blanks
+    code = f"def f():\n    return 1\n{' ' * 12}"
+    assert not completed(answer(code, ended="length"))[0].cut_in_blanks
+    assert not completed(answer(f"done{blanks}"))[0].cut_in_blanks
+
+
 ADD = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a": 1}'}}
 

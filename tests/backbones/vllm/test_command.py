@@ -24,8 +24,13 @@ ALL = {
 
 def test_commands_of_a_plain_server_and_of_one_with_everything_that_can_be_set(fake):
     flags = ["--enforce-eager", "--max-num-seqs", 16]
+    own = ("--structured-outputs-config", '{"backend": "guidance"}')
     servers = {
         "plain": fake.serve(),
+        "structured as the flags say": fake.serve(flags=own),
+        "structured as dotted flags say": fake.serve(flags=["--structured_outputs_config.backend=guidance"]),
+        "structured as an older vLLM is told": fake.serve(flags=["--guided-decoding-backend", "xgrammar"]),
+        "structured as a file says": fake.serve(flags=["--config", "serve.yaml"]),
         "all": fake.serve(served_name="short", flags=flags, **ALL),
         "another program": by_command(fake, served_name="short", flags=["--n_threads", 2]),
     }
