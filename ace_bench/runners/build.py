@@ -20,7 +20,6 @@ from ace_bench.core.types import Labels, Record, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.experiment import Experiment, StageClock
-from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
 from ace_bench.runners.limits import Stop
@@ -148,12 +147,11 @@ def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run uses outside its folder: the cache of replies, the slots for calls, a shared budget, live metrics."""
+    """What a run uses outside its folder: the cache of replies, the slots for calls, a shared budget."""
 
     responses: Responses | None = None
     slots: CallSlots | None = None
     spending: SharedSpending | None = None
-    exporter: Exporter | None = None
 
 
 NO_RESOURCES = Resources()

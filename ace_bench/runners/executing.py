@@ -16,7 +16,6 @@ from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
 from ace_bench.runners.build import NO_RESOURCES, Resources, RunSpec, build_experiment
 from ace_bench.runners.call_slots import slots_of_run
-from ace_bench.runners.exporter import Exporter
 from ace_bench.runners.host import Host
 from ace_bench.runners.loop import RunOutcome, run_loop
 from ace_bench.runners.metrics import run_metrics
@@ -36,11 +35,10 @@ from ace_bench.store.spending import SharedSpending
 def open_resources(spec: RunSpec) -> Iterator[Resources]:
     """Open what the settings of a run name; it is opened before the folder is created."""
     with ExitStack() as stack:
-        cache, port = spec.response_cache, spec.metrics_port
+        cache = spec.response_cache
         spending = SharedSpending(spec.folder.parents[2], spec.folder) if spec.budget.shared else None
         yield Resources(
             responses=None if cache is None else stack.enter_context(closing(Responses(Path(cache), spec.folder_mode))),
-            exporter=None if port is None else stack.enter_context(closing(Exporter(port))),
             slots=stack.enter_context(slots_of_run(spec.max_calls_in_flight)),
             spending=None if spending is None else stack.enter_context(closing(spending)),
         )
@@ -76,7 +74,7 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
             folder.write({"environment.json": format_json({**environment, **spec.metadata})})
             if spec.estimate:
                 check_estimate(spec, folder.calls.ledger.total, host, stop)
-            with _observers(spec, resources.exporter, host.console) as observers:
+            with _observers(spec, host.console) as observers:
                 experiment = build_experiment(folder, spec, stop, observers, resources)
                 outcome = run_loop(experiment, spec.mode)
                 metrics = run_metrics(experiment, outcome, spec.metadata)
@@ -112,13 +110,13 @@ def _record_end(folder: RunFolder, error: BaseException) -> None:
 
 
 @contextmanager
-def _observers(spec: RunSpec, exporter: Exporter | None, console: Console) -> Iterator[tuple[Observer, ...]]:
+def _observers(spec: RunSpec, console: Console) -> Iterator[tuple[Observer, ...]]:
     with ExitStack() as stack:
         for tracker in spec.trackers:
             tracker.begin(spec.folder, spec.metadata, spec.config.text)
             stack.callback(tracker.close)
         display = stack.enter_context(closing(make_display(console)))
-        yield (*spec.trackers, *([exporter] if exporter is not None else []), display)
+        yield (*spec.trackers, display)
 
 
 def save_questions(folder: RunFolder, spec: RunSpec) -> None:

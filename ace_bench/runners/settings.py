@@ -12,7 +12,7 @@ from msgspec import Meta
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced, answers_samples
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.settings import Count, Parallel, Port, Seed, Text, make_part
+from ace_bench.core.settings import Count, Parallel, Seed, Text, make_part
 from ace_bench.core.task import Agent, CostLimited
 from ace_bench.core.types import Usage
 from ace_bench.runners.limits import Budget, FaultRule
@@ -56,7 +56,6 @@ class Settings:
     dry_run: bool
     print_config: bool
     estimate: bool
-    metrics_port: Port | None
     accept_faults: bool
     repeat_calls: bool
     """Whether what was attempted under a context is attempted anew where the mode asks for it again."""

@@ -1,18 +1,13 @@
 """What happens around a run: estimate, dry run, probes, servers, response cache, live metrics."""
 
 import json
-import urllib.request
 from dataclasses import replace
-from functools import partial
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
-from ace_bench.backbones.vllm.command import free_port
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from ace_bench.core.types import CacheCounters, Probe, Usage
-from tests.doubles import Recording
 from tests.launching import launch
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, val: 2, test: 6}", "mode.epochs=2")
@@ -152,23 +147,6 @@ def test_a_shared_response_cache_pays_once_and_marks_replays(tmp_path):
     assert again.metrics["headline"] == first.metrics["headline"]
     other = launch(tmp_path / "three", *SMALL, cache, "seed=1")
     assert other.metrics["replayed"]["evaluate"] == 0
-
-
-def test_live_metrics_are_served_while_the_run_goes_on(tmp_path):
-    port, seen = free_port(), []
-
-    def scrape(_):
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as reply:
-            seen.append(reply.read().decode())
-
-    assert launch(tmp_path, *SMALL, f"metrics_port={port}", backbone=partial(Recording, before=scrape)).status == 0
-    assert 'ace_bench_phase{phase="adapt"} 1.0' in "".join(seen)
-    kinds = {family.name: family.type for family in text_string_to_metric_families(seen[-1])}
-    assert kinds["ace_bench_prompt_tokens"] == kinds["ace_bench_calls"] == "counter"
-    assert kinds["ace_bench_done"] == kinds["ace_bench_context_tokens"] == "gauge"
-    assert "ace_bench_prompt_tokens_total " in seen[-1]
-    with pytest.raises(OSError):  # noqa: PT011 - any refusal will do: nothing listens any more
-        urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics")
 
 
 def test_a_prompt_and_reply_over_the_context_length_are_refused_before_a_call(tmp_path, capsys):
