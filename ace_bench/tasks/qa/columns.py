@@ -15,7 +15,7 @@ from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import DataError, SettingError
 from ace_bench.core.settings import Text
 from ace_bench.core.words import visible
-from ace_bench.tasks.qa.files import Records
+from ace_bench.tasks.qa.files import Records, suggest_delimiter
 
 _MOST_PLACES = 5
 
@@ -133,8 +133,13 @@ def _check_columns(record: Mapping[str, object], columns: Columns, where: str) -
                 hint = "".join(f"; did you mean {one}?" for one in close)
                 raise DataError(
                     f"{where}: there is no column {name} (task.{setting}); "
-                    f"the columns are {', '.join(map(str, record))}{hint}"
+                    f"the columns are {', '.join(map(str, record))}{_suggest_delimiter(record) or hint}"
                 )
+
+
+def _suggest_delimiter(record: Mapping[str, object]) -> str:
+    advice = suggest_delimiter([str(name) for name in record])
+    return f"; set what parts them{advice}" if advice else ""
 
 
 def accepted_values(question: Question) -> list[object]:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import codecs
 import csv
+import io
+import json
+import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO
 
 from ace_bench.core.errors import ConfigError, DataError, SettingError
+from ace_bench.core.words import visible
 from ace_bench.tasks.data import object_of, parse_json
+from ace_bench.tasks.qa.encodings import decode, refuse_controls
 
 Records = Iterator[tuple[str, Mapping[str, object]]]
 """Place (file and line) and values by column of each row."""
+
+_DELIMITERS = (",", ";", "\t", "|")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,79 +57,84 @@ def read_file(path: Path, form: TextForm) -> Records:
         raise DataError(f"{path} holds no rows")
 
 
-@contextmanager
-def _open(path: Path, form: TextForm, newline: str) -> Iterator[IO[str]]:
-    """Open a text file without its BOM; bytes that cannot be decoded become lone surrogates, which ``_check`` finds."""
-    utf_8 = codecs.lookup(form.encoding).name == "utf-8"
-    encoding = "utf-8-sig" if utf_8 else form.encoding
+def _read(path: Path, form: TextForm) -> str:
     try:
-        with path.open(encoding=encoding, errors="surrogateescape", newline=newline) as file:
-            yield file
+        content = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}") from error
-    except UnicodeError as error:
-        raise DataError(f"{path} is not {form.encoding}: {error}; set task.encoding") from error
-
-
-def _check(line: str, where: str, form: TextForm) -> None:
-    try:
-        line.encode()
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"{where}: character {error.start + 1} is not {form.encoding}; set task.encoding, such as latin-1"
-        ) from error
+    return decode(content, form.encoding, path)
 
 
 def _lines(path: Path, form: TextForm) -> Records:
-    with _open(path, form, "\n") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
+    lines = re.split("\r\n|[\r\n]", _read(path, form))  # further line breaks of Unicode may stand in JSON texts
+    for number, line in enumerate(lines, start=1):
+        if line.strip():
             where = f"{path}, line {number}"
-            _check(line, where, form)
-            yield where, object_of(parse_json(line, where), where)
+            yield where, _record(parse_json(line, where), where)
 
 
 def _read_whole(path: Path, form: TextForm) -> Records:
-    with _open(path, form, "\n") as file:
-        text = file.read()
-    _check(text, str(path), form)
+    text = _read(path, form)
     rows = parse_json(text, str(path)) if text.strip() else []
     if not isinstance(rows, list):
         raise DataError(f"{path} must hold a JSON list of objects; name a file of one object a line .jsonl")
     for number, row in enumerate(rows, start=1):
         where = f"{path}, row {number}"
-        yield where, object_of(row, where)
+        yield where, _record(row, where)
+
+
+def _record(value: object, where: str) -> Mapping[str, object]:
+    refuse_controls(json.dumps(value, ensure_ascii=False), where)  # which may be written as escapes
+    return object_of(value, where)
 
 
 def _table(path: Path, form: TextForm) -> Records:
-    delimiter = "\t" if path.suffix.lower() == ".tsv" else form.delimiter
+    text, delimiter = _find_delimiter(_read(path, form), "\t" if path.suffix.lower() == ".tsv" else form.delimiter)
     csv.field_size_limit(sys.maxsize)  # the library refuses cells above 128 KiB by default, for the whole process
     header: list[str] | None = None
     start = 1  # the line on which the next row starts
-    with _open(path, form, "") as file:
-        reader = csv.reader(file, delimiter=delimiter, strict=True)
-        try:
-            for cells in reader:
-                where, start = f"{path}, line {start}", reader.line_num + 1
-                if not any(cell.strip() for cell in cells):
-                    continue
-                _check("".join(cells), where, form)
-                if header is None:
-                    header = _header(cells, path)
-                elif len(cells) != len(header):
-                    raise DataError(
-                        f"{where}: {len(cells)} cells under {len(header)} columns; "
-                        f"quote cells that hold {delimiter!r} or a line break, or set task.delimiter"
-                    )
-                else:
-                    yield where, dict(zip(header, cells, strict=True))
-        except csv.Error as error:
-            raise DataError(f"{path}, line {start}: broken CSV: {error}; a quote may be missing") from error
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+    try:
+        for cells in reader:
+            where, start = f"{path}, line {start}", reader.line_num + 1
+            if not any(cell.strip() for cell in cells):
+                continue
+            refuse_controls(delimiter.join(cells), where)
+            if header is None:
+                header = _header(cells, path)
+            elif len(cells) != len(header):
+                raise DataError(
+                    f"{where}: {len(cells)} cells under {len(header)} columns; quote cells that hold {delimiter!r} or "
+                    f"a line break, or set task.delimiter{suggest_delimiter(header)}"
+                )
+            else:
+                yield where, dict(zip(header, cells, strict=True))
+    except csv.Error as error:
+        raise DataError(f"{path}, line {start}: broken CSV: {error}; a quote may be missing") from error
+
+
+def _find_delimiter(text: str, usual: str) -> tuple[str, str]:
+    """Return the text without Excel's line ``sep=;``, and what parts its columns.
+
+    That is what the line says, else ``usual``, unless the header is one column, which no table can be, and another
+    delimiter parts it.
+    """
+    named = re.match("sep=(.)(?=[\r\n])", text)
+    if named:
+        return text[named.end() :], named[1]  # the line break stays, so that lines keep their numbers
+    first = next((line for line in re.split("[\r\n]", text) if line.strip()), "")
+    count = {one: len(next(csv.reader([first], delimiter=one), [])) for one in (usual, *_DELIMITERS)}
+    return text, usual if count[usual] > 1 else max(count, key=lambda one: count[one])
+
+
+def suggest_delimiter(names: Sequence[str]) -> str:
+    """Say how to set the delimiter where names of columns hold another one, "" if none does."""
+    found = next((one for one in _DELIMITERS if any(one in name for name in names)), None)
+    return "" if found is None else f""", such as 'task.delimiter="{found}"\'"""
 
 
 def _header(cells: list[str], path: Path) -> list[str]:
-    names = [cell.strip() for cell in cells]
+    names = [visible(cell).strip() for cell in cells]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{path}: more than one column is named {', '.join(map(repr, twice))}; rename them")
