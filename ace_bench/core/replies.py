@@ -25,7 +25,7 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.lenient_json import find_objects
-from ace_bench.core.types import Fault, Message, Record
+from ace_bench.core.types import Completion, Fault, Message, Record
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
 Result = TypeVar("Result")
@@ -37,6 +37,8 @@ _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
 _THOUGHT, _THOUGHT_END = "<think>", "</think>"
+UNREADABLE_REPLY = "unreadable_reply"
+"""Kind of the fault of a reply that no parser can read, the server's or ours."""
 EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
 """The reply of a model that sent nothing, in the authors' code (``llm.timed_llm_call``)."""
 RETRY_START = "That reply could not be read: "
@@ -126,7 +128,7 @@ def ask_once(lm: Lm, messages: Sequence[Message]) -> str:
     except RolloutFault as error:
         if error.fault.kind == "no_content":
             return EMPTY_REPLY
-        if error.fault.kind not in ("empty_reply", "length_truncated") or error.paid is None:
+        if error.fault.kind not in ("empty_reply", "length_truncated", UNREADABLE_REPLY) or error.paid is None:
             raise
         return error.paid.text
 
@@ -152,7 +154,7 @@ def ask(lm: Lm, messages: Sequence[Message], kind: Any, read: Callable[[str], An
     """
     read = read or partial(parse, kind=kind)
     schema = schema_of(kind)
-    first = lm(messages, schema)
+    first = _ask_for_json(lm, messages, schema)
     try:
         return read(first.text)
     except ValueError as error:
@@ -162,12 +164,22 @@ def ask(lm: Lm, messages: Sequence[Message], kind: Any, read: Callable[[str], An
         Message(role="assistant", content=first.text[:_MAX_ECHO]),
         Message(role="user", content=f"{RETRY_START}{problem}. Send only the JSON object asked for above."),
     )
-    second = lm(retry, schema)
+    second = _ask_for_json(lm, retry, schema)
     try:
         return read(second.text)
     except ValueError as error:
-        fault = Fault(owner="model", kind="unreadable_reply", message=str(error))
+        fault = Fault(owner="model", kind=UNREADABLE_REPLY, message=str(error))
         raise RolloutFault(fault, second) from error
+
+
+def _ask_for_json(lm: Lm, messages: Sequence[Message], schema: Record) -> Completion:
+    """Return the reply, also where the server did not accept as JSON what the model wrote: it may be readable."""
+    try:
+        return lm(messages, schema)
+    except RolloutFault as error:
+        if error.fault.kind != UNREADABLE_REPLY or error.paid is None or not error.paid.text.strip():
+            raise
+        return error.paid
 
 
 class ToolCall(msgspec.Struct, frozen=True):

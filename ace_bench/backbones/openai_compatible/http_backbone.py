@@ -17,6 +17,7 @@ from ace_bench.backbones.openai_compatible.endpoint import Endpoint
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry
+from ace_bench.backbones.openai_compatible.wordings import ended_by_filter
 from ace_bench.core.errors import Interrupted
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import NO_USAGE, Usage
@@ -197,7 +198,7 @@ def _wait_too_long(problem: Problem, retry: Retry) -> Problem:
 def is_empty(answer: Answer) -> bool:
     """Whether the model ended normally without text or tool calls; asking again may help."""
     said = answer.text.strip() or answer.tool_calls or answer.refusal
-    return not said and answer.ended not in ("length", "content_filter")
+    return not said and answer.ended != "length" and not ended_by_filter(answer.ended)
 
 
 def _pause(problem: Problem, retries: int, retry: Retry, clock: Clock) -> float:

@@ -24,6 +24,7 @@ from ace_bench.backbones.openai_compatible.http_backbone import CallResult
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import PriceCard
+from ace_bench.backbones.openai_compatible.wordings import ended_by_filter
 from ace_bench.core.backbones import explain_blanks
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.replies import ToolTurn, is_offer, parse, write_turn
@@ -82,7 +83,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
         if result.disposition is Disposition.STOP or result.kind == "unreachable":
             raise BackboneUnavailable(message)
         lost = Completion(
-            text="",
+            text=secrets.hide(result.text),
             usage=price_usage(outcome, prices),
             seconds=0.0,
             waited=outcome.waited + outcome.seconds,
@@ -124,7 +125,7 @@ def price_usage(outcome: CallResult, prices: PriceCard) -> Usage:
 def _fault(answer: Answer, schema: Record | None) -> Fault | None:
     if answer.refusal:
         return Fault(owner="model", kind="refusal", message=f"the model refused: {answer.refusal[:300]}")
-    if answer.ended == "content_filter":
+    if ended_by_filter(answer.ended):
         return Fault(owner="model", kind="content_filter", message="the provider's content filter blocked the answer")
     if answer.ended == "length" and not _usable(answer, schema):
         written = "unknown many" if answer.usage.completion is None else str(answer.usage.completion)

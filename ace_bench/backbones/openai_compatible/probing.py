@@ -154,14 +154,23 @@ def _capabilities(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[Mappi
 
 
 def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResult]) -> tuple[Dialect, CallResult]:
-    """Return the first dialect that the server does not refuse, or the last with its refusal."""
-    dialect, *others = dialects
-    outcome = ask(dialect)
-    if isinstance(outcome.result, Problem) and dialect.system_role and refuses_system_role(outcome.result):
-        return _first_taken([replace(one, system_role=False) for one in dialects], ask)
-    if others and isinstance(outcome.result, Problem) and outcome.result.kind == REFUSED:
-        return _first_taken(others, ask)
-    return dialect, outcome
+    """Return the first dialect that the server does not refuse, or the last one of the settings with its refusal.
+
+    Where none is taken all are tried without a system role, whatever the refusals say.
+    """
+    refused: list[tuple[Dialect, CallResult]] = []
+    for dialect in dialects:
+        outcome = ask(dialect)
+        refused.append((dialect, outcome))
+        if not isinstance(outcome.result, Problem) or outcome.result.kind != REFUSED:
+            return dialect, outcome
+        if refuses_system_role(outcome.result):
+            break
+    if dialects[0].system_role:
+        dialect, outcome = _first_taken([replace(one, system_role=False) for one in dialects], ask)
+        if not isinstance(outcome.result, Problem):
+            return dialect, outcome
+    return refused[-1]
 
 
 def _schema_followed(answer: Answer) -> str:

@@ -11,36 +11,43 @@
 | 401, 403; unknown model or path                     | authentication; unknown_model | stop                     |
 | 3xx                                                 | redirected                    | stop                     |
 | prompt over the context length, any status          | context_length                | fault of the model       |
-| input refused by a content filter                   | content_filter                | fault of the model       |
-| any other 4xx; 500 with a refusal that names a field | bad_request                  | fault                    |
+| prompt or reply blocked by a content filter         | content_filter                | fault of the model       |
+| the server could not parse the model's reply        | unreadable_reply              | fault of the model       |
+| any other 4xx; 5xx with a refusal of the request    | bad_request                   | fault                    |
+
+A request that is refused as ``bad_request`` may be at fault itself, or the settings of the run. Whether the server
+answers others tells them apart (``runners.refusals``).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from ace_bench.backbones.openai_compatible.wordings import (
+    says_filtered,
+    says_no_json,
+    says_rate_limited,
+    says_too_long,
+)
 from ace_bench.core.replies import without_surrogates
 
 _QUOTA = r"insufficient_quota|exceeded your current quota|insufficient (balance|funds|credit)"
-_FILTERED = r"content_filter|content_policy_violation|ResponsibleAIPolicyViolation|flagged|moderation"
 _NO_MODEL = (
     r"model_not_found|\bmodel\b.{0,120}?(does not exist|not exist|not found)|(not a valid|invalid|unknown) model\b"
 )
-_TOO_LONG = (
-    r"context_length_exceeded|context_window_exceeded|maximum context length|context (length|window|limit)"
-    r"|max_model_len|max_new_tokens` must be|prompt is too long|prompt \(length \d+\) is longer"
-    r"|decoder prompt.{0,40}longer than|input (is|length).{0,40}(too long|exceeds)|too many (input|prompt) tokens"
-)
-_REFUSED_SETTING = (
+_REFUSED_REQUEST = (
     r"(validation error|literal_error|value_error|extra_forbidden|input should be|unsupported|not supported|"
     r"raise_exception|templateerror).{0,400}?(response_format|json_schema|grammar|seed|temperature|top_p|max_tokens|"
     r"system|roles?\b|\btools?\b)"
+    r"|(fail\w*|unable|could not|cannot|error).{0,30}(pars|compil|initiali[sz]|convert)\w*.{0,40}"
+    r"(grammar|schema|sampler|regex)|roles must alternate|chat template"
+    r"|badrequesterror|invalidrequesterror|invalidparameter|\binvalid_argument\b"
 )
-"""Servers that answer 500 for a setting that they do not know say which one (llama.cpp's Python server)."""
+"""Servers that answer 5xx for a request that they refuse say what they refuse (llama.cpp, gateways)."""
 _HINTS = (
     (r"max_completion_tokens", "set backbone.sampling.max_tokens_field=max_completion_tokens"),
     (r"max_tokens|max_new_tokens", "lower backbone.sampling.max_tokens, or change sampling.max_tokens_field"),
@@ -62,44 +69,60 @@ class Disposition(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """One failed attempt; ``retry_after`` is the pause in seconds that the server requests."""
+    """One failed attempt; ``retry_after`` is the pause in seconds that the server requests.
+
+    ``text`` is what the model wrote, where the server refused to pass it on.
+    """
 
     kind: str
     message: str
     disposition: Disposition = Disposition.RETRY
     owner: str = "backbone"
     retry_after: float | None = None
+    text: str = ""
+
+
+def _matches(pattern: str) -> Callable[[str, str], bool]:
+    compiled = re.compile(pattern, re.I)
+    return lambda codes, words: bool(compiled.search(f"{codes} {words}"))
 
 
 @dataclass(frozen=True)
 class _Rule:
-    """An error is of ``kind`` if its status is one of ``statuses`` and its text matches; an empty field matches all."""
+    """An error is of ``kind`` if its status is one of ``statuses`` and it ``says`` so; an empty field matches all."""
 
     kind: str
     statuses: Collection[int] = ()
-    words: str = ""
+    says: Callable[[str, str], bool] | None = None
 
-    def fits(self, status: int, text: str) -> bool:
-        return (not self.statuses or status in self.statuses) and bool(re.search(self.words, text, re.I))
+    def fits(self, status: int, codes: str, words: str) -> bool:
+        return (not self.statuses or status in self.statuses) and (self.says is None or self.says(codes, words))
 
 
+_REFUSALS = (400, 404, 405, 413, 416, 418, 422, 451)
+_FAILURES = range(500, 600)
+_MAY_REFUSE = (*_REFUSALS, 500, 502)
+"""502 is also what an error without a status of its own counts as."""
 _RULES = (
     _Rule("quota_exhausted", (402,)),
-    _Rule("quota_exhausted", (400, 403, 429), _QUOTA),
-    _Rule("content_filter", (400, 403, 422), _FILTERED),
+    _Rule("quota_exhausted", (400, 403, 429), _matches(_QUOTA)),
+    _Rule("unreadable_reply", _MAY_REFUSE, says_no_json),
+    _Rule("content_filter", (403, *_MAY_REFUSE), says_filtered),
     _Rule("authentication", (401, 403)),
-    _Rule("context_length", (400, 404, 413, 422, 500), _TOO_LONG),
+    _Rule("context_length", _MAY_REFUSE, says_too_long),
+    _Rule("bad_request", (413,), says_rate_limited),
+    _Rule("context_length", (413,)),
     _Rule("redirected", range(300, 400)),
-    _Rule("bad_request", range(500, 600), _REFUSED_SETTING),
+    _Rule("bad_request", _FAILURES, _matches(_REFUSED_REQUEST)),
     _Rule("rate_limited", (429,)),
     _Rule("timeout", (408,)),
     _Rule("conflict", (409,)),
-    _Rule("server_error", range(500, 600)),
+    _Rule("server_error", _FAILURES),
     _Rule("unknown_model", (404,)),
-    _Rule("unknown_model", (), _NO_MODEL),
+    _Rule("unknown_model", (), _matches(_NO_MODEL)),
     _Rule("bad_request"),
 )
-"""The first matching rule decides."""
+"""The first matching rule decides. Status 413 with a rate: one prompt has more tokens than a minute allows."""
 
 _DISPOSITIONS = {
     **dict.fromkeys(("quota_exhausted", "authentication", "unknown_model", "redirected"), Disposition.STOP),
@@ -114,16 +137,24 @@ def unreadable_body(why: str) -> Problem:
 
 def from_status(status: int, body: Any, *, retry_after: float | None = None) -> Problem:
     """Classify an error reply by its status and body."""
-    words = _words(body)
-    text = f"{_codes(body)} {words}"
-    kind = next(rule.kind for rule in _RULES if rule.fits(status, text))
+    words, codes = _words(body), _codes(body)
+    kind = next(rule.kind for rule in _RULES if rule.fits(status, codes, words))
+    written = _field(body, "failed_generation")
+    if written is not None and kind not in _DISPOSITIONS:
+        kind = "unreadable_reply"
     return Problem(
         kind=kind,
-        message=f"HTTP {status}: {words}{_hint(text) if kind == 'bad_request' else ''}",
+        message=f"HTTP {status}: {words}{_hint(f'{codes} {words}') if kind == 'bad_request' else ''}",
         disposition=_DISPOSITIONS.get(kind, Disposition.FAULT),
-        owner="model" if kind in ("content_filter", "context_length") else "backbone",
+        owner="model" if kind in ("content_filter", "context_length", "unreadable_reply") else "backbone",
         retry_after=retry_after,
+        text="" if written is None else without_surrogates(str(written)),
     )
+
+
+def _field(body: Any, name: str) -> Any:
+    error = _error(body)
+    return error.get(name) if isinstance(error, Mapping) else None
 
 
 def _hint(text: str) -> str:
@@ -135,6 +166,8 @@ def _hint(text: str) -> str:
 
 def _error(body: Any) -> Any:
     """Return the part of a body that holds the error; servers differ: nested, flat (vLLM), or FastAPI's detail."""
+    if isinstance(body, list) and len(body) == 1:  # Gemini's
+        (body,) = body
     if isinstance(body, Mapping):
         for key in ("error", "detail"):
             if body.get(key):
@@ -145,7 +178,9 @@ def _error(body: Any) -> Any:
 def _words(body: Any) -> str:
     error = _error(body)
     if isinstance(error, Mapping):
-        error = error.get("message") or dict(error)
+        metadata = error.get("metadata")
+        behind = metadata.get("raw") if isinstance(metadata, Mapping) else None  # OpenRouter's provider
+        error = " ".join(str(part) for part in (error.get("message"), behind) if part) or dict(error)
     text = without_surrogates(" ".join(str(error).split())) if error else ""
     return f"{text[:600]}..." if len(text) > 600 else text or "the server gave no reason"
 

@@ -20,7 +20,11 @@ from ace_bench.core.replies import CHOICE, TOOLS, ToolResult, ToolTurn, is_offer
 from ace_bench.core.types import Message, Record
 
 AUTO = "auto"
-_NO_SYSTEM = re.compile(r"system (role|message)|roles? must alternate|only user and assistant", re.I)
+_NO_SYSTEM = re.compile(
+    r"(system|developer) (role|message|prompt|instruction)|\brole\b.{0,40}'?system|roles? must alternate"
+    r"|only user and assistant",
+    re.I,
+)
 REFUSED = "bad_request"
 """The kind of the problem of a request whose form was refused, so that another dialect may pass."""
 
