@@ -1,11 +1,9 @@
-"""Questions about a benchmark itself: whether a model knows its test set, and whether it judges as the grader does."""
+"""Questions about a benchmark itself: whether a model knows its test set."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
-from itertools import combinations
 from statistics import fmean
 from typing import Any
 
@@ -13,11 +11,11 @@ import msgspec
 import numpy as np
 
 from ace_bench.api import Run
-from ace_bench.core.statistics import bootstrap_interval, paired_difference
+from ace_bench.core.statistics import paired_difference
 from ace_bench.core.types import Record, Sample
 from ace_bench.report.evidence import read_lines_of
 from ace_report.tables.grids import p_value
-from ace_validity.planning import Make, PlannedRun, Request, Row, Study, Words, find_run, keep, parse_words, without
+from ace_validity.planning import Make, PlannedRun, Request, Row, Study, Words, find_run, keep, without
 
 _CONTROLS = 10
 """Other samples with whose reference each reply is compared."""
@@ -116,79 +114,3 @@ def _overlap(reply: str, reference: str) -> float:
     said, wanted = reply.lower().split(), reference.lower().split()
     common = sum((Counter(said) & Counter(wanted)).values())
     return 2 * common / (len(said) + len(wanted)) if common else 0.0
-
-
-class Judges(Study):
-    """Agreement of a model's verdicts with grading and with each other: a judge for each seed= and --judge"""
-
-    columns = ("judge", "and", "items", "says right", "agree", "kappa", "95% interval")
-    note = (
-        "Kappa is Cohen's, its interval a percentile bootstrap over items; n/a where one side always says the same. "
-        "Judges see question and answer, not the reference; a reply that is neither yes nor no is a verdict of its own."
-    )
-
-    def __init__(self, request: Request) -> None:
-        self._source = PlannedRun(words=request.having(request.seeds[0]))
-        self._judges: dict[str, PlannedRun] = {}
-        for text in request.options["judge"] or [""]:
-            for seed in request.seeds:
-                words = {**request.having(seed), **parse_words(text.split())}
-                plain = {**without(words, *_TASK_SETTINGS), "task": words["task"], "method": "base"}
-                planned = PlannedRun(words=plain, sources=(self._source,), derive=partial(_words_of_judge, words))
-                self._judges[" ".join(filter(None, (text, f"seed={seed}")))] = planned
-        self.runs = [self._source, *self._judges.values()]
-
-    def rows(self, make: Make) -> Iterator[Row]:
-        """Compare each judge with the grader, and with the other judges."""
-        source = make(self._source)
-        graded = [line["grade"]["correct"] for line in _attempts(source).values()]
-        said = {name: [_verdict(reply) for reply in _replies(make(run))] for name, run in self._judges.items()}
-        for name, verdicts in said.items():
-            yield _agreement(name, "grading", [*zip(verdicts, graded, strict=True)])
-        for one, other in combinations(said, 2):
-            yield _agreement(one, other, [*zip(said[one], said[other], strict=True)])
-        if own := _own_verdicts(source):
-            yield _agreement("the method's own", "grading", own)
-
-
-def _words_of_judge(words: Words, runs: Sequence[Run]) -> Words:
-    """Return the words of a run that judges the answers of another."""
-    samples = {sample.id: sample.inputs for sample in find_run(words).task.samples("test")}
-    questions = [
-        (
-            "{background}\n\n{question}\n\nProposed answer:\n".format(**samples[key])
-            + (line["attempt"]["answer"] or "(no answer)"),
-            "yes" if line["grade"]["correct"] else "no",
-        )
-        for key, line in _attempts(runs[0]).items()
-    ]
-    return _ask(words, questions, "Is the proposed answer to this question right? Reply yes or no, nothing else.")
-
-
-def _verdict(reply: str) -> bool | None:
-    first = "".join(char for char in reply.lower() if char.isalpha() or char.isspace()).split()[:1]
-    return {"yes": True, "no": False}.get("".join(first))
-
-
-def _own_verdicts(made: Run) -> list[tuple[bool, bool]]:
-    """Return what the method's own judge said of its attempts, and their grades."""
-    lines = _lines(made)
-    right = {line["sample"]: line["grade"]["correct"] for line in lines if line["kind"] == "rollout"}
-    events = [event for line in lines for event in line.get("events", ()) if event["event"].startswith("judged_")]
-    return [(event["event"] == "judged_success", right[event["sample"]]) for event in events]
-
-
-def _agreement(one: str, other: str, pairs: Sequence[tuple[bool | None, bool | None]]) -> Row:
-    known = kappa(pairs)
-    found = bootstrap_interval(pairs, lambda drawn: kappa(drawn) or 0.0) if known is not None else None
-    shares = (f"{100 * fmean(column):.0f}%" for column in ([a is True for a, _ in pairs], [a == b for a, b in pairs]))
-    shown = (None, None) if known is None or found is None else (round(known, 2), "{:.2f} to {:.2f}".format(*found))
-    return one, other, len(pairs), *shares, *shown
-
-
-def kappa(pairs: Sequence[tuple[object, object]]) -> float | None:
-    """Return Cohen's kappa of pairs of verdicts; ``None`` if one side always says the same."""
-    one, other = (Counter(side) for side in zip(*pairs, strict=True))
-    chance = sum(one[value] * other[value] for value in one) / len(pairs) ** 2
-    agree = fmean(a == b for a, b in pairs)
-    return None if min(len(one), len(other)) < 2 else (agree - chance) / (1 - chance)

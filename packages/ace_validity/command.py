@@ -1,12 +1,8 @@
-"""Check what results mean: playbooks elsewhere, placebos, contamination, judges, variance, sample efficiency.
+"""Check what results mean: playbooks elsewhere, placebos, contamination.
 
     ace-bench validity transfer task=finer seed=0,1,2 --to task=formula
     ace-bench validity placebo task=finer --other formula
     ace-bench validity contamination task=finer,formula
-    ace-bench validity judges task=finer method=reasoning_bank labels=none mode=online
-    ace-bench validity variance task=finer --samplings 3
-    ace-bench validity curve task=finer --sizes 5,10,20,40
-    ace-bench validity stream task=finer method=ace seed=0,1,2,3,4
 
 Settings are as for `ace-bench run`; seed=0,1,2 names several seeds. --dry-run lists the runs, --estimate their cost.
 The runs are ordinary ones in results/validity: the same command again continues, and finished runs cost nothing.
@@ -22,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from ace_bench.api import Run
-from ace_bench.cli.arguments import Parser, count
+from ace_bench.cli.arguments import Parser
 from ace_bench.core.errors import AceBenchError, Stopped
 from ace_bench.core.program import read_env_file
 from ace_bench.report.escaping import csv_of
@@ -33,13 +29,12 @@ from ace_report.tables.cells import FEW_SEEDS
 from ace_report.tables.formats import Page, markdown
 from ace_report.tables.grids import Grid, number, wide_notes
 from ace_report.tables.latex import latex
-from ace_validity.asking import Contamination, Judges
-from ace_validity.gains import Curve, Placebo, Stream, Transfer
+from ace_validity.asking import Contamination
+from ace_validity.gains import Placebo, Transfer
 from ace_validity.planning import Laboratory, PlannedRun, Request, Study
-from ace_validity.variance import Variance
 
 KINDS: Mapping[str, Callable[[Request], Study]] = {
-    kind.__name__.lower(): kind for kind in (Transfer, Placebo, Contamination, Judges, Variance, Curve, Stream)
+    kind.__name__.lower(): kind for kind in (Transfer, Placebo, Contamination)
 }
 
 _EMPTY = "A playbook that is not there yet counts as empty."
@@ -80,17 +75,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, metavar="FILE", help="write the table, too: .md, .tex or .csv")
     parser.add_argument("--to", action="append", default=[], metavar="'KEY=VALUE ...'", help="transfer: a target")
     parser.add_argument("--other", metavar="TASK", help="placebo: the task of the other playbook")
-    parser.add_argument("--judge", action="append", default=[], metavar="'KEY=VALUE ...'", help="judges: a model")
-    parser.add_argument("--samplings", type=count, default=1, metavar="N", help="variance: draws of replies (1)")
-    parser.add_argument(
-        "--sizes", type=_counts, default=[5, 10, 20, 40], metavar="N,N", help="curve: sizes (5,10,20,40)"
-    )
-    parser.add_argument("--base", default="base", metavar="METHOD", help="curve, stream: compared with (base)")
     return parser.parse_intermixed_args(arguments)
-
-
-def _counts(text: str) -> list[int]:
-    return [count(size) for size in text.split(",")]
 
 
 def _show_plan(planned: Sequence[PlannedRun], laboratory: Laboratory | None) -> None:

@@ -26,7 +26,6 @@ from ace_validity.planning import (
     parse_words,
     scores_of,
 )
-from ace_validity.variance import sd_bounds
 
 _SCORED = ("seeds", "score", "95% interval", "gain", "95% interval of it", "p")
 """Columns of a score, after its name."""
@@ -152,51 +151,3 @@ def _scatter(book: Playbook) -> Playbook:
 def _with_contents(book: Playbook, contents: list[str]) -> Playbook:
     changed = [replace(old, content=new) for old, new in zip(book.bullets, contents, strict=True)]
     return replace(book, bullets=tuple(changed)).fitted(book.sections, estimate_tokens)
-
-
-class Curve(_Gains):
-    """The score by the number of training samples (--sizes), and its gain over a base (--base)"""
-
-    columns = ("training samples", *_SCORED)
-    note = "0: the base. `ace-bench figures RESULTS --x train` draws it."
-
-    def __init__(self, request: Request) -> None:
-        sizes = request.options["sizes"]
-        first = request.having(request.seeds[0], limit=request.limits(max(sizes)))
-        self._base = fixed_run(first, request.options["base"])
-        self._sizes = {
-            size: [PlannedRun(words=request.having(seed, limit=request.limits(size))) for seed in request.seeds]
-            for size in sizes
-        }
-        self.runs = [self._base, *chain.from_iterable(self._sizes.values())]
-
-    def rows(self, make: Make) -> Iterator[Row]:
-        """Compare each size with the base."""
-        base = scores_of([self._base], make)
-        yield self.score_row(0, base)
-        for size, runs in self._sizes.items():
-            yield self.score_row(size, scores_of(runs, make), base)
-
-
-class Stream(_Gains):
-    """An online method under several orders of the stream, one a seed: each, all, spread and worst"""
-
-    columns = ("order", *_SCORED)
-    note = "The interval of one order is about this order; the interval of all is about the method."
-
-    def __init__(self, request: Request) -> None:
-        orders = [request.having(seed, mode="online") for seed in request.seeds]
-        self.runs = [fixed_run(orders[0], request.options["base"]), *(PlannedRun(words=words) for words in orders)]
-
-    def rows(self, make: Make) -> Iterator[Row]:
-        """Compare each order, and all together, with the base."""
-        base, orders = scores_of(self.runs[:1], make), scores_of(self.runs[1:], make)
-        each = {seed: {seed: points} for seed, points in orders.items()}
-        for seed, points in each.items():
-            yield self.score_row(f"order {seed}", points, base)
-        yield self.score_row("all", orders, base)
-        if len(orders) > 1:
-            spread = statistics.seed_spread(orders) or 0.0
-            yield "sd over orders", len(orders), round(spread, 1), sd_bounds(spread, len(orders) - 1), None, None, None
-        worst = min(each, key=lambda seed: statistics.mean_score(each[seed]))
-        yield f"worst: order {worst}", 1, round(statistics.mean_score(each[worst]), 1), None, None, None, None

@@ -91,15 +91,6 @@ class Request:
             raise ConfigError(f"method={words['method']} learns no playbook: choose one that does, such as method=ace")
         return planned
 
-    def limits(self, train: int) -> str:
-        """Return ``limit`` with another number of training samples. Raises ``ConfigError``."""
-        try:
-            given = msgspec.yaml.decode(self.words.get("limit", "null"))
-        except msgspec.DecodeError as error:
-            raise ConfigError("limit must be a number, or one by split: limit={train: 100, test: 50}") from error
-        whole = given if isinstance(given, dict) else {"val": given, "test": given} if given else {}
-        return "{" + ", ".join(f"{split}: {size}" for split, size in {**whole, "train": train}.items()) + "}"
-
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
