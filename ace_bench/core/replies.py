@@ -44,6 +44,10 @@ EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
 RETRY_START = "That reply could not be read: "
 """How the message begins that asks for a reply once more."""
 _MAX_ECHO = 2_000
+_MANY_BLANKS = re.compile(r"\s{20,}")
+_REPEATS = re.compile(r"(.{1,200}?)\1{2,}", re.DOTALL)
+_LONGEST_REPEATS = 40
+"""Characters of a passage that repeats itself which are shown as they are: ``1000000`` is a number."""
 _SHOWN_FIRST, _SHOWN_LAST = 1_500, 500
 """Characters of an unreadable reply that prompts show."""
 _REASONS = {
@@ -133,12 +137,20 @@ def ask_once(lm: Lm, messages: Sequence[Message]) -> str:
         return error.paid.text
 
 
+def without_repeats(text: str) -> str:
+    """Return a text with one of each passage that repeats itself at once, and one blank of many: models run away so."""
+    return _REPEATS.sub(
+        lambda run: run[1] if len(run[0]) > _LONGEST_REPEATS else run[0], _MANY_BLANKS.sub(" ", text)
+    ).rstrip()
+
+
 def describe_unreadable(error: RolloutFault) -> str:
     """Return an unreadable reply as prompts show it: why it cannot be read, and its first and last characters."""
     text = "" if error.paid is None else error.paid.text.strip()
     left_out = len(text) - _SHOWN_FIRST - _SHOWN_LAST
     if left_out > 0:
         text = f"{text[:_SHOWN_FIRST]}\n[{left_out} characters left out]\n{text[-_SHOWN_LAST:]}"
+    text = without_repeats(text)
     reason = _REASONS.get(error.fault.kind, error.fault.message)
     return f"(This reply could not be read: {reason}.)\n{text}".rstrip()
 
@@ -161,7 +173,7 @@ def ask(lm: Lm, messages: Sequence[Message], kind: Any, read: Callable[[str], An
         problem = str(error)
     retry = (
         *messages,
-        Message(role="assistant", content=first.text[:_MAX_ECHO]),
+        Message(role="assistant", content=without_repeats(first.text[:_MAX_ECHO])),
         Message(role="user", content=f"{RETRY_START}{problem}. Send only the JSON object asked for above."),
     )
     second = _ask_for_json(lm, retry, schema)

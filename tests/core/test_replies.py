@@ -1,4 +1,5 @@
 import gc
+import re
 import subprocess
 import sys
 from ast import literal_eval
@@ -20,6 +21,7 @@ from ace_bench.core.replies import (
     parse,
     schema_of,
     takes_tools,
+    without_repeats,
 )
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message
 from tests.expected import check_cases, check_outcomes, outcome
@@ -76,19 +78,49 @@ def test_hostile_texts_are_only_unreadable(name):
 
 
 def test_ask_asks_again_with_the_reason_and_only_once():
-    wrong = '{"ids": ["' + "x" * 3000 + '"]}'
+    wrong = f'{{"ids": ["{NUMBERS}"]}}'
     lm = Scripted(wrong, '{"answer": "yes"}')
     assert ask(lm, [Message(role="user", content="?")], Reply).answer == "yes"
     reason = (
         "That reply could not be read: Object missing required field `answer`. Send only the JSON object asked for "
     )
     _, (_, echo, again) = lm.prompts
-    assert (echo, again.content) == (Message(role="assistant", content=wrong[:2000]), f"{reason}above.")
+    assert (echo, again.content) == (Message(role="assistant", content=wrong[:2000].rstrip()), f"{reason}above.")
     lm = Scripted("nonsense", "still nonsense", '{"answer": "too late"}')
     with pytest.raises(RolloutFault) as caught:
         ask(lm, [Message(role="user", content="?")], Reply)
     assert (caught.value.fault.owner, caught.value.fault.kind) == ("model", "unreadable_reply")
     assert len(lm.prompts) == 2
+
+
+RUNAWAYS = {
+    "blanks": '{"ids": ["a"' + " \n\t" * 400,
+    "blanks between": '{"ids":' + "\n" * 900 + '["a"',
+    "a character": '{"ids": ["' + "x" * 5000,
+    "a sentence": '{"ids": ["' + "The entity is the amount of the loan. " * 90,
+    "items of a list": '{"ids": [' + '"a-00001", ' * 500,
+    "escaped lines": '{"ids": ["' + "\\n" * 3000,
+}
+
+
+@pytest.mark.parametrize("text", RUNAWAYS.values(), ids=RUNAWAYS)
+def test_what_is_asked_again_and_shown_to_others_does_not_repeat_a_reply_that_ran_away(text):
+    lm = Scripted(text, text)
+    with pytest.raises(RolloutFault) as caught:
+        ask(lm, [Message(role="user", content="?")], Reply)
+    echo = lm.prompts[1][1].content
+    assert echo.startswith('{"ids":')
+    for shown in (echo, describe_unreadable(caught.value)):
+        assert len(shown) < 300
+        assert not re.search(r"\s{20}", shown)
+
+
+def test_what_a_reply_says_once_is_shown_as_it_is():
+    said = '{"answer": 1000000, "why": "ha ha ha, no ---------- and\n            return 5.0000000"}'
+    assert without_repeats(said) == said
+
+
+NUMBERS = " ".join(map(str, range(1000, 2000)))
 
 
 def test_an_unreadable_reply_is_shown_with_the_reason_and_without_its_middle():
@@ -100,9 +132,9 @@ def test_an_unreadable_reply_is_shown_with_the_reason_and_without_its_middle():
     assert shown("x", "length_truncated").startswith(
         "(This reply could not be read: it reached the limit of its length"
     )
-    assert shown("a" * 2000) == "(This reply could not be read: odd.)\n" + "a" * 2000
-    assert shown("a" * 2001).endswith("a\n[1 characters left out]\n" + "a" * 500)
-    assert shown("a" * 1500 + "xyz" + "b" * 500).endswith("a\n[3 characters left out]\n" + "b" * 500)
+    assert shown(NUMBERS[:1999]) == "(This reply could not be read: odd.)\n" + NUMBERS[:1999]
+    assert shown(NUMBERS[:2002]).endswith(f"{NUMBERS[1490:1500]}\n[2 characters left out]\n{NUMBERS[1502:2002]}")
+    assert shown(f"{NUMBERS[:1500]}xyz{NUMBERS[-500:]}").endswith(f"\n[3 characters left out]\n{NUMBERS[-500:]}")
 
 
 def test_the_authors_code_takes_what_came_and_asks_once():

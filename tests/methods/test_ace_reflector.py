@@ -112,9 +112,9 @@ def test_an_unreadable_reflection_reaches_the_curator_as_it_is(tmp_path):
     assert ran.metrics["unreadable_replies"]["adapt"] == {"reflector": 1}
     (curator,) = script.of("curator")
     assert "This reply could not be read" in curator.prompt
-    assert "mumblemmm" in curator.prompt
+    assert "mumblem" in curator.prompt
     assert "characters left out]" in curator.prompt
-    assert "m" * 2_000 not in curator.prompt
+    assert "m" * 100 not in curator.prompt
 
 
 def test_an_unreadable_reflection_can_be_a_fault_and_the_run_goes_on(tmp_path):
