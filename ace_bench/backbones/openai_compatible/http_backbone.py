@@ -33,6 +33,7 @@ class HttpBackbone:
         self._clock = Clock(sleep=self._pause)
         self._pacer = Pacer(rate, now=self._clock.now)
         self._endpoint = Endpoint(address)
+        self._fruitless = 0
 
     def check(self) -> None:
         """Raise ``SettingError`` if a key is missing."""
@@ -61,7 +62,10 @@ class HttpBackbone:
         return self.prices.dollars(usage)
 
     def _send(self, send: Callable[[], Answer | Problem], *, tokens: int, retry: Retry) -> CallResult:
-        """Send a request of about ``tokens``, with retries; raises ``Interrupted`` after ``interrupt``."""
+        """Send a request of about ``tokens``, with retries; raises ``Interrupted`` after ``interrupt``.
+
+        Where a server keeps sending empty replies, each is paid for once: asking again did not help before.
+        """
 
         def send_unless_interrupted() -> Answer | Problem:
             self._check_interruption()
@@ -70,7 +74,12 @@ class HttpBackbone:
                 self._check_interruption()
             return result
 
-        return attempt(send_unless_interrupted, retry=retry, pacer=self._pacer, tokens=tokens, clock=self._clock)
+        if self._fruitless >= _FRUITLESS:
+            retry = replace(retry, empty=False)
+        done = attempt(send_unless_interrupted, retry=retry, pacer=self._pacer, tokens=tokens, clock=self._clock)
+        if isinstance(done.result, Answer):
+            self._fruitless = self._fruitless + done.asked_again if is_empty(done.result) else 0
+        return done
 
     def _pause(self, seconds: float) -> None:
         self._interrupted.wait(seconds)
@@ -82,6 +91,8 @@ class HttpBackbone:
 
 
 _MINUTE_S = 60.0
+_FRUITLESS = 3
+"""Empty replies that are asked for again in vain, one after the other, until none is asked for again."""
 
 
 class Pacer:

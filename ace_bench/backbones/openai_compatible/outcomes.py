@@ -6,7 +6,8 @@
   ``content_filter``. Neither is retried: the same prompt would be refused again.
 - An answer cut at the token limit is passed on where it can be used: as plain text, or if the JSON asked for is
   complete. Otherwise, and where the model wrote only hidden reasoning, it is ``length_truncated``.
-- Text that a reasoning model returns beside its answer is not part of the answer.
+- What a reasoning model returns beside its answer is kept as its thoughts and is not part of the answer. A reply whose
+  words are all thoughts is empty; the message says so.
 
 Messages of errors name the fix and never show a key.
 """
@@ -31,6 +32,11 @@ from ace_bench.core.replies import ToolTurn, is_offer, parse, write_turn
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Record, Usage
 
 _SHOWN = 8
+ALL_REASONING = (
+    "the server reports all of it as reasoning. Start the server without --reasoning-parser, or let the model think: "
+    "backbone.extra_body.chat_template_kwargs.enable_thinking=true (thinking=true for DeepSeek)"
+)
+"""Why a reply that ended normally has thoughts and no text, with the fix."""
 
 
 def explain(problem: Problem, endpoint: Endpoint) -> str:
@@ -104,6 +110,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
         model=secrets.hide(result.model),
         cut=result.ended == "length",
         asked_again=outcome.asked_again,
+        thoughts=secrets.hide(result.thoughts),
     )
     if (fault := _fault(result, schema)) is not None:
         if completion.cut_in_blanks and fault.kind == "length_truncated":
@@ -130,12 +137,20 @@ def _fault(answer: Answer, schema: Record | None) -> Fault | None:
     if answer.ended == "length" and not _usable(answer, schema):
         written = "unknown many" if answer.usage.completion is None else str(answer.usage.completion)
         raised = "raise backbone.sampling.max_tokens, or sampling.ROLE.max_tokens for one role"
-        message = f"cut at the token limit after {written} tokens; {raised}"
+        spent = ", all of them thoughts" if answer.only_thoughts else ""
+        message = f"cut at the token limit after {written} tokens{spent}; {raised}"
         return Fault(owner="model", kind="length_truncated", message=message)
     if not answer.text.strip() and not (is_offer(schema) and answer.tool_calls):
-        kind = "no_content" if answer.null else "empty_reply"
-        return Fault(owner="model", kind=kind, message="the model returned an empty reply")
+        return Fault(owner="model", kind="no_content" if answer.null else "empty_reply", message=_why_empty(answer))
     return None
+
+
+def _why_empty(answer: Answer) -> str:
+    if answer.only_thoughts:
+        return f"the reply has no text: {ALL_REASONING}"
+    if answer.unread:
+        return f"the reply has no text, only parts of type {', '.join(answer.unread)}, which are not read"
+    return "the model returned an empty reply"
 
 
 def _usable(answer: Answer, schema: Record | None) -> bool:

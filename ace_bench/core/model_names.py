@@ -1,0 +1,61 @@
+"""Whether the model that answered is the one that was asked for, by their names alone.
+
+Servers may answer under another form of the name. These differences do not count:
+
+- letter case, punctuation, and what stands before the last ``/``: an organisation, a provider or a folder
+  (``Qwen/Qwen2.5-7B-Instruct``, ``/models/Qwen2.5-7B-Instruct.gguf``, and the cache folders of the model hub)
+- a release that one of the names lacks: a date or ``latest`` (``gpt-4o-mini`` answers as ``gpt-4o-mini-2024-07-18``)
+- a number format that one of the names lacks (``Q4_K_M``, ``FP8``, ``AWQ``)
+- a route behind a colon (``:free``, ``:nitro``), a provider's region, and a server's placeholder (``default``)
+
+Every other difference is another model: a size, ``mini``, ``turbo``, ``instruct``, a version, or two releases or formats
+that contradict each other. A server that gives no name is believed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_PLACEHOLDERS = ("", "default", "default_model", "local-model", "tgi")
+"""Names that ask for whatever model a server has."""
+_ROUTES = re.compile(r":(?:free|nitro|floor|online|extended|exacto|beta|thinking|cheapest|fastest)$")
+_HUB_CACHE = re.compile(r"models--[^/]+?--([^/]+)")
+_FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|ggml|bin|safetensors)$")
+_REGION = re.compile(r"^(?:(?:us|eu|apac|global)\.)?(?:anthropic|meta|amazon|mistral|cohere|openai|deepseek|qwen)\.")
+_SEPARATORS = re.compile(r"[^0-9a-z]+")
+_DATE = re.compile(
+    r"-(?:20\d\d-\d\d-\d\d|\d\d-20\d\d|20\d\d-\d\d|(?:0\d|1[0-2])-(?:[0-2]\d|3[01])|\d{8}|\d{6}|\d{4}|00\d)(?=-|$)"
+)
+_FORMAT = re.compile(
+    r"-(?:(?:ud-)?i?q\d(?:-(?:k|[01]|xs|xxs|nl|s|m|l|xl))*|b?f(?:loat)?p?(?:8|16|32)(?:-dynamic)?|int[48]|w\d+a\d+"
+    r"|[48]bit|awq|gptq|gguf|mlx|nvfp4|mxfp4|nf4|bnb)(?=-|$)"
+)
+
+
+class _Name(NamedTuple):
+    model: str
+    release: str
+    number_format: str
+
+
+def is_same_model(asked: str, answered: str) -> bool:
+    """Whether a reply of the model ``answered`` is one of the model ``asked``."""
+    ours, theirs = _read(asked), _read(answered)
+    if asked.strip().lower() in _PLACEHOLDERS or not theirs.model:
+        return True
+    return ours.model == theirs.model and all(
+        one == other or not (one and other) for one, other in zip(ours[1:], theirs[1:], strict=True)
+    )
+
+
+def _read(name: str) -> _Name:
+    """Split a name into what identifies the model, its release and its number format."""
+    text = name.strip().lower().replace("\\", "/").rstrip("/")
+    cached = _HUB_CACHE.search(text)
+    text = cached[1] if cached else text.rpartition("/")[2]
+    text = _REGION.sub("", _FILE.sub("", _ROUTES.sub("", text)))
+    words = _SEPARATORS.sub("-", text).strip("-").removesuffix("-latest").replace("gpt-35-", "gpt-3-5-")  # Azure's name
+    formats, words = "".join(_FORMAT.findall(words)), _FORMAT.sub("", words)
+    releases, words = "".join(_DATE.findall(words)), _DATE.sub("", words)
+    return _Name(words, releases.replace("-", ""), formats)
