@@ -8,8 +8,8 @@ Servers may answer under another form of the name. These differences do not coun
 - a number format that one of the names lacks (``Q4_K_M``, ``FP8``, ``AWQ``)
 - a route behind a colon (``:free``, ``:nitro``), a provider's region, and a server's placeholder (``default``)
 
-Every other difference is another model: a size, ``mini``, ``turbo``, ``instruct``, a version, or two releases or formats
-that contradict each other. A server that gives no name is believed.
+Every other difference is another model: a size, ``mini``, ``turbo``, ``instruct``, a version, or two releases or
+formats that contradict each other. A server that gives no name is believed.
 """
 
 from __future__ import annotations

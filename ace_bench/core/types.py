@@ -177,12 +177,14 @@ class ProbeReply:
 class Probe:
     """What one tiny call shows about a backbone: facts for the console, such as "model: Qwen3-0.6B".
 
-    ``longest`` is ``None`` where the server does not report tokens.
+    ``longest`` is ``None`` where the server does not report tokens. ``warnings`` are sentences for the user, with the
+    fix: the run can begin, but its replies may not be what is wanted.
     """
 
     facts: Mapping[str, str]
     usage: Usage
     longest: ProbeReply | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

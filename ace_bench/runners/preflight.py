@@ -101,25 +101,27 @@ def check_results(folder: Path) -> None:
         ) from error
 
 
-def check_endpoint(place: str, backbone: Served) -> None:
-    """Make the probe of one backbone and close it; raises ``ConfigError`` or ``BackboneUnavailable``."""
+def check_endpoint(place: str, backbone: Served) -> Sequence[str]:
+    """Make the probe of one backbone, close it and return the warnings.
+
+    Raises ``ConfigError`` or ``BackboneUnavailable``.
+    """
     with ExitStack() as stack, settings_of(place):
         if isinstance(backbone, Lifecycle):
             stack.callback(backbone.close)
             backbone.start(lambda _: None)
-        backbone.probe()
+        return backbone.probe().warnings
 
 
-def check_beside(spec: RunSpec) -> None:
+def check_beside(spec: RunSpec) -> Sequence[str]:
     """Check what lies outside the settings and data, as a run does before its first call: for a dry run.
 
-    Raises ``ConfigError`` or ``BackboneUnavailable``.
+    Return the warnings of probes. Raises ``ConfigError`` or ``BackboneUnavailable``.
     """
     check_results(spec.folder)
     check_keys(found := distinct_backbones(spec))
-    for place, backbone in found.items():
-        if isinstance(backbone, Served) and backbone.probe_key is not None:
-            check_endpoint(place, backbone)
+    served = ((place, one) for place, one in found.items() if isinstance(one, Served) and one.probe_key is not None)
+    return [warning for place, backbone in served for warning in check_endpoint(place, backbone)]
 
 
 @contextmanager
@@ -156,6 +158,8 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                     probe = _probe(backbone, continued=folder.calls.made > 0)
                     found[place] = probe.facts if probe.longest is None else {**probe.facts, LONGEST: probe.longest}
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in probe.facts.items()))
+                    for warning in probe.warnings:
+                        host.say(warning, "yellow")
         if found:
             folder.write({ENDPOINTS: format_json(found)})
         yield
@@ -261,7 +265,8 @@ def show(spec: RunSpec, host: Host) -> None:
         return
     _show_dry_run(with_leakage(spec), host)
     if not (spec.folder / METRICS).exists():
-        check_beside(spec)
+        for warning in check_beside(spec):
+            host.say(warning, "yellow")
 
 
 def _show_config(spec: RunSpec, console: Console) -> None:

@@ -124,8 +124,8 @@ class OpenAICompatible(HttpBackbone):
             lambda question, dialect: self._ask(question, dialect, retry),
             endpoint=self._endpoint,
             dialects=(known,) if known else candidates(own.structured),
-            prices=self.prices,
-            sampling=None if self._adopted else self.sampling,
+            settings=own,
+            capabilities=not self._adopted,
         )
         check_simulated(reported="simulated" in found.facts, own=self.simulated)
         self.read_context_length()

@@ -14,12 +14,13 @@ from typing import Any
 import msgspec
 
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
+from ace_bench.backbones.openai_compatible.first_reply import model_warning, thoughts_warning
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult
 from ace_bench.backbones.openai_compatible.outcomes import explain, price_usage
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.requests import REFUSED, Dialect, Question, refuses_system_role
-from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
+from ace_bench.backbones.openai_compatible.settings import ChatSettings, Retry, Sampling
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message, Probe, ProbeReply, Usage
@@ -47,16 +48,21 @@ Ask = Callable[[Question, Dialect], CallResult]
 
 
 def probe(
-    ask: Ask, *, endpoint: Endpoint, dialects: Sequence[Dialect], prices: PriceCard, sampling: Sampling | None = None
+    ask: Ask,
+    *,
+    endpoint: Endpoint,
+    dialects: Sequence[Dialect],
+    settings: ChatSettings,
+    capabilities: bool = True,
 ) -> tuple[Dialect, Probe]:
     """Try the dialects until the server takes one; return it and the findings.
 
-    With ``sampling``, two more calls find out whether the server follows ``seed`` and ``stop``.
+    With ``capabilities``, two more calls find out whether the server follows ``seed`` and ``stop``.
 
-    Raises ``ConfigError`` with the fix if the server refuses the call, and ``BackboneUnavailable`` where it fails and
-    may recover. A malformed answer does not fail the probe; only a refused setting or an unreachable server does.
+    Raises ``ConfigError`` with the fix if the server refuses the call or reports whole replies as reasoning, and
+    ``BackboneUnavailable`` where it fails and may recover. A malformed answer does not fail the probe.
     """
-    secrets = endpoint.ready()
+    secrets, sampling, prices = endpoint.ready(), settings.sampling, settings.prices
     asked = Question(messages=_MESSAGES, session=_SESSION, schema=schema_of(_Ready))
     dialect, outcome = _first_taken(dialects, lambda one: ask(asked, one))
     result = accept_probe(outcome.result, lambda problem: f"the backbone does not answer: {explain(problem, endpoint)}")
@@ -67,7 +73,12 @@ def probe(
         made.append(ask(question, dialect))
         return made[-1]
 
-    tried, used = ({}, None) if sampling is None else _capabilities(ask_more, dialect, sampling)
+    def ask_longer(limit: int) -> Answer | Problem:
+        return ask_more(replace(asked, changes={sampling.max_tokens_field: limit}), dialect).result
+
+    model = secrets.hide(result.model) or endpoint.model
+    found = (thoughts_warning(result, sampling.max_tokens, ask_longer), model_warning(model, endpoint))
+    tried, used = _capabilities(ask_more, dialect, sampling) if capabilities else ({}, None)
     longest = _longest_reply(made)
     cached = usage.cached is not None or (used is not None and used.cached is not None)
     facts = {
@@ -75,7 +86,7 @@ def probe(
         "key": f"from {endpoint.api_key_env or 'Microsoft Entra ID'}"
         if endpoint.api_key_env or endpoint.azure.entra
         else "none",
-        "model": secrets.hide(result.model) or endpoint.model,
+        "model": model,
         "structured replies": f"{dialect.words()}, {_schema_followed(result)}"
         if dialect.structured != "none"
         else "by the prompt alone",
@@ -90,7 +101,7 @@ def probe(
         facts["retries"] = str(outcome.retries)
     if result.simulated:
         facts["simulated"] = "yes"
-    return dialect, Probe(facts=facts, usage=usage, longest=longest)
+    return dialect, Probe(facts=facts, usage=usage, longest=longest, warnings=tuple(filter(None, found)))
 
 
 def _longest_reply(made: Sequence[CallResult]) -> ProbeReply | None:

@@ -57,7 +57,7 @@ class Reply:
 def answer(text: Any = "fine", *, usage: Any = USAGE, ended: str = "stop", **message: Any) -> Reply:
     """A chat completion."""
     choice = {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": ended}
-    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny-1", "choices": [choice]}
+    body = {"id": "1", "object": "chat.completion", "created": 1, "model": "tiny", "choices": [choice]}
     return Reply(body={**body, "usage": usage} if usage is not None else body)
 
 

@@ -178,3 +178,47 @@ def test_a_reply_limit_that_fills_the_context_is_refused_before_the_run():
         roles = {"curator": {"max_tokens": 5000}}
         with pytest.raises(ConfigError, match=r"lower sampling\.curator\.max_tokens"):
             client(server.url, sampling=Sampling(max_tokens=100, roles=roles)).probe()
+
+
+PARSED = answer(None, reasoning_content='{"ready": true, "note": "ok"}')
+THINKING = answer("", reasoning_content="Let me see. The user wants", ended="length")
+
+
+@pytest.mark.parametrize("settings", [{}, {"sampling": Sampling(max_tokens=16)}, {"retry": Retry(empty=False)}])
+@pytest.mark.parametrize("reply", [PARSED, answer([{"type": "thinking", "thinking": "{}"}])])
+def test_a_server_that_reports_replies_as_reasoning_is_refused_before_the_run(reply, settings):
+    with serving(reply) as server:
+        with pytest.raises(ConfigError, match=r"replies have no text.*without --reasoning-parser, or let the model th"):
+            client(server.url, **settings).probe()
+        assert len(server.asked()) <= 4
+
+
+def test_a_model_that_thinks_to_its_limit_is_not_refused_but_named():
+    few = {"sampling": Sampling(max_tokens=16)}
+    with serving(THINKING, READY, TOWN) as server:
+        (warning,) = client(server.url, **few).probe().warnings
+        assert [body["max_tokens"] for body in server.asked()][:2] == [16, 2048]
+    assert "raise backbone.sampling.max_tokens=16" in warning
+    with serving(THINKING, error(400, "max_tokens is too large"), TOWN) as server:
+        assert client(server.url, **few).probe().warnings == (warning,)
+    with serving(THINKING) as server:
+        assert "max_tokens=4096" in client(server.url).probe().warnings[0]
+        assert len([body for body in server.asked() if body["max_tokens"] > 16]) == 1
+
+
+def test_a_model_that_thought_and_forgot_to_reply_once_is_fine():
+    with serving(answer("", reasoning_content="Hm."), answer("", reasoning_content="Hm."), READY, TOWN) as server:
+        assert not client(server.url).probe().warnings
+
+
+def test_another_model_than_the_one_asked_for_is_named_by_the_probe():
+    def warnings(answered, **settings):
+        with serving(Reply(body={**READY.body, "model": answered})) as server:
+            return client(server.url, **settings).probe().warnings
+
+    assert warnings("another-model-7b") == (
+        "Asked for tiny, another-model-7b answers: set backbone.model=another-model-7b if that is meant, or correct "
+        "the server.",
+    )
+    for same in ("tiny", "", None, "hub/Tiny", "/models/tiny-Q4_K_M.gguf", "tiny-2024-07-18"):
+        assert not warnings(same), same
