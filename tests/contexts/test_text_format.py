@@ -70,6 +70,41 @@ def test_writing_and_reading_lose_only_neutral_votes(book: Playbook) -> None:
     assert again.playbook.layout is None
 
 
+HARD_CONTENTS = (
+    "a\n- [x-00009] helpful=1 harmful=0 :: b",
+    "a\n1. [x-00009] helpful=1 harmful=0 :: b",
+    "a\n* **[x-00009]** helpful=1 harmful=0 :: b",
+    "a\n- [x-00009] b",
+    "a\nhelpful: 3, harmful: 2",
+    "a\n\\\\- [x-00009] helpful=1 harmful=0 :: b",
+    "a\n[550e8400-e29b-41d4-a716-446655440000] b",
+    "- a\n- b",
+    "a\n\n## B\n```\n## c\n```",
+    "helpful=1 words",
+)
+
+
+@pytest.mark.parametrize("counters", [True, False])
+def test_contents_that_look_like_bullets_come_back_from_each_form(counters: bool) -> None:
+    book = Playbook.build_from([bullet(n, text) for n, text in enumerate(HARD_CONTENTS, 1)], sections=SECTIONS)
+    if not counters:
+        book = Playbook.build_from(book.bullets[:-1], sections=SECTIONS)  # which begins as counters do
+    assert fields_of(read(book.official_text(counters=counters), *SECTIONS).playbook) == fields_of(book)
+    assert fields_of(Playbook.load(json.loads(json.dumps(book.dump())))) == fields_of(book)
+
+
+def test_a_changed_markdown_list_keeps_its_other_lines() -> None:
+    text = "# Ours\n\n## DO\n- [a-00001] helpful=1 harmful=0 :: x\n- [a-00002] helpful=0 harmful=0 :: y\n\nEnd"
+    assert changed(text, Remove(id="a-00001"), Add(section="do", content="z")) == (
+        "# Ours\n\n## DO\n[a-00002] helpful=0 harmful=0 :: y\n\nEnd\n[do-00003] helpful=0 harmful=0 :: z"
+    )
+
+
+def test_an_export_for_agents_is_refused_with_the_command_that_reads_it() -> None:
+    with pytest.raises(DataError, match="line 2: an export for agents; `ace-bench playbook import` makes"):
+        read("# Rules\n<!-- ace-bench playbook: edit -->\n## Playbook\n### do\n- [do-00001] x\n")
+
+
 PUBLISHED = """\
 My playbook, second edition
 

@@ -39,8 +39,8 @@ RECENT_REFLECTIONS = "recent_reflections"
 
 _OPTIONAL = ("layout", "shown_reflections")
 """Fields that a saved playbook has only where they have a value."""
-_MAX_NUMBER = 10**9
-_Next = Annotated[int, msgspec.Meta(ge=1, le=_MAX_NUMBER + 1)]
+MAX_NUMBER = 10**9
+_Next = Annotated[int, msgspec.Meta(ge=1, le=MAX_NUMBER + 1)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,8 +87,8 @@ class Playbook(ContextValue):
         seen: set[str] = set()
         for bullet in listed:
             number = number_of(bullet.id)
-            if number is None or number > _MAX_NUMBER:
-                raise DataError(f"bullet id {bullet.id!r} does not end in a number up to {_MAX_NUMBER}")
+            if number is None or number > MAX_NUMBER:
+                raise DataError(f"bullet id {bullet.id!r} does not end in a number up to {MAX_NUMBER}")
             if bullet.id in seen:
                 raise DataError(f"bullet id {bullet.id!r} is used twice")
             if not bullet.content:

@@ -11,8 +11,10 @@ from ace_bench.contexts.playbook.authors_text import Dialect, read_line, title_o
 from ace_bench.contexts.playbook.bullets import Bullet, clean, section_name
 
 _HEADING = re.compile(r"##(?!#)[ \t]*(.*)")
-PLAIN_HEAD = re.compile(r"[ \t]*\[([A-Za-z][^\s\[\]]*-[0-9]{4,9})\](?!\()(.*)")
+_UUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
+PLAIN_HEAD = re.compile(rf"[ \t]*\[([A-Za-z][^\s\[\]]*-[0-9]{{4,9}}|{_UUID})\](?!\()(.*)")
 COUNTED_HEAD = re.compile(r"[ \t]*\[([^\s\[\]]+)\][ \t]*(helpful[ \t]*=.*)")
+_COUNTERS_WITHIN = re.compile(r"\bhelpful[ \t]*[=:].{0,20}\bharmful[ \t]*[=:]")
 _ESCAPED = re.compile(r"([ \t]*)\\(\\*)(.*)")
 
 
@@ -27,9 +29,15 @@ def starts_bullet(line: str) -> bool:
     return bool(COUNTED_HEAD.fullmatch(line) or PLAIN_HEAD.fullmatch(line))
 
 
+def resembles_bullet(line: str) -> bool:
+    """Whether a line has the two counters of a bullet, in whatever form."""
+    return not line.lstrip().startswith("\\") and _COUNTERS_WITHIN.search(line) is not None
+
+
 def _special(line: str) -> bool:
     """Whether this reader or the authors' would take a line for a bullet with counters or a heading."""
-    return starts_bullet(line) or line.strip().startswith("##") or read_line(line, "finance") is not None
+    known = starts_bullet(line) or resembles_bullet(line) or line.strip().startswith("##")
+    return known or read_line(line, "finance") is not None
 
 
 def escape(content: str) -> str:
