@@ -266,7 +266,7 @@ def load_runs(results: str | Path = "results", *conditions: str) -> Runs:
     Raises ``ConfigError`` if there is none.
     """
     found = find_runs(Path(results))
-    runs = Runs(tuple(map(_as_run, found.runs)), tuple(damaged.reason for damaged in found.damaged))
+    runs = Runs(tuple(map(_as_run, found.runs)), tuple(one.reason for one in (*found.damaged, *found.problems)))
     if not runs.items:
         raise StoreError(f"there are no runs in {results}; make some, or name their folder")
     return Runs(runs.where(*conditions).items, runs.damaged)

@@ -29,7 +29,8 @@ from ace_bench.core.errors import AceBenchError, ConfigError, Interrupted
 from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.scratch import abandoned_folders, clear
 from ace_bench.core.types import NO_USAGE, Record, Usage
-from ace_bench.report.records import run_folders
+from ace_bench.report.folders import run_folders
+from ace_bench.report.records import find_runs
 from ace_bench.runners.host import EXIT_INTERRUPTED
 from ace_bench.runners.repair import repair_run
 from ace_bench.store.damage import Damage, examine
@@ -43,6 +44,7 @@ _DRAFT = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(DRAFT)}$")
 _OLD_S = 3600.0
 """Nobody writes to a draft for that long."""
 _SOUND = "--repair keeps the sound replies; the others are made again when a run asks for them"
+_BY_HAND = "only you know which folder is right: move it where it belongs, and others away"
 _TRY = "--repair rebuilds it without any call if the recorded calls allow it"
 
 
@@ -104,8 +106,10 @@ def _check(results: Path, command: str | None) -> _Checkup:
         checkup.runs += 1
         if is_in_use(folder):
             checkup.in_use.append(folder)
-        elif found := _check_run(folder, command):
+        elif found := _check_run(folder, command if folder.resolve().is_relative_to(results.resolve()) else None):
             checkup.damaged.append(found)
+    for wrong in find_runs(results).problems:
+        checkup.damaged.append(_Finding(path=wrong.folder, problems=(wrong.reason,), note=_BY_HAND))
     for path in sorted(results.rglob(CACHE)):
         checkup.caches += 1
         if problem := damage_of(path):

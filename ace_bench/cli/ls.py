@@ -4,8 +4,9 @@
     ace-bench ls results/main task=finer method=ace,base
     ace-bench ls --state "broken off" --json
 
-A run is finished, running, broken off (the same command continues it), failed, or damaged. Dollars that a backbone does
-not report are n/a; the time covers adaptation and evaluation.
+A run is finished, running, broken off (the same command continues it), failed, or damaged. A copy has the result of
+another folder of the same run. Folders of one run with different results are contradictory. Dollars that a backbone
+does not report are n/a; the time covers adaptation and evaluation.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ace_bench.cli.arguments import Parser
+from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import RunSummary, find_runs
+from ace_bench.report.records import Found, RunSummary, find_runs
+from ace_bench.report.same_runs import CONTRADICTORY
 from ace_bench.store.folder import is_in_use
 
 _UNKNOWN = "n/a"
@@ -28,7 +30,8 @@ _ABOUT = ("task", "source", "method", "backbone", "mode", "seed")
 _HEADINGS = ("task", "data", "method", "backbone", "mode", "seed", "score", "state", "cost", "time", "folder")
 _SPEED = ("tokens_per_s", "call_tokens_per_s")
 _FIGURES = ("simulated", "metric", "score", "calls", "usd", "seconds", *_SPEED)
-_STATES = ("finished", "running", "broken off", "failed", "damaged")
+_COPY = "copy"
+_STATES = ("finished", "running", "broken off", "failed", CONTRADICTORY, _COPY, "damaged")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -42,31 +45,35 @@ def main(arguments: Sequence[str]) -> int:
     folders = [Path(word) for word in options.words if word not in conditions] or [Path("results")]
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
-    rows = [row for row in _rows(folders, conditions) if options.state in (None, row["state"])]
+    found = find_runs(*folders)
+    rows = [row for row in _rows(found, conditions) if options.state in (None, row["state"])]
     cells = [] if options.json else [_HEADINGS, *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in rows if options.json else ():
         sys.stdout.write(f"{json.dumps(row)}\n")
     for line in cells if rows else ():
         sys.stdout.write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
+    for problem in found.problems:
+        print_line(problem.reason, "yellow")
     if not rows:
         sys.stderr.write(f"no runs in {', '.join(map(str, folders))}\n")
     return 0
 
 
-def _rows(folders: Sequence[Path], conditions: Sequence[str]) -> Iterator[Record]:
-    for folder in folders:
-        found = find_runs(folder)
-        runs = with_settings(found.runs, conditions) if conditions and found.runs else found.runs
-        yield from map(_row, runs)
-        for damaged in () if conditions else found.damaged:
-            about = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
-            yield dict.fromkeys((*_ABOUT, *_FIGURES)) | about
+def _rows(found: Found, conditions: Sequence[str]) -> Iterator[Record]:
+    """Yield the rows of the runs that fulfil some conditions, and without conditions of what cannot be read."""
+    copies = {run.folder for run in found.copies}
+    runs = sorted((*found.runs, *found.copies), key=lambda run: run.folder) if copies else found.runs
+    for run in with_settings(runs, conditions) if conditions and runs else runs:
+        yield {**_row(run), **({"state": _COPY} if run.folder in copies else {})}
+    for damaged in () if conditions else found.damaged:
+        about = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
+        yield dict.fromkeys((*_ABOUT, *_FIGURES)) | about
 
 
 def _row(run: RunSummary) -> Record:
     """Return the row of a run; ``score`` is in percent, ``seconds`` only known of a finished run."""
-    metrics, ended = run.metrics, run.finished or run.state == "failed"
+    metrics, ended = run.metrics, run.finished or run.state in ("failed", CONTRADICTORY)
     row = {
         **{name: getattr(run, name) for name in _ABOUT},
         "simulated": run.simulated,

@@ -54,9 +54,9 @@ def load_frames(runs: str | Path | Sequence[str | Path], *, prompts: bool = Fals
 
 
 def _frames_of_all(roots: Sequence[Path], problems: list[str], *, prompts: bool) -> Frames:
-    indexes = [find_runs(root) for root in roots]
-    runs = [run for index in indexes for run in index.runs]
-    problems += [damaged.reason for index in indexes for damaged in index.damaged]
+    found = find_runs(*roots)
+    runs = found.runs
+    problems += [damaged.reason for damaged in found.damaged]
     if not runs:
         raise StoreError(
             f"there is no run folder (with a journal.jsonl) in {', '.join(map(str, roots)) or 'an empty list'}; give "

@@ -6,9 +6,8 @@ Finding runs reads ``identity.json``, and ``metrics.json`` or, for an unfinished
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,10 +31,12 @@ from ace_bench.report.evidence import (
     spent,
     tested_rollouts,
 )
+from ace_bench.report.folders import Problem, closed_folder, run_folders
+from ace_bench.report.same_runs import settle_same_runs
 from ace_bench.report.statistics import Points, mean_score
 from ace_bench.store.fidelity import certify
 from ace_bench.store.processes import Process, read_processes
-from ace_bench.store.results import read_about, read_result, read_settings, read_status
+from ace_bench.store.results import place_of_run, read_about, read_result, read_settings, read_status
 
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
@@ -44,8 +45,6 @@ _EPISODES, _LONG = "episodes.", "long_episodes."
 _FALL = ("fall.before.tokens", "fall.after.tokens")
 _ROUNDING = 0.01
 """Maximum rounding difference between a metric and the mean of its points, in percentage points."""
-_RUN_FILES = ("metrics.json", "status.json", "environment.json", "journal.jsonl")
-"""A folder with any of these is a run; most have the first one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,37 +208,39 @@ def check_comparable(ours: RunSummary, base: RunSummary) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Damaged:
-    """A run folder that cannot be read, or a folder that may not be entered, and why."""
-
-    folder: Path
-    reason: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class Found:
-    """All runs under a folder, in the order of their paths."""
+    """All runs under some folders, in the order of their paths, and the ``damaged`` ones that cannot be read.
+
+    ``copies`` are further folders of a run in ``runs``, with the same result. A run whose folders have different
+    results is ``CONTRADICTORY`` in each of them, and has no result. ``problems`` name these, and folders with the name
+    of another run, which count as what they record.
+    """
 
     runs: tuple[RunSummary, ...]
-    damaged: tuple[Damaged, ...]
+    damaged: tuple[Problem, ...]
+    copies: tuple[RunSummary, ...] = ()
+    problems: tuple[Problem, ...] = ()
 
 
-def find_runs(results: Path) -> Found:
-    """Read all runs under ``results``, at any depth; damaged folders are listed with the reason."""
-    runs, damaged = [], []
+def find_runs(*folders: Path) -> Found:
+    """Read all runs under some folders, at any depth; damaged folders are listed with the reason."""
+    runs, damaged = list[RunSummary](), list[Problem]()
     closed: list[str] = []
     with collector_paused():
-        for folder in (results / name for name in run_names(results, closed.append)):
+        for folder in run_folders(*folders, on_closed=closed.append):
             try:
                 runs.append(read_run(folder))
             except StoreError as error:
-                damaged.append(Damaged(folder=folder, reason=str(error)))
-    return Found(runs=tuple(runs), damaged=(*damaged, *map(closed_folder, closed)))
-
-
-def closed_folder(folder: str) -> Damaged:
-    """Say that a folder may not be entered."""
-    return Damaged(folder=Path(folder), reason=f"{folder} cannot be read (Permission denied); ask its owner to open it")
+                damaged.append(Problem(folder=folder, reason=str(error)))
+        places = ((run, place_of_run(run.folder, vars(run), run.digest).problem) for run in runs)
+        misplaced = [Problem(folder=run.folder, reason=reason) for run, reason in places if reason]
+    same = settle_same_runs(runs)
+    return Found(
+        runs=same.runs,
+        damaged=(*damaged, *map(closed_folder, closed)),
+        copies=same.copies,
+        problems=(*misplaced, *same.problems),
+    )
 
 
 K = TypeVar("K", bound=Hashable)
@@ -275,37 +276,6 @@ def read_run(folder: Path) -> RunSummary:
         reason=status.get("reason", ""),
         metrics=metrics or {},
     )
-
-
-def run_folders(results: Path) -> Iterator[Path]:
-    """Yield all run folders under ``results``, in the order of their paths."""
-    return (results / name for name in run_names(results))
-
-
-def run_names(results: Path, on_closed: Callable[[str], object] = str) -> Iterator[str]:
-    """Yield the paths of all run folders, relative to ``results``, in their order; works on texts, which is quicker.
-
-    ``on_closed`` gets each folder that may not be entered.
-    """
-    waiting = [""]
-    while waiting:
-        name = waiting.pop()
-        folder = os.path.join(results, name)
-        if any(os.path.isfile(os.path.join(folder, mark)) for mark in _RUN_FILES):
-            yield name or "."
-        else:
-            waiting += [os.path.join(name, inner) for inner in sorted(_folders_in(folder, on_closed), reverse=True)]
-
-
-def _folders_in(folder: str, on_closed: Callable[[str], object]) -> list[str]:
-    try:
-        with os.scandir(folder) as entries:
-            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-    except PermissionError:
-        on_closed(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        pass  # it has gone meanwhile
-    return []
 
 
 def marks_of(*, simulated: bool, source: str) -> str:

@@ -130,7 +130,7 @@ class Place:
         ]
         if not any(wrong):
             return ""
-        return f"{self.folder} was moved or renamed: by its own records it is {self.path}"
+        return f"{self.folder} was moved or renamed: by its own records it is {self.path}, and counts as that"
 
 
 def read_place(folder: Path) -> Place:

@@ -187,6 +187,8 @@ def test_a_setting_with_the_name_of_a_column_is_shown_by_its_path(results, tmp_p
         identity = json.loads((folder / "identity.json").read_text())
         identity["settings"]["mode"]["context"] = name
         (folder / "identity.json").write_text(json.dumps(identity))
+        metrics = json.loads((folder / "metrics.json").read_text()) | {"digest": name * 64}
+        (folder / "metrics.json").write_text(json.dumps(metrics))
         (folder / CHECKSUMS).unlink()
     frames = load_frames(tmp_path)
     assert list(frames.rollouts["run"].unique()) == ["context=a", "context=b"]
@@ -267,7 +269,9 @@ def test_repetitions_of_a_seed_are_told_apart(results, tmp_path):
     attempts = {"seed0": 1, "seed0-2": 2, "copied by hand": 1}
     for name in attempts:
         copied(only(results, method="base").folder, tmp_path / name)
-    assert {run.folder.name: run.attempt for run in find_runs(tmp_path).runs} == attempts
+    found = find_runs(tmp_path)
+    assert {run.folder.name: run.attempt for run in (*found.runs, *found.copies)} == attempts
+    assert [run.folder.name for run in found.copies] == ["seed0"]
 
 
 def test_a_damaged_folder_is_listed_and_spoils_nothing_else(results, tmp_path):

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
@@ -18,7 +17,7 @@ from ace_bench.report.planned import read_setting
 from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
-    from ace_bench.report.records import RunSummary
+    from ace_bench.report.records import Found, RunSummary
     from ace_report.tables.results_index import Style, Width
 
 _TABLES_HELP = """Make tables from finished runs: the paper's, or with --rows or --columns any of your own.
@@ -189,8 +188,7 @@ def _write_paper_results(what: str, options: argparse.Namespace, **form: Any) ->
     )
     write: Callable[[ResultsIndex, Path, Wanted], list[Path]] = write_tables if what == "table" else write_figures
     files = write(index, options.out or results / f"{what}s", wanted)
-    for damaged in index.found.damaged:
-        print_line(f"left out: {damaged.reason}", "yellow")
+    _say_what_is_wrong(index.found)
     if not any(file.name != TABLES for file in files):
         own = {"table": "--rows method", "figure": "--x SETTING"}[what]
         print_line(
@@ -199,6 +197,13 @@ def _write_paper_results(what: str, options: argparse.Namespace, **form: Any) ->
     for file in files:
         print_line(file)
     return 0
+
+
+def _say_what_is_wrong(found: Found) -> None:
+    for damaged in found.damaged:
+        print_line(f"left out: {damaged.reason}", "yellow")
+    for problem in found.problems:
+        print_line(problem.reason, "yellow")
 
 
 def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
@@ -216,13 +221,11 @@ def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
     others = [Path(word) for word in options.words if "=" not in word]
     if missing := [str(folder) for folder in (*others, *folders) if not folder.is_dir()]:
         raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
-    read = [find_runs(folder) for folder in folders]
-    for damaged in chain.from_iterable(one.damaged for one in read):
-        print_line(f"left out: {damaged.reason}", "yellow")
-    found = {run.folder.resolve(): run for one in read for run in one.runs}
-    if not found:
+    found = find_runs(*folders)
+    _say_what_is_wrong(found)
+    if not found.runs:
         raise ConfigError(f"there are no runs in {', '.join(map(str, folders))}; make some, or name their folder")
-    return with_settings(found.values(), conditions)
+    return with_settings(found.runs, conditions)
 
 
 def read_style(text: str) -> Style:

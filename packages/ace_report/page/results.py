@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -17,8 +17,10 @@ from ace_bench.core.encoding import collector_paused, digest_of, digest_of_text
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.differences import CHOICES, Differences, differences, value_text
+from ace_bench.report.folders import Problem, closed_folder, run_names
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import Damaged, RunSummary, check_comparable, closed_folder, read_run, run_names
+from ace_bench.report.records import RunSummary, check_comparable, read_run
+from ace_bench.report.same_runs import CONTRADICTORY, settle_same_runs
 from ace_bench.report.statistics import Points, compare
 
 ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
@@ -46,7 +48,7 @@ _Stamp = tuple[tuple[int, int], ...]
 class _Known:
     stamp: _Stamp
     name: str
-    found: RunSummary | Damaged
+    found: RunSummary | Problem
     row: Record
 
 
@@ -60,7 +62,9 @@ class Results:
         self._roots = roots
         self._base = str(roots[0]) if len(roots) == 1 else ""
         self._lock = threading.RLock()
+        self._read: dict[str, _Known] = {}
         self._known: dict[str, _Known] = {}
+        """What was read, and what of it is shown: of folders that contradict each other no result."""
         self._closed: list[str] = []
         self._followed: dict[str, Progress] = {}
         self._progress: dict[str, Record] = {}
@@ -87,19 +91,19 @@ class Results:
             return {key: known.found for key, known in self._known.items() if isinstance(known.found, RunSummary)}
 
     @property
-    def damaged(self) -> list[Damaged]:
+    def damaged(self) -> list[Problem]:
         """The folders that cannot be read, and why."""
         with self._lock:
             self.version()
-            found = [known.found for known in self._known.values() if isinstance(known.found, Damaged)]
+            found = [known.found for known in self._known.values() if isinstance(known.found, Problem)]
             return [*found, *map(closed_folder, self._closed)]
 
     def leave_out(self, key: str, reason: str) -> None:
         """Take a run for damaged until its files change."""
         with self._lock:
             known = self._known[key]
-            found = Damaged(folder=known.found.folder, reason=reason)
-            self._known[key] = _Known(stamp=known.stamp, name=known.name, found=found, row={})
+            found = Problem(folder=known.found.folder, reason=reason)
+            self._known[key] = self._read[key] = replace(known, found=found, row={})
             self._version += 1
 
     def progress(self) -> Mapping[str, Record]:
@@ -127,29 +131,31 @@ class Results:
             return {**record, "runs": live}
 
     def _scan(self) -> None:
-        known: dict[str, _Known] = {}
+        read: dict[str, _Known] = {}
         closed: list[str] = []
         for name in self._names(closed):
             key = digest_of_text(name)[:_KEY]
             folder = os.path.join(self._base, name)
             stamp = _stamp(folder, _LISTED)
-            before = self._known.get(key)
-            known[key] = before if before is not None and before.stamp == stamp else _read(Path(folder), name, stamp)
-        if [*known.items()] != [*self._known.items()] or closed != self._closed or not self._version:
+            before = self._read.get(key)
+            read[key] = before if before is not None and before.stamp == stamp else _read(Path(folder), name, stamp)
+        if [*read.items()] != [*self._read.items()] or closed != self._closed or not self._version:
             self._version += 1
-        self._known, self._closed = known, closed
+            self._known = _without_contradictions(read)
+        self._read, self._closed = read, closed
 
     def _names(self, closed: list[str]) -> Iterator[str]:
         """Yield the folders of runs as they are shown; ``closed`` gets those that may not be entered."""
+        seen: dict[str, float] = {}
         for root in self._roots:
-            for name in run_names(root, closed.append):
+            for name in run_names(root, closed.append, seen):
                 yield name if self._base else str(root / name)
 
-    def _damaged_rows(self) -> Iterator[Damaged]:
+    def _damaged_rows(self) -> Iterator[Problem]:
         shown = {known.found.folder: known.name for known in self._known.values()}
         for one in self.damaged:
             folder = shown.get(one.folder) or (os.path.relpath(one.folder, self._base) if self._base else one.folder)
-            yield Damaged(folder=Path(folder), reason=one.reason)
+            yield Problem(folder=Path(folder), reason=one.reason)
 
 
 def comparison(runs: Mapping[str, RunSummary]) -> Record:
@@ -191,7 +197,7 @@ def stamp_of_run(folder: Path) -> _Stamp:
     return _stamp(folder, (*_LISTED, *_GROWING))
 
 
-def _listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damaged: Sequence[Damaged]) -> Record:
+def _listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damaged: Sequence[Problem]) -> Record:
     """Return what a page says of all runs: ``runs`` are the rows of the summaries by key, in the same order.
 
     ``settings`` are those in which the runs differ, as pairs of path and short name. ``values`` of a run are in their
@@ -251,11 +257,23 @@ def _result(run: RunSummary) -> Record:
     }
 
 
+def _without_contradictions(read: Mapping[str, _Known]) -> dict[str, _Known]:
+    """Take the result from runs whose folders have different ones."""
+    runs = [known.found for known in read.values() if isinstance(known.found, RunSummary)]
+    changed = {run.folder: run for run in settle_same_runs(runs).runs if run.state == CONTRADICTORY}
+    return {
+        key: replace(known, found=run, row=_row(run, known.name, _changed_at(known.stamp)))
+        if (run := changed.get(known.found.folder))
+        else known
+        for key, known in read.items()
+    }
+
+
 def _read(folder: Path, name: str, stamp: _Stamp) -> _Known:
     try:
         run = read_run(folder)
     except StoreError as error:
-        return _Known(stamp=stamp, name=name, found=Damaged(folder=folder, reason=str(error)), row={})
+        return _Known(stamp=stamp, name=name, found=Problem(folder=folder, reason=str(error)), row={})
     return _Known(stamp=stamp, name=name, found=run, row=_row(run, name, _changed_at(stamp)))
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.resources import config_folders, import_folder
-from ace_bench.report.records import run_folders
+from ace_bench.report.folders import run_folders
 from ace_bench.store.files import write_files
 from ace_report.reproducing.request import ReproduceRequest
 

@@ -252,6 +252,8 @@ class Reproduction:
         request = self._request
         extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
         index = replace(self._index, results=request.results, extra=extra)
+        for problem in index.found.problems:
+            self._console.print(problem.reason, style="yellow")
         experiments = index.experiments
         whole = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
         tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * whole

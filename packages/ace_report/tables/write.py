@@ -90,9 +90,16 @@ def write_tables(
     if wanted.names:
         shown = sorted({*shown, *out.glob("table_*.md")})
     parts = [files[file] if file in files else file.read_text(encoding="utf-8") for file in shown]
-    damages = [f"- {damaged.reason}" for damaged in index.found.damaged]
-    damages = ["## Run folders that cannot be read\n", *damages, ""] if damages else []
-    return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *parts, *damages])})
+    wrong = {
+        "that cannot be read": index.found.damaged,
+        "with another run's name, or with another result of the same run": index.found.problems,
+    }
+    listed = [
+        "\n".join([f"## Run folders {title}\n", *(f"- {one.reason}" for one in some), ""])
+        for title, some in wrong.items()
+        if some
+    ]
+    return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *parts, *listed])})
 
 
 def measured_table(name: str, experiment: Experiment, found: Measurement, backbone: tuple[str, ...]) -> TableFiles:
