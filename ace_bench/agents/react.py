@@ -178,7 +178,8 @@ class ReAct:
     def _ask(self, progress: _Progress, lm: Lm) -> str:
         """Return the next reply; one that is empty or refuses is a step without code, and the attempt goes on."""
         try:
-            return progress.ask(lm, self._reminder(progress.known)).text
+            reply = progress.ask(lm, self._reminder(progress.known))
+            return reply.as_written if self._official else reply.text
         except RolloutFault as error:
             text = error.blank if self._official else error.unreadable_text
             if text is None:

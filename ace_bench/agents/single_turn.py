@@ -29,7 +29,7 @@ from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.lenient_json import find_objects
 from ace_bench.core.prompts import RAW_REFLECTION, Prompts, send_within_limit
-from ace_bench.core.replies import ask, ask_once, parse, without_surrogates, without_thoughts
+from ace_bench.core.replies import ask, ask_as_written, ask_once, parse, without_surrogates
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
 
@@ -149,7 +149,7 @@ class SingleTurn:
         fields = {**own, **sample.inputs, **shown.render(sample)}
         messages = self._prompts.render(self._generator.template, fields)
         if self._generator.answer_format == "text":
-            return Attempt(answer=_text_reply(lm, messages))
+            return Attempt(answer=self._text_reply(lm, messages))
         if self._generator.answer_format == "xml":
             return self._solve_with_tags(messages, lm)
         if self._parse_replies == "official":
@@ -159,7 +159,7 @@ class SingleTurn:
     def _solve_with_tags(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []
         said: list[str] = []
-        text = _text_reply(lm, messages)
+        text = self._text_reply(lm, messages)
         while len(turns) < self._generator.code_runs and (request := code_request(text)) is not None:
             output = self._sandbox.run(request.code)
             turns.append(Turn(action=request.code, observation=output, thought=request.thought))
@@ -169,11 +169,18 @@ class SingleTurn:
                 executed = (Message(role="assistant", content=request.shown), *executed)
             said.append(executed[0].content)
             messages = (*messages, *executed)
-            text = _text_reply(lm, messages)
+            text = self._text_reply(lm, messages)
         answer = last_answer(text)
         counters = {"code_runs": len(turns), "without_answer": int(answer is None)}
         reply = "\n\n".join([*said, text])
         return Attempt(answer=answer, reasoning=text, reply=reply, trajectory=tuple(turns), counters=counters)
+
+    def _text_reply(self, lm: Lm, messages: Sequence[Message]) -> str:
+        official = self._parse_replies == "official"
+        text = (ask_as_written(lm, messages) if official else lm(messages).text).strip()
+        if not text:
+            raise RolloutFault(Fault(owner="model", kind="empty_reply", message="the reply was empty"))
+        return text
 
 
 def _attempt(text: str) -> Attempt:
@@ -197,20 +204,12 @@ def _official_attempt(lm: Lm, messages: Sequence[Message]) -> Attempt:
     return Attempt(answer=answer, reasoning=text, cited=official_citations(text), reply=text, counters=counters)
 
 
-def _text_reply(lm: Lm, messages: Sequence[Message]) -> str:
-    text = lm(messages).text.strip()
-    if not text:
-        raise RolloutFault(Fault(owner="model", kind="empty_reply", message="the reply was empty"))
-    return text
-
-
 def read_reply(text: str) -> GeneratorReply:
     """Read a reply; raises ``ValueError`` with the reason if it holds no answer or none that is beyond doubt."""
     try:
         return parse(text, GeneratorReply)
     except ValueError as error:
-        said = without_thoughts(text)
-        reply = next(_from_objects(said), None) or _from_text(said)
+        reply = next(_from_objects(text), None) or _from_text(text)
         if reply is None:
             raise ValueError(str(error)) from error
         return reply

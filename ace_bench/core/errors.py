@@ -110,5 +110,8 @@ class RolloutFault(AceBenchError):
 
     @property
     def blank(self) -> str | None:
-        """The text of an empty reply, for callers that take it as an answer; ``None`` for other faults."""
-        return self.paid.text if self.fault.kind == _EMPTY and self.paid is not None else None
+        """The text of a reply that is empty or thoughts alone, for callers that take it as an answer, else ``None``."""
+        if self.paid is None:
+            return None
+        only_thoughts = self.paid.written and not self.paid.text
+        return self.paid.as_written if self.fault.kind == _EMPTY or only_thoughts else None

@@ -36,7 +36,6 @@ TOOLS, CHOICE = "tools", "tool_choice"
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x1f]")
-_THOUGHT, _THOUGHT_END = "<think>", "</think>"
 UNREADABLE_REPLY = "unreadable_reply"
 """Kind of the fault of a reply that no parser can read, the server's or ours."""
 EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
@@ -78,21 +77,12 @@ def parse(text: str, kind: type[Reply]) -> Reply:
     raise ValueError(problems[0] if problems else "the reply holds no JSON object")
 
 
-def without_thoughts(text: str) -> str:
-    """Return what follows a reasoning model's thoughts, or stands before them; "" if they were never ended."""
-    _, ended, said = text.rpartition(_THOUGHT_END)
-    if ended and said.strip():
-        return said
-    return text.partition(_THOUGHT)[0]
-
-
 def _candidates(text: str) -> Iterator[str | bytes]:
-    said = without_thoughts(text)
-    for candidate in (text.strip(), *(block.strip() for block in _FENCE.findall(said))):
+    for candidate in (text.strip(), *(block.strip() for block in _FENCE.findall(text))):
         yield candidate
         if _CONTROL.search(candidate):
             yield _STRING.sub(_escape, candidate)
-    for found in find_objects(said):
+    for found in find_objects(text):
         if found.whole:
             yield msgspec.json.encode(found.value)
 
@@ -128,13 +118,23 @@ def _inline(node: Any, components: Record) -> Any:
 def ask_once(lm: Lm, messages: Sequence[Message]) -> str:
     """Return the reply as it is, even if it is empty, and ``EMPTY_REPLY`` for null, as the authors' code does."""
     try:
-        return lm(messages).text
+        return lm(messages).as_written
     except RolloutFault as error:
         if error.fault.kind == "no_content":
             return EMPTY_REPLY
         if error.fault.kind not in ("empty_reply", "length_truncated", UNREADABLE_REPLY) or error.paid is None:
             raise
-        return error.paid.text
+        return error.paid.as_written
+
+
+def ask_as_written(lm: Lm, messages: Sequence[Message]) -> str:
+    """Return the reply with its thoughts, also one of thoughts alone, as code that knows no thoughts reads it."""
+    try:
+        return lm(messages).as_written
+    except RolloutFault as error:
+        if error.blank is None or not error.blank.strip():
+            raise
+        return error.blank
 
 
 def without_repeats(text: str) -> str:

@@ -132,7 +132,8 @@ class Completion:
     ``seconds`` is the latency of the successful request, ``waited`` the time lost to failed requests and pauses before
     it, and ``retries`` the number of failed requests. ``cut``: the reply ended at the limit of its length.
     ``asked_again`` counts empty replies before this one. ``thoughts`` are what a reasoning model wrote beside its
-    reply: they are kept in the record, and no role sees them.
+    reply, or in it (``core.thoughts``): they are kept in the record, and no role sees them. ``written`` is the text as
+    it came, "" if ``text`` is all of it.
     """
 
     text: str
@@ -145,6 +146,12 @@ class Completion:
     cut: bool = False
     asked_again: int = 0
     thoughts: str = ""
+    written: str = ""
+
+    @property
+    def as_written(self) -> str:
+        """The whole text with its thoughts and marks, for code that reads replies as the authors' code does."""
+        return self.written or self.text
 
     @property
     def cut_in_blanks(self) -> bool:

@@ -16,6 +16,7 @@ from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
 from ace_bench.core.prompts import Sized, Transcript
+from ace_bench.core.replies import ask_as_written
 from ace_bench.core.settings import Count, Protocol, Text, Whole
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import CURATOR, BaseMethod, ask_role
@@ -88,7 +89,8 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
 
         def send(part: Shown) -> tuple[str | None]:
             own = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value, **fields(part)}
-            reply = arena.lm(CURATOR, session)(arena.prompts.render(self.roles[CURATOR][0], own)).text
+            lm, messages = arena.lm(CURATOR, session), arena.prompts.render(self.roles[CURATOR][0], own)
+            reply = ask_as_written(lm, messages) if self._authors else lm(messages).text
             text = self._read(reply)
             return (self.make_unwritten(fields(part), arena) if text is None else text,)
 

@@ -15,6 +15,7 @@ from ace_bench.core.backbones import Backbone
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import CallLost, RolloutFault
 from ace_bench.core.replies import takes_tools, without_surrogates
+from ace_bench.core.thoughts import cut_thoughts, require_answer
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.call_slots import CallSlots
 from ace_bench.runners.limits import Budget, FaultRule, Outage, Reservations, Stop
@@ -154,6 +155,7 @@ class CallGateway:
         with responses.claim(key, self.stop.check):
             cached = responses.find(key)
             if cached is not None:
+                cached = _clean(cached, request.schema)
                 self._record(call, PaidReply(completion=cached))
                 return cached
             completion = self._pay(call)
@@ -173,11 +175,14 @@ class CallGateway:
                 completion = _clean(
                     call.backbone.complete(
                         asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more
-                    )
+                    ),
+                    asked.schema,
                 )
+                require_answer(completion, asked.schema)
             except RolloutFault as error:
                 if error.paid is not None:
-                    self._record(call, PaidReply(completion=_clean(error.paid), fault=error.fault))
+                    error.paid = _clean(error.paid, asked.schema)
+                    self._record(call, PaidReply(completion=error.paid, fault=error.fault))
                 if self._is_answer(call, error.fault):
                     self._outage.reset(call.backbone)
                     raise
@@ -194,9 +199,10 @@ class CallGateway:
             self._reservations.learn(call.request, reply.completion.usage)
 
 
-def _clean(completion: Completion) -> Completion:
+def _clean(completion: Completion, schema: Record | None) -> Completion:
+    """Return a completion as everybody reads it: this is the one place that all replies of all backbones pass."""
     text = without_surrogates(completion.text)
-    return completion if text == completion.text else replace(completion, text=text)
+    return cut_thoughts(completion if text == completion.text else replace(completion, text=text), schema)
 
 
 class BoundLm(msgspec.Struct, kw_only=True):

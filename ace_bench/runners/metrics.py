@@ -81,6 +81,13 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "blank_replies": by_stage(
             lambda stage: {role: paid.blank for role, paid in ledger.roles(stage).items() if paid.blank}
         ),
+        "thoughts": by_stage(
+            lambda stage: {
+                role: {"replies": paid.thought, "characters": paid.thought_chars}
+                for role, paid in ledger.roles(stage).items()
+                if paid.thought
+            }
+        ),
         "unreadable_replies": by_stage(lambda stage: dict(sorted((+sums[stage].unreadable).items()))),
         "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
         "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},

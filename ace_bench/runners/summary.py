@@ -140,6 +140,16 @@ def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:
     if blank := _by_role(metrics.get("blank_replies", {})):
         written = ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in blank.items())
         rows["replies cut in blanks"] = f"{written}: {explain_blanks()}"
+    thoughts = [*metrics.get("thoughts", {}).values()]
+    replies, length = (
+        sum((Counter({role: held[figure] for role, held in roles.items()}) for roles in thoughts), Counter[str]())
+        for figure in ("replies", "characters")
+    )
+    if replies:
+        held = ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in replies.items())
+        rows["replies with thoughts"] = (
+            f"{held}; {compact(length.total())} characters of thoughts, which nobody was shown"
+        )
     if many:
         rows["advice"] = (
             f"many replies are unreadable or cut ({', '.join(sorted(many))}): raise sampling.ROLE.max_tokens, try "

@@ -22,6 +22,7 @@ from ace_bench.store.requests import PreparedRequest, RequestHistory
 from ace_bench.store.speed import Speed, SpeedMeter
 
 FILE = "calls.jsonl"
+_KEPT_IF_ANY = ("thoughts", "written")
 
 
 class PaidReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,7 +103,7 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
             "session": request.session,
             "at": at,
             "request": request.record(),
-            **{name: value for name, value in vars(reply.completion).items() if name != "thoughts" or value},
+            **{name: value for name, value in vars(reply.completion).items() if value or name not in _KEPT_IF_ANY},
             "fault": reply.fault,
         }
         self.append(record)
@@ -122,7 +123,7 @@ class Account:
     ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
     retries of unanswered calls. ``replayed`` calls came from the response cache: they count in ``calls``
     only. ``cut`` counts replies that ended at the limit of their length, ``blank`` those of them that
-    ended in white space.
+    ended in white space. ``thought`` counts replies with thoughts, which are ``thought_chars`` long.
     """
 
     calls: int = 0
@@ -130,6 +131,8 @@ class Account:
     retries: int = 0
     cut: int = 0
     blank: int = 0
+    thought: int = 0
+    thought_chars: int = 0
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     waited: float = 0.0
@@ -178,6 +181,7 @@ class _Sums:
 
     def __init__(self) -> None:
         self._calls = self._replayed = self._retries = self._cut = self._blank = 0
+        self._thought = self._thought_chars = 0
         self._tokens: list[int | None] = [0, 0, 0]
         self._usd: Fraction | None = Fraction(0)
         self._seconds = self._waited = 0.0
@@ -189,6 +193,8 @@ class _Sums:
         self._retries += completion.retries
         self._cut += completion.cut
         self._blank += completion.cut_in_blanks
+        self._thought += bool(completion.thoughts)
+        self._thought_chars += len(completion.thoughts)
         self._seconds += completion.seconds
         self._waited += completion.waited
         if not completion.replayed:
@@ -208,6 +214,8 @@ class _Sums:
             retries=self._retries,
             cut=self._cut,
             blank=self._blank,
+            thought=self._thought,
+            thought_chars=self._thought_chars,
             usage=usage,
             seconds=self._seconds,
             waited=self._waited,

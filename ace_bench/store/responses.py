@@ -88,7 +88,7 @@ class Responses:
                 lock.release()
 
     def find(self, key: str) -> Completion | None:
-        """Return the reply of a key, ``None`` if there is none."""
+        """Return the reply of a key with its thoughts in its text, ``None`` if there is none."""
         row = self._execute(f"{_ALL} WHERE key = ?", (key,))
         if row is None:
             return None
@@ -101,7 +101,7 @@ class Responses:
 
     def add(self, key: str, completion: Completion) -> None:
         """Store a reply, unless the key has one."""
-        values = (key, completion.model, completion.text)
+        values = (key, completion.model, completion.as_written)
         self._execute("INSERT OR IGNORE INTO checked_replies VALUES (?, ?, ?, ?)", (*values, _checksum(*values)))
 
     def close(self) -> None:

@@ -19,7 +19,7 @@ from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Sized, Transcript
-from ace_bench.core.replies import ask
+from ace_bench.core.replies import ask, ask_as_written
 from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
 from ace_bench.methods.base import ask_role
@@ -254,7 +254,7 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
 
         def send(part: S) -> ExtractorReply | str:
             messages = arena.prompts.render(template, {**fields(part), **form})
-            return lm(messages).text if as_written else ask(lm, messages, ExtractorReply)
+            return ask_as_written(lm, messages) if as_written else ask(lm, messages, ExtractorReply)
 
         reply, events = ask_role(ROLE, shown, send)
         if reply is None:

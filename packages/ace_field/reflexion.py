@@ -12,7 +12,7 @@ from ace_bench.contexts.base import NoContext
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import FINAL_TRIAL, Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.prompts import Transcript, send_within_limit
-from ace_bench.core.replies import ask, describe_unreadable
+from ace_bench.core.replies import ask, ask_as_written, describe_unreadable
 from ace_bench.core.settings import Count, Protocol
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Step
 from ace_bench.methods.base import BaseMethod, dropped_event, fault_event
@@ -135,7 +135,7 @@ class Reflexion(TrialMethod):
         def send(steps: Transcript) -> str:
             fields = {**attempt_fields(rollout, steps), "reflections": notes, "as_text": authors}
             lm, messages = arena.lm(ROLE, rollout.key), arena.prompts.render(TEMPLATE, fields)
-            reply = lm(messages).text if authors else ask(lm, messages, SelfReflection).reflection
+            reply = ask_as_written(lm, messages) if authors else ask(lm, messages, SelfReflection).reflection
             return keep_note(reply, authors=authors, acts=acts)
 
         try:

@@ -18,6 +18,7 @@ from ace_bench.core.method import Arena
 from ace_bench.core.prompts import Prompts, estimate_tokens
 from ace_bench.core.replies import takes_tools
 from ace_bench.core.resources import prompts_folder
+from ace_bench.core.thoughts import cut_thoughts, require_answer
 from ace_bench.core.types import Completion, Feedback, Labels, Message, Record, Rollout, Stage, Step
 from ace_bench.methods.ace import Curator, Reflector
 from ace_bench.methods.ace_parts import Insight, PlaybookEditor
@@ -152,7 +153,9 @@ class CountedLm:
     def __call__(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
         """Complete once; what a failed call cost is counted, too."""
         try:
-            completion = self.backbone.complete(messages, role=self.role, session=self.session, schema=schema)
+            reply = self.backbone.complete(messages, role=self.role, session=self.session, schema=schema)
+            completion = cut_thoughts(reply, schema)
+            require_answer(completion, schema)
         except RolloutFault as error:
             if error.paid is not None:
                 self.ledger.add(Stage.ADAPT, self.role, error.paid, answered=not error.fault.unanswered)

@@ -12,12 +12,13 @@ from ace_bench.agents.conversation import read_reply as read_action
 from ace_bench.agents.official import official_answer, official_citations
 from ace_bench.agents.single_turn import code_request, last_answer, read_reply
 from ace_bench.core.prompts import cited_in
+from ace_bench.core.thoughts import split_thoughts
 from tests.cases import check_cases
 
 
 def read_both(text):
     try:
-        ours = repr(read_reply(text).answer)
+        ours = repr(read_reply(split_thoughts(text).said).answer)
     except ValueError:
         ours = "asked again"
     return f"{ours} | {official_answer(text)!r}"

@@ -29,6 +29,7 @@ from ace_bench.backbones.openai_compatible.wordings import ended_by_filter
 from ace_bench.core.backbones import explain_blanks
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.replies import ToolTurn, is_offer, parse, write_turn
+from ace_bench.core.thoughts import split_thoughts
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Record, Usage
 
 _SHOWN = 8
@@ -160,7 +161,7 @@ def _usable(answer: Answer, schema: Record | None) -> bool:
     if is_offer(schema):
         return not answer.tool_calls
     try:
-        parse(answer.text, _AnyObject)
+        parse(split_thoughts(answer.text).said, _AnyObject)
     except ValueError:
         return False
     return True

@@ -23,6 +23,7 @@ from ace_bench.backbones.openai_compatible.requests import REFUSED, Dialect, Que
 from ace_bench.backbones.openai_compatible.settings import ChatSettings, Retry, Sampling
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 from ace_bench.core.replies import parse, schema_of
+from ace_bench.core.thoughts import split_thoughts
 from ace_bench.core.types import Message, Probe, ProbeReply, Usage
 
 _TOKENS, _SEED = 16, 7
@@ -186,7 +187,7 @@ def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResul
 
 def _schema_followed(answer: Answer) -> str:
     try:
-        parse(answer.text, _Ready)
+        parse(split_thoughts(answer.text).said, _Ready)
     except ValueError:
         return "accepted, but the reply did not follow it"
     return "followed"

@@ -51,7 +51,7 @@ def ask_for_operations(lm: Lm, messages: Sequence[Message]) -> list[Record]:
 def ask_for_blank_or_text(lm: Lm, messages: Sequence[Message]) -> str:
     """Ask a role of the AppWorld code; a reply of blanks is a reply, too."""
     try:
-        return lm(messages).text
+        return lm(messages).as_written
     except RolloutFault as error:
         if error.blank is None:
             raise

@@ -197,6 +197,7 @@ def _cost(call: CallRecord) -> Record:
         "seconds": completion.seconds,
         "retries": completion.retries,
         "replayed": completion.replayed,
+        **({"thoughts": len(completion.thoughts)} if completion.thoughts else {}),
         "fault": msgspec.to_builtins(call.fault),
     }
 
@@ -205,6 +206,7 @@ def _call(place: int, call: CallRecord, texts: Texts) -> Record:
     return {
         "place": place,
         "reply": "" if call.role == _EMBEDDER else call.completion.text,
+        **({"thoughts": call.completion.thoughts} if call.completion.thoughts else {}),
         "prompt": None if call.request is None else _prompt(call.role, call.request.messages, texts),
     }
 

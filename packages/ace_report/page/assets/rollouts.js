@@ -88,12 +88,13 @@ class RolloutsView {
   }
 
   call(call) {
-    const { role, session, place, usage, seconds, replayed, retries, fault } = call;
+    const { role, session, place, usage, seconds, replayed, retries, thoughts, fault } = call;
     const cost = [`${shown(usage.prompt)} in`, `${shown(usage.cached)} cached`, `${shown(usage.completion)} out`, `${seconds.toFixed(2)} s`, retries ? plural(retries, "retry").replace("retrys", "retries") : "", replayed ? "replayed" : ""];
     const said = (make) => () => later(this.run.library.calls(this.run.key, session), (found) => make(found, found.byPlace.get(place)));
     return el("section.call", {}, el("h4", {}, role, " ", el("span.note", {}, cost.filter(Boolean).join(" · "))),
       fault && el("p.warning", {}, `Could not be used: ${fault.kind}. ${fault.message}`),
       lazy("Prompt", said(({ texts, note }, { prompt }) => (prompt ? this.prompt(role, prompt, texts) : el("p.note", {}, note || "The prompt was not stored.")))),
+      thoughts && lazy(`Thoughts: ${plural(thoughts, "character")}`, said((_, call) => el("pre.text", {}, call.thoughts))),
       lazy("Reply", said((_, { reply }) => el("pre.text", {}, tidyJson(reply)))));
   }
 
