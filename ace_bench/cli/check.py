@@ -17,8 +17,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
+from typing import Any
 
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.errors import HydraException
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 from rich.table import Table
 
@@ -28,6 +32,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.task import Lifecycle, Task
 from ace_bench.core.types import Grade, Sample
+from ace_bench.runners.composing import refuse_settings_in_texts
+from ace_bench.runners.override_help import explanation
 from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile
 
@@ -105,6 +111,21 @@ def check(task: Task, console: Console) -> int:
     return sum(reason is None for reason in reasons.values())
 
 
+def _read_settings(words: Sequence[str]) -> dict[str, Any]:
+    """Return the settings by name, read as ``run`` reads them; raises ``ConfigError``."""
+    settings = OmegaConf.create()
+    try:
+        for override in OverridesParser.create().parse_overrides(list(words)):
+            OmegaConf.update(settings, override.key_or_group, override.value(), force_add=True)
+        refuse_settings_in_texts(OmegaConf.to_container(settings), "task")
+        changes = OmegaConf.to_container(settings, resolve=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        said = explanation(error, (), ()) or str(error).splitlines()[0]
+        raise ConfigError(said) from error
+    assert isinstance(changes, dict)
+    return {str(key): value for key, value in changes.items()}
+
+
 def main(arguments: Sequence[str]) -> int:
     """Check one task; return the exit code."""
     parser = Parser("check", __doc__)
@@ -123,9 +144,7 @@ def main(arguments: Sequence[str]) -> int:
         if not re.match(r"task\.\S+=", word):
             raise ConfigError(f"{word} is not a setting of a task: write task.KEY=VALUE")
     words = [*(word.removeprefix("task.") for word in options.settings), *options.set]
-    changes = OmegaConf.to_container(OmegaConf.from_dotlist(words))
-    assert isinstance(changes, dict)
-    given = {str(key): value for key, value in changes.items()}
+    given = _read_settings(words)
     flags = {"data_dir": options.data_dir, "source": options.source}
     given |= {name: value for name, value in flags.items() if value is not None} | {"sample_allowed": True}
     task = make_task(options.task.removeprefix("task="), **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from omegaconf import DictConfig
 
 _AUTOMATIC = "auto"
+_REFERENCE = re.compile(r"(?<!\\)\$\{[^{}]*\}")
+_FILE_NAME = re.compile(r"[/~.]|\$\{[^{}]*\}/|[^\n]*\.\w{1,7}$")
 
 
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,6 +50,9 @@ def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = Tr
         roles = config.get("roles")
         backbones = [config.get("backbone"), *(roles.values() if isinstance(roles, Mapping) else ())]
         config.embedder = default_embedder(simulated=any(map(_is_simulated, backbones)))
+    task = config.get("task")
+    if OmegaConf.is_config(task):
+        refuse_settings_in_texts(OmegaConf.to_container(task), "task")
     try:
         settings: Any = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
@@ -55,6 +61,23 @@ def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = Tr
     refuse_secrets(settings)
     text = OmegaConf.to_yaml(config, resolve=True) if written else ""
     return RunConfig(settings=settings, choices=dict(choices), text=text, automatic=automatic)
+
+
+def refuse_settings_in_texts(value: Any, path: str) -> None:
+    """Raise ``ConfigError`` for a task's text that the value of a setting would be put into: ``Use ${name} here``.
+
+    What models read stays as it was written. Names of files may refer to settings, and a value that is nothing else.
+    """
+    if isinstance(value, Mapping | list):
+        items = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for name, one in items:
+            refuse_settings_in_texts(one, f"{path}.{name}")
+    elif isinstance(value, str) and (found := _REFERENCE.search(value)):
+        around = _REFERENCE.sub("", value)
+        if around.strip() and (" " in around or path.endswith(".instruction")) and not _FILE_NAME.match(value):
+            raise ConfigError(
+                f"{path}: {found[0]} would be replaced by the value of a setting; write \\{found[0]} where it is text"
+            )
 
 
 def _is_simulated(backbone: Any) -> bool:

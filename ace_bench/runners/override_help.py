@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hydra.errors import CompactHydraException, HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import GrammarParseError, OmegaConfBaseException
 
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.program import command_line
@@ -29,6 +29,7 @@ _TAKING = ("--config-name", "-cn", "--config-path", "-cp", "--package", "-p")
 """Options of Hydra that take the next argument."""
 _MERGING = "Error merging override "
 _UNRESOLVED = "Error resolving interpolation '${protocol}"
+_HALF = "${ begins the name of a setting; write \\${ where it is text"
 _LIMIT = "limit"
 _AGENT = "agent"
 _KEYED = ("task", "method", "mode", _AGENT)
@@ -94,6 +95,8 @@ def _explained_by_cause(error: Exception) -> str | None:
     """Return what the cause of an error says, where that is one of ours, or names a key of a group."""
     if isinstance(error.__cause__, AceBenchError):
         return str(error.__cause__)
+    if isinstance(error, GrammarParseError):
+        return f"{error.full_key} cannot be read: {_HALF}"
     unknown = _NOT_IN_STRUCT.search(str(error.__cause__))
     if unknown is None:
         return None
@@ -122,14 +125,20 @@ def _short_message(error: Exception) -> str:
     if message.startswith("Ambiguous"):
         return f"{quoted} gives several values: add --multirun for a sweep, or write [a,b] for a list"
     if message.startswith(_MERGING):
-        override = message.removeprefix(_MERGING)
-        return f"{override} must be a group of settings: write {override.partition('=')[0]}.NAME=VALUE"
+        return _unmergeable(message.removeprefix(_MERGING), error)
     if "appears more than once in the final defaults list" in message:
         quoted = message.partition(" ")[0]
     if "is already at" in message or "appears more than once" in message:
         return f"{quoted} exists already: write {quoted}=... without the +"
     shortened = message.partition(" To append")[0].partition(" Config search path")[0].rstrip(".")
     return f"{shortened}; `{command_line('run')} --help` lists the options"
+
+
+def _unmergeable(override: str, error: Exception) -> str:
+    """Say why a value does not fit its place: half an interpolation, or one value in the place of a group."""
+    if isinstance(error.__cause__, GrammarParseError):
+        return f"{override} cannot be read: {_HALF}"
+    return f"{override} must be a group of settings: write {override.partition('=')[0]}.NAME=VALUE"
 
 
 def _readable(override: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.resources import CONFIG_DIRS
+from ace_bench.core.settings import build
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
@@ -70,6 +71,21 @@ def test_data_counts_by_content_and_settings_by_value(data, tmp_path):
     assert planned(data, seed=1).task.samples("test") == planned(data).task.samples("test"), "a run's seed moves none"
     write(data, rows=41)
     assert digest(data) != first
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (r'task.instruction="Use \${name}, \${ x"', "Use ${name}, ${ x"),
+        ("task.instruction=${results}/note.md", "Say it."),
+        ("task.instruction=Costs $5", "Costs $5"),
+    ],
+)
+def test_what_refers_to_settings_is_a_file_and_never_a_text(words, shown, data, tmp_path):
+    (tmp_path / "note.md").write_text("Say it.")
+    config, chosen = composed(*own(data), words, f"results={tmp_path}")
+    task = build(settle(config, chosen).settings["task"], "task", sample_allowed=False)
+    assert task.samples("test")[0].inputs["background"] == f"{shown}\n"
 
 
 @pytest.mark.parametrize("labels", ["gold", "correctness"])
