@@ -8,8 +8,10 @@ import os
 import platform
 import re
 import shutil
+import stat
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from importlib import metadata
@@ -25,6 +27,8 @@ _PACKAGES = (
 )
 _VERSION = re.compile(r"^Version:(.+)$", re.MULTILINE)
 _LIMIT_S = 5.0
+_LINK = "120000"
+"""How git calls a symbolic link."""
 
 
 def describe_environment() -> dict[str, Any]:
@@ -73,13 +77,52 @@ def _commits() -> dict[str, dict[str, Any] | None]:
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:
-    """Return commit and whether files differ from it (``dirty``); ``None`` where git knows no such checkout."""
-    status = _git(folder, "status", "--porcelain=v2", "--branch", "--untracked-files=no")
-    if status is None:
+    """Return commit and whether files differ from it (``dirty``); ``None`` where git knows no such checkout.
+
+    The checkout may be a stranger's: ``git status`` would run the filters that its configuration names, so files are
+    compared here, byte by byte. A file that a filter changes, as Git LFS does, therefore differs.
+    """
+    root = _git(folder, "rev-parse", "--show-toplevel")
+    if root is None:
         return None
-    heads = [line.split()[-1] for line in status.splitlines() if line.startswith("# branch.oid ")]
-    commit = heads[0] if heads and heads[0] != "(initial)" else None
-    return {"commit": commit, "dirty": any(not line.startswith("#") for line in status.splitlines())}
+    commit = _git(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+    if commit is None:
+        return {"commit": None, "dirty": False}
+    tree = _git(Path(root), "ls-tree", "-r", "-l", "-z", commit)
+    return {"commit": commit, "dirty": None if tree is None else _any_differs(root, tree.split("\0"))}
+
+
+def _any_differs(root: str, lines: Sequence[str]) -> bool | None:
+    """Whether a file of a tree was changed, ``None`` if that takes too long to find out."""
+    until = time.monotonic() + _LIMIT_S
+    for line in lines:
+        if time.monotonic() > until:
+            return None
+        if _differs(root, line):
+            return True
+    return False
+
+
+def _differs(root: str, line: str) -> bool:
+    """Whether a file is not the one of a line of ``git ls-tree -l``."""
+    about, _, name = line.partition("\t")
+    mode, kind, known, size = about.split() if name else ("", "", "", "")
+    if kind != "blob":  # the end of the list, or the checkout of another repository
+        return False
+    path = os.path.join(root, name)
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode) != (mode == _LINK) or str(status.st_size) != size:
+            return True
+        if not stat.S_ISREG(status.st_mode):
+            content = os.fsencode(os.readlink(path))
+        else:
+            with open(path, "rb") as file:
+                content = file.read()
+    except (OSError, ValueError):
+        return True
+    make = hashlib.sha1 if len(known) == hashlib.sha1().digest_size * 2 else hashlib.sha256
+    return make(f"blob {len(content)}\0".encode() + content).hexdigest() != known
 
 
 def _installed_commit() -> dict[str, Any] | None:
@@ -92,8 +135,11 @@ def _installed_commit() -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *words: str) -> str | None:
-    # A status must neither write an index nor start the monitor that a repository names.
-    return _output(["git", "-C", str(folder), "--no-optional-locks", "-c", "core.fsmonitor=false", *words])
+    # A checkout's own configuration may name programs: of these no question here starts one. What lacks an object is
+    # not fetched, and variables that point to another checkout do not count.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    quiet = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
+    return _output(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *words], {**own, **quiet})
 
 
 @cache
@@ -122,13 +168,19 @@ def _processor() -> str | None:
     return _output(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.processor() or None
 
 
-def _output(command: Sequence[str]) -> str | None:
+def _output(command: Sequence[str], environment: Mapping[str, str] | None = None) -> str | None:
     """Return what a program prints; ``None`` if it is missing, fails or takes too long."""
     if shutil.which(command[0]) is None:
         return None
     try:
         done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT_S, check=True, errors="replace"
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_LIMIT_S,
+            check=True,
+            errors="surrogateescape",
+            env=environment,
         )
     except (OSError, subprocess.SubprocessError):
         return None
