@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeVar
@@ -23,6 +24,7 @@ from ace_importers.formats import (
     from_named,
     function,
     literal,
+    read_file,
     text_of,
 )
 
@@ -109,10 +111,8 @@ def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]
 def _texts(folder: Path) -> Iterator[tuple[Path, str]]:
     for path in sorted(folder.rglob("*")):
         if path.is_file():
-            try:
-                yield path, path.read_text(encoding="utf-8")
-            except UnicodeDecodeError:  # a picture or a program
-                continue
+            with suppress(DataError):  # a picture, a program, or data
+                yield path, read_file(path)
 
 
 class Texts(NamedTuple):

@@ -2,7 +2,6 @@
 
     ace-bench prompts ~/ace ~/ace-appworld ~/dynamic-cheatsheet ~/stream-bench my_prompts
     ace-bench reproduce table=2 prompts=my_prompts protocol=official
-    ace-bench prompts check my_prompts --paper paper.txt       which of their words are in the paper's appendix
 
 Checkouts are recognised by their files: ace-agent/ace (ACE on FiNER and Formula), ace-agent/ace-appworld (ACE and ReAct
 on AppWorld), suzgunmirac/dynamic-cheatsheet, stream-bench/stream-bench, zorazrw/agent-workflow-memory,
@@ -18,13 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.console import Console
-
 from ace_bench.cli.arguments import Parser
+from ace_bench.core.console import Console
 from ace_bench.core.errors import DataError
 from ace_bench.store.authors_code import describe_checkout, with_record
 from ace_bench.store.files import new_folder, write_files
-from ace_importers import appworld, dynamic_cheatsheet, finance, memories, paper, stream_bench
+from ace_importers import appworld, dynamic_cheatsheet, finance, memories, stream_bench
 
 
 class Importer(NamedTuple):
@@ -75,9 +73,7 @@ def import_set(found: Mapping[Path, Importer], say: Callable[[str], object]) -> 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write or check a set; the exit code is not zero if a checkout does not fit or the folder exists."""
-    if arguments[:1] == ["check"]:
-        return paper.main(arguments[1:])
+    """Write a set; the exit code is not zero if a checkout does not fit or the folder exists."""
     parser = Parser("prompts", __doc__)
     parser.add_argument("checkouts", type=Path, nargs="+", metavar="CHECKOUT", help="folder of a checkout")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to create; keep it outside this repository")

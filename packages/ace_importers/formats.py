@@ -13,7 +13,9 @@ from ace_bench.core.errors import DataError
 
 _PLACE = re.compile(r"\{\{-?\s*([A-Za-z_][\w.]*)\s*-?\}\}")
 _BRACKETS = re.compile(r"\[\[([A-Z_]+)\]\]")
-_STATEMENT = re.compile(r"\{%.*?%\}|\{#.*?#\}", re.DOTALL)
+_OPEN_TAG = re.compile(r"\{[%#]")
+_MOST_BYTES = 1 << 20
+"""Of a file that is read: prompts and the modules around them are far smaller."""
 
 
 def positional(text: str, fields: Sequence[str]) -> str:
@@ -40,8 +42,10 @@ def format_fields(text: str) -> frozenset[str]:
 
 def from_doubled(text: str, fields: Mapping[str, str]) -> str:
     """Turn a text with placeholders such as ``{{name}}`` into a template; other braces, as in example code, stay."""
-    if statement := _STATEMENT.search(text):
-        raise DataError(f"a template statement, not a placeholder: {statement[0][:60]}")
+    last = {mark: text.rfind(f"{mark}}}") for mark in "%#"}
+    for tag in _OPEN_TAG.finditer(text):
+        if last[tag[0][1]] >= tag.end():
+            raise DataError(f"a template statement, not a placeholder: {text[tag.start() :][:60]}")
     return join_parts(_PLACE.split(text), fields)
 
 
@@ -105,8 +109,12 @@ def naming(*places: object) -> Iterator[None]:
 
 
 def read_file(path: Path) -> str:
-    """Read a text of a checkout; raises ``DataError`` that names the file."""
+    """Read a text of a checkout; raises ``DataError`` that names the file, also for one that is very large."""
     try:
+        if path.stat().st_size > _MOST_BYTES or not path.is_file():
+            raise DataError(
+                f"{path} is no file of at most {_MOST_BYTES >> 20} MiB; is it a checkout of the authors' code?"
+            )
         return path.read_text(encoding="utf-8")
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}; is it a checkout of the authors' code?") from error
@@ -127,8 +135,8 @@ def parse_file(path: Path) -> ast.Module:
         return ast.parse(read_file(path))
     except SyntaxError as error:
         raise DataError(f"{path}: line {error.lineno}: not valid Python: {error.msg}") from error
-    except ValueError as error:  # a null byte
-        raise DataError(f"{path}: not a Python file: {error}") from error
+    except (ValueError, RecursionError, MemoryError) as error:  # a null byte, or deep nesting
+        raise DataError(f"{path}: not a Python file that can be read: {error}") from error
 
 
 def constant(path: Path, name: str) -> str:

@@ -83,6 +83,6 @@ def _options(path: Path) -> str:
             try:
                 labels: dict[int, str] = ast.literal_eval(node.value)
                 return "\n".join(f"{number}. {name.strip()}" for number, name in labels.items())
-            except ValueError as error:
+            except (ValueError, TypeError, AttributeError, RecursionError, MemoryError) as error:
                 raise DataError(f"{path}: {_LABELS} holds more than numbers and names") from error
     raise DataError(f"{path} has no list of diagnoses {_LABELS}")

@@ -130,27 +130,6 @@ def test_a_long_output_of_an_agents_code_is_cut(apps, tmp_path):
         assert shown.content == f"Output:\n```\n{text}```\n\n"
 
 
-PAPER = (Path(__file__).parent / "texts" / "paper.txt").read_text()
-
-
-def test_words_of_the_set_are_compared_with_the_papers_figures(checkout, apps, tmp_path, capsys):
-    paper, said = tmp_path / "paper.txt", []
-    for code, out in ((checkout, "of_finance"), (apps, "of_apps")):
-        assert start("prompts", [str(code), str(tmp_path / out)]) == 0
-    capsys.readouterr()
-    for out, text, least in (
-        ("of_finance", PAPER, "100"),
-        ("of_apps", PAPER, "0"),
-        ("of_apps", PAPER.replace("reached by", "called through"), "98"),
-        ("of_apps", "Figure 5: others", "0"),
-        ("checkout", PAPER, "0"),
-    ):
-        paper.write_text(text)
-        status = start("prompts", ["check", str(tmp_path / out), "--paper", str(paper), "--at-least", least])
-        said.append(f"{status}: " + "".join(capsys.readouterr()).replace(str(tmp_path), "TMP"))
-    check("\n".join(said), EXPECTED / "figures.txt")
-
-
 def test_a_run_with_the_cheatsheets_prompts_asks_with_them(tmp_path):
     cheatsheet = stand_ins.write_checkout("cheatsheet", tmp_path / "checkout")
     assert start("prompts", [str(cheatsheet), str(tmp_path / "out")]) == 0
