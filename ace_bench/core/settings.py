@@ -81,6 +81,19 @@ def make_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str, 
         raise ConfigError(f"{path or 'the configuration'} cannot be used: {error}") from error
 
 
+def read_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str) -> Any:
+    """Make a value of settings that a folder holds; raises ``ConfigError`` where they name a class to build."""
+    parts: list[Any] = [settings]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, Mapping) and _TARGET in part:
+            raise ConfigError(
+                f"{path} names a class to build, {str(part[_TARGET])[:_SHOWN]}; settings there are values"
+            )
+        parts.extend(part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else ())
+    return make_part(make, settings, path)
+
+
 @contextmanager
 def settings_of(path: str) -> Iterator[None]:
     """Turn a ``SettingError`` into a ``ConfigError`` that names the setting by its full path."""

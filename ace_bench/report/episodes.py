@@ -15,7 +15,7 @@ from statistics import fmean
 import msgspec
 
 from ace_bench.core.known_calls import redundant_calls
-from ace_bench.core.settings import make_part
+from ace_bench.core.settings import read_part
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import NO_USAGE, Record, Turn, Usage
 from ace_bench.report.evidence import CallCosts, RolloutLine, evaluations
@@ -44,7 +44,7 @@ class Episode:
 def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Sequence[CallCosts]) -> list[Episode]:
     """Return all episodes of a run's test; raises ``StoreError``."""
     tools = settings["agent"].get("tools")
-    rules: ToolRules | None = make_part(ToolRules, tools, "agent.tools") if tools else None
+    rules: ToolRules | None = read_part(ToolRules, tools, "agent.tools") if tools else None
     split, context = metrics["headline"]["split"], metrics["context"]["digest"]
     spent: dict[str, Usage] = {}
     for call in calls:

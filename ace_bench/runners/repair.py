@@ -9,7 +9,6 @@ from __future__ import annotations
 import filecmp
 import json
 import logging
-import shlex
 import shutil
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -17,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
-from rich.console import Console
 
+from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, BudgetExhausted, FolderDamaged, Interrupted, StoreError
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.types import Record
@@ -27,8 +26,9 @@ from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.executing import replay
 from ace_bench.runners.gateway import Caller
 from ace_bench.runners.host import Host
-from ace_bench.runners.identifying import compose_run, identify
+from ace_bench.runners.identifying import identify
 from ace_bench.runners.preflight import with_leakage
+from ace_bench.runners.recorded import without_foreign_code
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine, lasting_metrics
 from ace_bench.store.files import DRAFT, replace_files
@@ -37,16 +37,17 @@ from ace_bench.store.lines import DAMAGED, DiskGuard
 from ace_bench.store.processes import last_code, read_processes
 from ace_bench.store.results import METRICS, SETTINGS, SUMMARY, CheckedFiles, read_about, read_metrics, read_settings
 
-_COMMAND = ("ace-bench", "run")
-
 
 class CannotRepair(StoreError):
     """The records of a run do not give its result again; the folder is unchanged."""
 
 
 def repair_run(folder: Path, damage: Damage, command: str) -> None:
-    """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done."""
-    spec = replace(assemble(identify(recorded_settings(folder))), folder=folder)
+    """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done.
+
+    Its classes are those of the installed configuration, whatever the folder names.
+    """
+    spec = replace(assemble(identify(without_foreign_code(recorded_settings(folder)))), folder=folder)
     if not folder.resolve().parent.name.startswith(spec.metadata["digest"][:12]):
         raise CannotRepair(
             "settings, data or the version of ace-bench have changed since it was made (digest "
@@ -97,21 +98,11 @@ def check_records(folder: Path) -> None:
 
 
 def recorded_settings(folder: Path) -> RunConfig:
-    """Return the configuration of a run; raises ``StoreError``.
-
-    They come from the run's files, or from its command if these are damaged.
-    """
-    try:
-        settings, text = read_settings(folder), (folder / SETTINGS).read_text(encoding="utf-8")
-        with suppress(FolderDamaged):
-            return RunConfig(settings=settings, choices=read_about(folder), text=text)
-        return RunConfig(settings=settings, choices=read_metrics(folder) or read_about(folder), text=text)
-    except FolderDamaged:
-        commands = [shlex.split(process.command or "") for process in read_processes(folder)]
-        words = next((words for words in reversed(commands) if tuple(words[:2]) == _COMMAND), None)
-        if words is None:
-            raise
-        return compose_run(words[2:])
+    """Return the configuration that a run recorded; raises ``StoreError``. Nothing of it is built or checked."""
+    settings, text = read_settings(folder), (folder / SETTINGS).read_text(encoding="utf-8")
+    with suppress(FolderDamaged):
+        return RunConfig(settings=settings, choices=read_about(folder), text=text)
+    return RunConfig(settings=settings, choices=read_metrics(folder) or read_about(folder), text=text)
 
 
 def _copy(folder: Path, copy: Path, *, journal: bool) -> None:

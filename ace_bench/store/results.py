@@ -45,6 +45,7 @@ _ABOUT: dict[str, Any] = dict.fromkeys(("task", "method", "backbone", "mode", "s
 _ABOUT |= {"labels": Labels, "seed": int, "simulated": bool}
 """The fields that describe a run, in ``environment.json`` and ``metrics.json``."""
 _DESCRIPTION = _object_with(_ABOUT)
+_MOST_SETTINGS = 100_000
 _HEADLINE = {"split": str, "metric": str, "n": int, "after": float, "before": float | None}
 _SPLIT: Any = _object_with({"after": _Scores, "before": _Scores | None})
 _METRICS = _object_with(
@@ -169,8 +170,24 @@ def _identity(content: bytes) -> dict[str, Any]:
 
 def _settings(content: bytes) -> dict[str, Any]:
     found = msgspec.yaml.decode(content, type=dict[str, Any])
+    _check_size(found)
     convert(found, _SETTINGS)
     return found
+
+
+def _check_size(settings: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for settings that repeat parts, by anchors of YAML, until nothing can walk through them."""
+    parts: list[Any] = [settings]
+    seen = 0
+    while parts:
+        part = parts.pop()
+        seen += 1
+        if seen > _MOST_SETTINGS:
+            raise ValueError(f"more than {_MOST_SETTINGS:,} settings")
+        if isinstance(part, Mapping):
+            parts.extend(part.values())
+        elif isinstance(part, list):
+            parts.extend(part)
 
 
 def _read(files: CheckedFiles, name: str, decode: Callable[[bytes], dict[str, Any]]) -> dict[str, Any]:

@@ -218,12 +218,18 @@ def test_a_flipped_bit_in_a_finished_journal_is_repaired_by_the_command_again_an
         assert api.load_run(folder).points("accuracy")
 
 
-def test_settings_that_are_lost_are_composed_from_the_command(runs, doctor, tmp_path):
+def test_the_command_makes_lost_settings_again_and_the_doctor_only_shows_it(runs, doctor, tmp_path):
     folder, _ = runs("ace", True, tmp_path)
     before = (folder / "config.yaml").read_bytes()
     (folder / "config.yaml").write_text("[")
-    assert doctor(tmp_path, "--repair")[0] == 0
+    changed(folder, "processes.jsonl", lambda line: line.update(command=f"{line['command']} ; touch {tmp_path}/x"))
+    status, said = doctor(tmp_path, "--repair")
+    assert status == 1
+    assert "Read it before you repeat it: ace-bench run task=finer" in said["damaged"][0]["note"]
+    assert f"';' touch {tmp_path}/x" in said["damaged"][0]["note"]
+    assert repeated(tmp_path, *ACE)[1] == 0
     assert (folder / "config.yaml").read_bytes() == before
+    assert doctor(tmp_path)[0] == 0
 
 
 def test_lost_calls_are_counted_and_a_finished_result_is_not_paid_for_again(runs, doctor, tmp_path, capsys):
