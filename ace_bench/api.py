@@ -8,16 +8,16 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rich.console import Console
-
 from ace_bench.contexts.loading import load, restore
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Backbone
+from ace_bench.core.console import Console
 from ace_bench.core.context import Context
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.program import read_env_file
 from ace_bench.core.resources import require
+from ace_bench.core.terminal import shown
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.differences import differences
 from ace_bench.report.frames import Frames, load_frames
@@ -85,7 +85,8 @@ class Run(RunSummary):
     def __str__(self) -> str:
         """Return the summary as the command line prints it, or the state of an unfinished run."""
         path = self.folder / "summary.txt"
-        return path.read_text(encoding="utf-8") if self.finished and path.exists() else f"{self.folder}: {self.state}"
+        ended = self.finished and path.exists()
+        return shown(path.read_text(encoding="utf-8", errors="replace") if ended else f"{self.folder}: {self.state}")
 
     def _load_context(self, name: str) -> Context:
         return restore(read_object(self.folder, f"contexts/{name}.json"))

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.contexts.selection import NearestTexts
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.prompts import estimate_tokens
 from ace_retrieval.labels import SHIPPED, read_playbook

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from rich.console import Console
 from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder
+from ace_bench.core.console import Console
 from ace_retrieval.features import Weights
 from ace_retrieval.labels import SHIPPED, read_labels, read_playbook
 from ace_retrieval.retriever import Retriever

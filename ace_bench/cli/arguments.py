@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
 from ace_bench.core.program import command_line
+from ace_bench.core.terminal import write
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
@@ -38,7 +39,7 @@ class Parser(argparse.ArgumentParser):
             close = get_close_matches(unknown[1], self._option_string_actions, n=1)
             message = f"there is no option {unknown[1]}"
             hint = f"; did you mean {close[0]}?" if close else ""
-        sys.stderr.write(f"error: {message}{hint or f'; `{self.prog} --help` lists the options'}\n")
+        write(f"error: {message}{hint or f'; `{self.prog} --help` lists the options'}\n", sys.stderr)
         sys.exit(_MISTAKE)
 
 
@@ -51,7 +52,7 @@ def count(text: str) -> int:
 
 def print_line(text: object, style: str = "") -> None:
     """Print a text as it is; one with a ``style``, such as a warning, goes to the standard error output."""
-    from rich.console import Console
+    from ace_bench.core.console import Console
 
     Console(stderr=bool(style)).print(str(text), style=style, markup=False, highlight=False, soft_wrap=True)
 

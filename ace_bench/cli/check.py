@@ -23,11 +23,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 from omegaconf import OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from rich.console import Console
 from rich.table import Table
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.data import difference
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.task import Lifecycle, Task

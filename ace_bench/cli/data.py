@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import urlsplit
 
-from rich.console import Console
 from rich.progress import DownloadColumn, Progress, TimeRemainingColumn, TransferSpeedColumn
 
 from ace_bench.cli.arguments import Parser
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.program import command_line
 from ace_bench.store.files import write_files, writing

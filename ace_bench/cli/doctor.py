@@ -21,21 +21,23 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Column, Table
 
 from ace_bench.cli.arguments import Parser
-from ace_bench.core.errors import AceBenchError, ConfigError, Interrupted
+from ace_bench.core.console import Console
+from ace_bench.core.errors import AceBenchError, ConfigError, FolderDamaged, Interrupted, StoreError
 from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.scratch import abandoned_folders, clear
 from ace_bench.core.types import NO_USAGE, Record, Usage
 from ace_bench.report.folders import run_folders
 from ace_bench.report.records import find_runs
 from ace_bench.runners.host import EXIT_INTERRUPTED
+from ace_bench.runners.recorded import CodeRefused
 from ace_bench.runners.repair import repair_run
 from ace_bench.store.damage import Damage, examine
 from ace_bench.store.files import DRAFT
 from ace_bench.store.folder import is_in_use
+from ace_bench.store.processes import read_processes
 from ace_bench.store.responses import FILE as CACHE
 from ace_bench.store.responses import damage_of, salvage
 
@@ -150,9 +152,20 @@ def _repair_run(folder: Path, damage: Damage, command: str) -> tuple[str, bool]:
         left = examine(folder).problems
     except Interrupted:
         raise
+    except (CodeRefused, FolderDamaged) as error:
+        return f"not repaired: {error}{_show_command(folder)}", False
     except AceBenchError as error:
         return f"not repaired: {error}", False
     return ("; ".join(left), False) if left else ("repaired from the recorded calls", True)
+
+
+def _show_command(folder: Path) -> str:
+    """Return the recorded command of a run as the end of a note. It is shown, never run: the folder may lie."""
+    with suppress(StoreError, ValueError):
+        commands = [shlex.split(process.command or "") for process in read_processes(folder)]
+        if known := [words for words in commands if words[:2] == ["ace-bench", "run"]]:
+            return f". The command of the run repairs it, too. Read it before you repeat it: {shlex.join(known[-1])}"
+    return ""
 
 
 def _repair_cache(path: Path) -> tuple[str, bool]:

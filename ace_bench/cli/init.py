@@ -102,8 +102,7 @@ def _overrides(answers: Mapping[str, str], key_env: str | None) -> tuple[dict[st
 
 def _check(words: Sequence[str]) -> None:
     """Check data, folder, model and budget as a run does before its first call; raises ``AceBenchError``."""
-    from rich.console import Console
-
+    from ace_bench.core.console import Console
     from ace_bench.runners import preflight
     from ace_bench.runners.host import Host
     from ace_bench.runners.identifying import compose_run, identify

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.terminal import shown, write
 from ace_bench.core.types import Record
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.progress import Progress
@@ -52,11 +53,11 @@ def main(arguments: Sequence[str]) -> int:
     for row in rows if options.json else ():
         sys.stdout.write(f"{json.dumps(row)}\n")
     for line in cells if rows else ():
-        sys.stdout.write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
+        write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
     for problem in found.problems:
         print_line(problem.reason, "yellow")
     if not rows:
-        sys.stderr.write(f"no runs in {', '.join(map(str, folders))}\n")
+        write(f"no runs in {', '.join(map(str, folders))}\n", sys.stderr)
     return 0
 
 
@@ -102,4 +103,5 @@ def _cells(row: Record) -> tuple[str, ...]:
     cost = _UNKNOWN if usd is None else f"${usd:,.2f}"
     time = _UNKNOWN if seconds is None else f"{seconds:,.0f}s"
     mark = " simulated" if row["simulated"] else ""
-    return (*about, _UNKNOWN if score is None else f"{score:.2f}{mark}", row["state"], cost, time, row["folder"])
+    score = _UNKNOWN if score is None else f"{score:.2f}{mark}"
+    return tuple(shown(" ".join(cell.split())) for cell in (*about, score, row["state"], cost, time, row["folder"]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 import sys
 from collections.abc import Sequence
@@ -30,12 +29,13 @@ def main(arguments: Sequence[str]) -> int:
 
         call_hydra(words, sweeps=sweeps)
         return 0
+    from ace_bench.core.terminal import log_to_stdout
     from ace_bench.runners.host import reporting
     from ace_bench.runners.identifying import compose_run
     from ace_bench.runners.run import run
     from ace_bench.store.processes import command_of
 
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+    log_to_stdout()
     with reporting(command_of(words)) as report:
         run(compose_run(words), report.host)
     return report.status

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ace_bench.core.console import Console
 from ace_bench.core.scratch import scratch_folder
 
 if TYPE_CHECKING:

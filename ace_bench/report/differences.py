@@ -16,6 +16,7 @@ from typing import Any
 from ace_bench.core.backbones import backbone_name
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import StoreError
+from ace_bench.core.terminal import shown
 from ace_bench.report.planned import override_value
 from ace_bench.report.records import RunSummary
 
@@ -172,12 +173,12 @@ def setting_text(path: str, value: Any, name: str) -> str:
 
 
 def value_text(value: Any) -> str:
-    """Format a value of a setting as in an override; digests are cut, and so are long values."""
+    """Format a value of a setting as in an override: long values are cut, and control characters are escaped."""
     return _scalar_text(value) if type(value) in _SCALARS else _text(value)
 
 
 def _text(value: Any) -> str:
-    text = value if isinstance(value, str) else override_value(value)
+    text = shown(value if isinstance(value, str) else override_value(value))
     if len(text) == _DIGEST and all(char in "0123456789abcdef" for char in text):
         return text[:_SHORT_DIGEST]
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 10]}…{digest_of(text)[:_SHORT_DIGEST]}"

@@ -8,9 +8,8 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from rich.console import Console
-
 from ace_bench.contexts.loading import encode_context, official_text
+from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record

@@ -13,8 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TextIO
 
-from rich.console import Console
-
+from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
 from ace_bench.core.resources import missing_extra
 from ace_bench.core.types import Record

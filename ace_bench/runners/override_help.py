@@ -19,6 +19,7 @@ from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import missing_extra, missing_package, options
 from ace_bench.core.secrets import refuse_secret_arguments
+from ace_bench.core.terminal import write
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.settings import RENAMED, BySplit
 
@@ -75,7 +76,7 @@ def raised_by_hydra() -> Iterator[None]:
     except CompactHydraException as error:
         if type(error) is not CompactHydraException:
             raise
-        sys.stderr.write(f"{error}\n")  # its runs have already printed their errors
+        write(f"{error}\n", sys.stderr)  # its runs have already printed their errors
         sys.exit(_FAILED)
     finally:
         if own is None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
-from rich.console import Console
 
 from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.core.backbones import (
@@ -23,6 +22,7 @@ from ace_bench.core.backbones import (
     Probing,
     Served,
 )
+from ace_bench.core.console import Console
 from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.method import Method

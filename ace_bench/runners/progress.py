@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Protocol
 
 import msgspec
-from rich.console import Console
 
+from ace_bench.core.console import Console
 from ace_bench.core.context import Context
 from ace_bench.core.types import Record
 from ace_bench.runners.summary import compact, duration

@@ -8,11 +8,11 @@ from io import StringIO
 from itertools import pairwise
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ace_bench.core.backbones import backbone_name, explain_blanks
+from ace_bench.core.console import Console
 from ace_bench.core.leakage import Leakage
 from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks

@@ -31,6 +31,7 @@ from typing import Any, TextIO
 
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.resources import config_folders
+from ace_bench.core.terminal import log_to_stdout
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.host import EXIT_INTERRUPTED, RunEnd, RunReport, Signals, end_after, reporting
 from ace_bench.runners.identifying import compose_run
@@ -241,7 +242,7 @@ def _begin(parent: int) -> None:
     os.setsid()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
-    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stdout)
+    log_to_stdout()
     end_after(parent)
 
 

@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from rich.console import Console
 from rich.progress import track
 
 from ace_appworld.engine import Engine, find_engine
 from ace_appworld.task import AppWorld
 from ace_bench.cli.arguments import Parser, print_line
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Grade, Sample, Turn
 from ace_bench.report.evidence import RolloutLine, tested_rollouts

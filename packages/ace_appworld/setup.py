@@ -19,12 +19,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from rich.console import Console
-
 from ace_appworld.data import check_path
 from ace_appworld.engine import FACTS, HERE, VERSION, engine_folder, find_engine, python_of
 from ace_appworld.task import AppWorld
 from ace_bench.cli.arguments import Parser
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.store.files import write_files
 from ace_bench.tasks.catalog import make_task

@@ -23,11 +23,10 @@ from collections.abc import Callable, Sequence
 from math import inf
 from pathlib import Path
 
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from ace_bench.cli.arguments import Parser, add_column, count
+from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError
 from ace_bench.store.files import write_files
 from ace_benchmarks import cases
@@ -143,11 +142,11 @@ def _run_case(name: str, setting: Setting) -> list[Grid]:
 
 
 def _show(grid: Grid, console: Console) -> None:
-    table = Table(title=escape(grid.title), title_justify="left")
+    table = Table(title=grid.title, title_justify="left")
     for heading in grid.headings:
-        add_column(table, escape(heading))
+        add_column(table, heading)
     for place, row in enumerate(grid.rows):
-        table.add_row(*map(escape, row), end_section=place in grid.rules)
+        table.add_row(*row, end_section=place in grid.rules)
     console.print(table)
     for note in grid.notes:
         console.print(note, style="dim", markup=False, highlight=False)

@@ -13,12 +13,11 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.contexts.playbook.bullets import Bullet
 from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.store.files import write_files
 from ace_playbooks.difference import playbook_diff

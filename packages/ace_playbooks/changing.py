@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from rich.console import Console
-
 from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.contexts.playbook.feedback import give_feedback
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_playbooks.difference import playbook_diff
 from ace_playbooks.forgetting import file_lineage, forget, run_lineage

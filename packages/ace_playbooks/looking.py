@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 
-from rich.console import Console
-
 from ace_bench.cli.arguments import Parser
 from ace_bench.contexts.loading import load
 from ace_bench.contexts.playbook.bullets import Bullet, section_name
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import read_text
+from ace_bench.core.console import Console
 from ace_bench.core.context import HasBullets
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.prompts import estimate_tokens

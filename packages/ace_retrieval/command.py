@@ -22,13 +22,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from rich.console import Console
 from rich.table import Table
 
 from ace_bench.api import open_backbone, open_embedder
 from ace_bench.cli.arguments import Parser, add_column, count
 from ace_bench.contexts.playbook.embed import make_embedder
 from ace_bench.contexts.playbook.embeddings import Embedder
+from ace_bench.core.console import Console
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.call_log import Account

@@ -11,16 +11,15 @@ The runs are ordinary ones in results/validity: the same command again continues
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rich.console import Console
-
 from ace_bench.api import Run
 from ace_bench.cli.arguments import Parser
+from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, Stopped
 from ace_bench.core.program import read_env_file
+from ace_bench.core.terminal import write
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.records import marks_of
 from ace_bench.store.call_log import Account
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
     except AceBenchError as error:
         console.print(f"error: {error}", style="red", markup=False, soft_wrap=True)
         return 2
-    sys.stdout.write(markdown(page))
+    write(markdown(page))
     if options.out:
         forms = {".md": markdown(page), ".tex": latex([page])}
         write_files({options.out: forms.get(options.out.suffix, csv)})
@@ -87,11 +86,11 @@ def _show_plan(planned: Sequence[PlannedRun], laboratory: Laboratory | None) -> 
             costs = laboratory.cost(one)
             totals = [total + cost for total, cost in zip(totals, costs, strict=True)]
             line = f"{f'{_range(_calls, costs)} calls' if costs[-1].calls else 'finished'}  {line}"
-        sys.stdout.write(f"{line}\n")
+        write(f"{line}\n")
     if laboratory is not None:
         calls, dollars = _range(_calls, totals), _range(_dollars, totals)
         tokens = _range(lambda total: number(total.usage.tokens), totals)
-        sys.stdout.write(f"{len(planned)} runs: {calls} calls, {tokens} tokens, {dollars}. {_EMPTY}\n")
+        write(f"{len(planned)} runs: {calls} calls, {tokens} tokens, {dollars}. {_EMPTY}\n")
 
 
 def _range(show: Callable[[Account], str], costs: Sequence[Account]) -> str:

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from rich.console import Console
-
+from ace_bench.core.console import Console
 from scripts.samples import bird_sql, ddxplus, finer, formula, no_gain
 from scripts.samples.draw import SIZES
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 from ace_bench.cli.arguments import DIFFERENCES, Parser, print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
+from ace_bench.core.terminal import write
 from ace_bench.report.planned import read_setting
 from ace_bench.store.files import write_files
 
@@ -87,7 +87,7 @@ def make_tables(arguments: Sequence[str]) -> int:
         return _write_paper_results("table", options, formats=tuple(kinds), **form)
     text = _own_table(options, form)
     if options.out is None:
-        sys.stdout.write(text)
+        write(text)
     else:
         write_files({options.out: text})
         print_line(options.out)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from io import BytesIO, StringIO
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import require
+from ace_bench.core.terminal import shown
 from ace_bench.report.escaping import latex
 from ace_bench.store.files import write_files
 from ace_report.tables.results_index import Style, Width
@@ -268,8 +269,9 @@ def legend_below(figure: Figure, axes: Sequence[Axes], more: str = "") -> None:
 
 def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN, caption: str = "") -> list[Path]:
     """Write a figure as PDF and PNG, for a paper as PDF and PGF with its ``caption``; raises ``FileUnwritable``."""
+    _change_words(figure, _inert if sheet.for_paper else shown)
     if sheet.for_paper:
-        _prepare_for_latex(figure)
+        _leave_out_hatches(figure)
     files: dict[Path, str | bytes] = {}
     for suffix in ("pdf", "pgf" if sheet.for_paper else "png"):
         # Without a date the same runs give the same bytes.
@@ -289,21 +291,28 @@ def latex_input(figure: Figure, name: str, caption: str) -> str:
     return _INPUT.format(kind=kind, name=name, caption=latex(caption))
 
 
-def _prepare_for_latex(figure: Figure) -> None:
-    """Make all words of a figure inert in LaTeX, and leave out hatches, which take it minutes."""
-    from matplotlib.patches import Patch
+def _inert(words: str) -> str:
+    """Return words that do nothing in LaTeX."""
+    return "\n".join(map(latex, words.split("\n")))
+
+
+def _change_words(figure: Figure, change: Callable[[str], str]) -> None:
     from matplotlib.text import Text
     from matplotlib.ticker import FixedFormatter
 
-    def inert(words: str) -> str:
-        return "\n".join(map(latex, words.split("\n")))
-
-    for part in figure.findobj(lambda one: isinstance(one, Text | Patch)):
-        if isinstance(part, Text):
-            part.set_text(inert(part.get_text()))
-        elif isinstance(part, Patch):
-            part.set_hatch("")
+    for part in figure.findobj(Text):
+        assert isinstance(part, Text)
+        part.set_text(change(part.get_text()))
     for axis in (one for axes in figure.axes for one in (axes.xaxis, axes.yaxis)):
         named = axis.get_major_formatter()
         if isinstance(named, FixedFormatter):
-            axis.set_major_formatter(FixedFormatter([*map(inert, named.seq)]))
+            axis.set_major_formatter(FixedFormatter([*map(change, named.seq)]))
+
+
+def _leave_out_hatches(figure: Figure) -> None:
+    """Leave out hatches, which take LaTeX minutes."""
+    from matplotlib.patches import Patch
+
+    for part in figure.findobj(Patch):
+        assert isinstance(part, Patch)
+        part.set_hatch("")

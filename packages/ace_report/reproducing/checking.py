@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
 
-from rich.console import Console
 from rich.progress import track
 
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options, require
 from ace_bench.report.planned import Compose, PlannedRun, Setting, left_out, read_setting, run_overrides

@@ -11,8 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-
+from ace_bench.core.console import Console
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.program import command_line
 from ace_bench.report.histories import write_around_fall

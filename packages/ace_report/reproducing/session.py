@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
 from ace_bench.cli.arguments import add_column
+from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders
