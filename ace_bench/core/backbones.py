@@ -108,6 +108,14 @@ class Served(Probing, Protocol):
 
 
 @runtime_checkable
+class Answering(Protocol):
+    """A backbone that can be asked in the middle of a run whether it answers."""
+
+    def answers(self, *, role: str, schema: Record | None) -> bool:
+        """Whether it answers a tiny call now, with the settings of a role; no call of the run counts it."""
+
+
+@runtime_checkable
 class Adaptive(Protocol):
     """A backbone whose probe finds out how to speak to it; a continued run goes on as it began."""
 

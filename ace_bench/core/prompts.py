@@ -13,6 +13,8 @@ from ace_bench.core.types import Message, Turn
 
 CONTEXT_LENGTH = "context_length"
 """Kind of the fault that a backbone raises for a prompt over its context length."""
+REFUSED = "bad_request"
+"""Kind of the fault of a request that a server refuses, whatever the reason."""
 BYTES_PER_TOKEN = 4
 """Rule of thumb for English prose under byte-pair encodings."""
 NO_STEPS = "(none)"
@@ -63,15 +65,17 @@ def shrink(shown: S) -> S | None:
 def send_within_limit(shown: S, send: Callable[[S], T]) -> tuple[T, int]:
     """Send a prompt, shortened until it fits; return the result and the number of items left out.
 
-    Only this prompt is shortened; the value itself does not change. Raises the backbone's fault if the prompt is too
-    long and cannot be shortened further.
+    Only this prompt is shortened; the value itself does not change. A prompt that a server refuses without a reason
+    that we know is tried once with less. Raises the backbone's fault if the prompt is too long and cannot be shortened
+    further.
     """
     fitting = shown
     while True:
         try:
             return send(fitting), shown.size - fitting.size
         except RolloutFault as error:
-            smaller = shrink(fitting) if error.fault.kind == CONTEXT_LENGTH else None
+            kind = error.fault.kind
+            smaller = shrink(fitting) if kind == CONTEXT_LENGTH or (kind == REFUSED and fitting is shown) else None
             if smaller is None:
                 raise
             fitting = smaller

@@ -18,7 +18,8 @@ from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.thoughts import cut_thoughts, require_answer
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.call_slots import CallSlots
-from ace_bench.runners.limits import Budget, FaultRule, Outage, Reservations, Stop
+from ace_bench.runners.limits import Budget, Reservations, Stop
+from ace_bench.runners.outages import FailedCall, FaultRule, Outage
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.responses import Responses, response_key
@@ -91,7 +92,7 @@ class CallGateway:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        self._outage = Outage(self.faults, self.stop)
+        self._outage = Outage(self.faults, self.stop, self.calls)
         self._reservations = Reservations(
             budget=self.budget, ledger=self.calls.ledger, wall=self.wall, check=self.stop.check, shared=self.spending
         )
@@ -180,18 +181,31 @@ class CallGateway:
                 )
                 require_answer(completion, asked.schema)
             except RolloutFault as error:
+                fault = self._judge(call, error.fault)
                 if error.paid is not None:
                     error.paid = _clean(error.paid, asked.schema)
-                    self._record(call, PaidReply(completion=error.paid, fault=error.fault))
-                if self._is_answer(call, error.fault):
-                    self._outage.reset(call.backbone)
-                    raise
-                self._outage.count_failure(call.backbone, error.fault)
+                    self._record(call, PaidReply(completion=error.paid, fault=fault))
+                if self._is_answer(call, fault):
+                    if fault == error.fault:
+                        self._outage.reset(call.backbone, asked.role)
+                    raise RolloutFault(fault, error.paid) from error
                 self.stop.check()
-                raise CallLost(error.fault) from error
+                raise CallLost(fault) from error
             self._record(call, PaidReply(completion=completion))
-            self._outage.reset(call.backbone)
+            self._outage.reset(call.backbone, asked.role)
             return completion
+
+    def _judge(self, call: _Call, fault: Fault) -> Fault:
+        """Return the fault of a call, the model's where only this call gets no answer, and count it otherwise."""
+        if self._is_answer(call, fault):
+            return fault
+        failed = FailedCall(
+            id=call.id, stage=call.caller.stage, backbone=call.backbone, request=call.request, fault=fault
+        )
+        if call.caller.needed:
+            self._outage.count_failure(failed)
+            return fault
+        return self._outage.judge(failed)
 
     def _record(self, call: _Call, reply: PaidReply) -> None:
         self.calls.add(call.id, reply, stage=call.caller.stage, request=call.request)

@@ -1,4 +1,4 @@
-"""What ends the calls of a run: its hard budget, a request to stop, and too many lost calls in a row.
+"""What ends the calls of a run: its hard budget, and a request to stop.
 
 What a call may cost is reserved before it is sent: no limit is passed, however many calls are in flight.
 """
@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import math
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from ace_bench.core.backbones import Backbone, Limited, Priced
-from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, Stopped
+from ace_bench.core.errors import BudgetExhausted, Stopped
 from ace_bench.core.settings import Count, Positive
-from ace_bench.core.types import Fault, Usage
+from ace_bench.core.types import Usage
 from ace_bench.store.call_log import Account, Cost, Ledger
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.spending import OtherRuns, SharedSpending
@@ -246,49 +245,3 @@ class Stop:
             return self._requests.get(timeout=timeout)
         except Empty:
             return None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FaultRule:
-    """``stop_after`` unanswered calls in a row stop the run; with ``accept`` none does, and each is a wrong answer.
-
-    ``learn_unreadable``: a reply that cannot be read is an attempt that failed, as in the authors' code, and no fault.
-    """
-
-    accept: bool = False
-    stop_after: int = 5
-    learn_unreadable: bool = True
-
-    def is_answer(self, fault: Fault | None) -> bool:
-        """Whether a call or rollout that ended with ``fault`` counts as finished."""
-        return fault is None or self.accept or not fault.unanswered
-
-
-class Outage:
-    """Counts consecutive unanswered calls per backbone, and requests the stop."""
-
-    def __init__(self, rule: FaultRule, stop: Stop):
-        self._rule = rule
-        self._stop = stop
-        self._in_a_row: Counter[int] = Counter()
-        self._lock = threading.Lock()
-
-    def reset(self, backbone: Backbone) -> None:
-        """Record an answered call."""
-        if self._in_a_row[id(backbone)]:  # seldom; most calls need not take the lock
-            with self._lock:
-                self._in_a_row[id(backbone)] = 0
-
-    def count_failure(self, backbone: Backbone, fault: Fault) -> None:
-        """Record an unanswered call."""
-        with self._lock:
-            self._in_a_row[id(backbone)] += 1
-            number = self._in_a_row[id(backbone)]
-        if number >= self._rule.stop_after:
-            calls = "a call" if number == 1 else f"{number} calls in a row"
-            self._stop.request(
-                BackboneUnavailable(
-                    f"{backbone.name} left {calls} unanswered ({fault.kind}: {fault.message}); a continued run repeats "
-                    "them, and with accept_faults=true they count as wrong"
-                )
-            )

@@ -15,7 +15,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import Count, Parallel, Seed, Text, make_part
 from ace_bench.core.task import Agent, CostLimited
 from ace_bench.core.types import Usage
-from ace_bench.runners.limits import Budget, FaultRule
+from ace_bench.runners.limits import Budget
+from ace_bench.runners.outages import FaultRule
 from ace_bench.store.files import PRIVATE
 
 _Word = Annotated[

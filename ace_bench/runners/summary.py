@@ -59,7 +59,7 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
     for stage in ("adapt", "evaluate"):
         table.add_row(stage, _stage(metrics, stage))
-    for name, value in {**_speed(metrics["timing"]), **_unread(metrics)}.items():
+    for name, value in {**_speed(metrics["timing"]), **_faults(metrics), **_unread(metrics)}.items():
         table.add_row(name, value)
     table.add_row("cached prompt tokens", _reuse(metrics["cache"]["total"]))
     for server, counters in metrics["cache"]["servers"].items():
@@ -127,6 +127,15 @@ def _speed(timing: Mapping[str, Any]) -> Mapping[str, str]:
     speed = Speed(all=total["tokens_per_s"], call=total["call_tokens_per_s"], in_flight=total["calls_in_flight"])
     in_flight = "" if speed.in_flight is None else f", {speed.in_flight:,.1f} calls in flight"
     return {"generated": f"{speed}{in_flight}", **({} if advice is None else {"advice on speed": advice})}
+
+
+def _faults(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the faults of all stages by role and kind."""
+    kinds: Counter[str] = Counter()
+    for name, number in _by_role(metrics["faults"]).items():
+        role, _, kind = name.split("/")
+        kinds[f"{role} {kind}"] += number
+    return {"faults": ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))} if kinds else {}
 
 
 def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ace_bench.core.encoding import decoder_of
+from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message, Record, Stage, Usage, add_known
 from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 from ace_bench.store.requests import PreparedRequest, RequestHistory
@@ -67,6 +68,8 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
         self.seen = self.found.count
         """Number of the last line that was ever recorded, as far as the file shows."""
         self._by_id: dict[str, PaidReply] = {}
+        self._replies: Counter[str] = Counter()
+        self._failures: dict[str, int] = {}
         self._requests = RequestHistory()
         for line, reply in self.found.entries:
             self._enter(line.id, reply, line.stage, line.role, line.at)
@@ -93,6 +96,18 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
         """Return what an earlier process of this run got for a call."""
         return self._by_id.get(call_id)
 
+    def count_replies(self, role: str) -> int:
+        """Return how many replies with a text, readable or not, a role has got so far."""
+        return self._replies[role]
+
+    def replies_since_failure(self, call_id: str, role: str) -> int | None:
+        """Return how many replies the role has got since this call was first left unanswered; ``None``: it never was.
+
+        It is counted in the order of the file, so that a continued run comes to the same.
+        """
+        before = self._failures.get(call_id)
+        return None if before is None else self._replies[role] - before
+
     def add(self, call_id: str, reply: PaidReply, *, stage: Stage, request: PreparedRequest) -> None:
         """Keep a call that was just made; raises ``FolderUnwritable``."""
         at = round(time.time(), 3)
@@ -113,6 +128,10 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
     def _enter(self, call_id: str, reply: PaidReply, stage: Stage, role: str, at: float) -> None:
         self._by_id[call_id] = reply
         answered = reply.fault is None or not reply.fault.unanswered
+        if not answered:
+            self._failures.setdefault(call_id, self._replies[role])
+        elif reply.fault is None or reply.fault.kind in UNREADABLE:
+            self._replies[role] += 1
         self.ledger.add(stage, role, reply.completion, answered=answered, at=at)
 
 

@@ -9,7 +9,8 @@ import pytest
 from ace_bench.core.errors import BudgetExhausted, CallLost, ConfigError, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
-from ace_bench.runners.limits import Budget, FaultRule, Stop
+from ace_bench.runners.limits import Budget, Stop
+from ace_bench.runners.outages import FaultRule
 from ace_bench.runners.settings import check_reply_limits
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.spending import SharedSpending

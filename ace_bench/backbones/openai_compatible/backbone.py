@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
 from ace_bench.backbones.openai_compatible.outcomes import accept
-from ace_bench.backbones.openai_compatible.probing import check_simulated, probe, shorten_retries
+from ace_bench.backbones.openai_compatible.probing import check_simulated, control, probe, shorten_retries
+from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.requests import (
     AUTO,
     Dialect,
@@ -21,6 +22,7 @@ from ace_bench.backbones.openai_compatible.requests import (
 from ace_bench.backbones.openai_compatible.settings import ChatSettings, Retry
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from ace_bench.core.replies import UNREADABLE_REPLY
 from ace_bench.core.types import Completion, Message, Probe, Record
 
 _FIRST = Dialect(structured="json_schema")
@@ -97,6 +99,12 @@ class OpenAICompatible(HttpBackbone):
         question = Question(messages=messages, session=session, role=role, schema=schema, changes=changes)
         outcome = self._ask(question, self._dialect or _FIRST, self._retry)
         return accept(outcome, schema=schema, prices=self.prices, endpoint=self._endpoint)
+
+    def answers(self, *, role: str, schema: Record | None) -> bool:
+        """Whether the server answers a tiny call now, with a role's settings; makes that call, without retries."""
+        asked = replace(control(self.sampling.max_tokens_field), role=role, schema=schema)
+        result = self._ask(asked, self._dialect or _FIRST, replace(self._retry, times=0)).result
+        return not isinstance(result, Problem) or result.kind == UNREADABLE_REPLY
 
     def reply_limit(self, role: str) -> int | None:
         """Return the most tokens of a reply to a role: what is sent, or else the context length."""

@@ -19,9 +19,10 @@ from ace_bench.backbones.openai_compatible.http_backbone import CallResult
 from ace_bench.backbones.openai_compatible.outcomes import explain, price_usage
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.requests import REFUSED, Dialect, Question, refuses_system_role
+from ace_bench.backbones.openai_compatible.requests import Dialect, Question, refuses_system_role
 from ace_bench.backbones.openai_compatible.settings import ChatSettings, Retry, Sampling
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
+from ace_bench.core.prompts import REFUSED
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.thoughts import split_thoughts
 from ace_bench.core.types import Message, Probe, ProbeReply, Usage
@@ -110,6 +111,11 @@ def _longest_reply(made: Sequence[CallResult]) -> ProbeReply | None:
     answered = [(one.result.usage.completion, one.seconds) for one in made if isinstance(one.result, Answer)]
     known = [ProbeReply(tokens=tokens, seconds=seconds) for tokens, seconds in answered if tokens and seconds > 0]
     return max(known, key=lambda one: (one.tokens, one.tokens_per_s), default=None)
+
+
+def control(max_tokens_field: str) -> Question:
+    """Return a tiny question with a system message, which a server that works can answer in any form of reply."""
+    return Question(messages=_MESSAGES, session=_SESSION, changes={max_tokens_field: _TOKENS})
 
 
 def accept_probe(result: Answer | Problem, say: Callable[[Problem], str]) -> Answer:

@@ -16,6 +16,7 @@ from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.schemas import response_format
 from ace_bench.backbones.openai_compatible.settings import ChatSettings, Structured, TokenLimitField
 from ace_bench.core.encoding import digest_of_text
+from ace_bench.core.prompts import REFUSED
 from ace_bench.core.replies import CHOICE, TOOLS, ToolResult, ToolTurn, is_offer, read_turn
 from ace_bench.core.types import Message, Record
 
@@ -25,8 +26,6 @@ _NO_SYSTEM = re.compile(
     r"|only user and assistant",
     re.I,
 )
-REFUSED = "bad_request"
-"""The kind of the problem of a request whose form was refused, so that another dialect may pass."""
 
 
 @dataclass(frozen=True, kw_only=True)

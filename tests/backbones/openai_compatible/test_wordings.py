@@ -1,11 +1,14 @@
 """What servers say when they refuse one prompt, in their own words, and what sounds like it and is not."""
 
+from functools import partial
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ace_bench.backbones.openai_compatible.problems import Disposition, from_status
-from tests.backbones.openai_compatible.scripted import answer, complete, serving
+from ace_bench.core.replies import ask
+from tests.backbones.openai_compatible.scripted import PROMPT, answer, client, complete, error, serving
 
 
 def rows(name, columns):
@@ -49,8 +52,8 @@ def test_filters_of_all_providers_are_faults_of_the_prompt(server, status, said)
 
 
 def test_filters_are_known_by_their_codes_too():
-    for error in ({"code": "1301"}, {"code": "DataInspectionFailed"}, {"status": 1, "code": "SAFETY"}):
-        assert from_status(400, {"error": {"message": "No.", **error}}).kind == "content_filter"
+    for codes in ({"code": "1301"}, {"code": "DataInspectionFailed"}, {"status": 1, "code": "SAFETY"}):
+        assert from_status(400, {"error": {"message": "No.", **codes}}).kind == "content_filter"
     assert from_status(403, {"code": "No permission", "error": "Content violates usage guidelines."}).owner == "model"
 
 
@@ -78,3 +81,18 @@ def test_a_reply_that_the_server_could_not_parse_is_the_models(status, code, sai
 def test_a_schema_that_the_server_refuses_is_not_the_models(status, code, said):
     problem = from_status(int(status), {"error": {"message": said, "code": code}})
     assert (problem.kind, problem.owner, problem.disposition) == ("bad_request", "backbone", Disposition.FAULT)
+
+
+def test_what_the_model_wrote_is_read_or_asked_for_once_more():
+    class Pair(msgspec.Struct):
+        a: str
+
+    def failed(written):
+        return error(400, "Failed to generate JSON.", code="json_validate_failed", failed_generation=written)
+
+    for replies, calls in (([failed('So: {"a": "x"}')], 1), ([failed('{"a": '), answer('{"a": "x"}')], 2)):
+        with serving(*replies) as server:
+            backbone = client(server.url)
+            lm = partial(backbone.complete, role="generator", session="s")
+            assert ask(lambda messages, schema, lm=lm: lm(messages, schema=schema), PROMPT, Pair) == Pair(a="x")
+            assert len(server.asked()) == calls
