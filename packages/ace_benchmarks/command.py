@@ -3,6 +3,9 @@
     ace-bench benchmark                      every case
     ace-bench benchmark overhead kills       some cases
     ace-bench benchmark results --runs 10000 tables and the viewer over many runs
+    ace-bench benchmark throughput --results RUN --url http://HOST:8000/v1
+                                             tokens per second of the harness and of a bare client: the requests of a
+                                             recorded run to a server (without both: a small run, a scripted server)
     ace-bench benchmark learning --data DIR  with real data: DIR holds finer/ and formula/
     ace-bench benchmark methods --data DIR --results DIR2 --out methods.md
                                              all methods side by side; the same command again continues
@@ -36,6 +39,7 @@ from ace_benchmarks.measuring import Figure, Grid, Setting, markdown
 from ace_benchmarks.methods import METHODS, SIZES, methods
 from ace_benchmarks.network import network
 from ace_benchmarks.results import results
+from ace_benchmarks.throughput import throughput
 
 _FILE_WIDTH = 150
 """Columns where the output is no terminal: the table of the methods must not be cut."""
@@ -50,6 +54,7 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "sql": cases.sql,
     "kills": cases.kills,
     "results": results,
+    "throughput": throughput,
 }
 TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods, "fleet": fleet, "growth": growth}
 """Cases that make tables of their own. ``methods`` may keep and continue its runs, ``fleet`` reads finished
@@ -77,6 +82,8 @@ def main(arguments: Sequence[str]) -> int:
                 bullets=tuple(options.bullets or ()),
                 call_seconds=options.call_seconds,
                 runs=options.runs,
+                recorded=options.results,
+                url=options.url,
             )
             try:
                 made = _run_case(name, setting)
@@ -101,11 +108,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
     parser.add_argument("--runs", type=count, default=1000, help="runs in the case results (default: %(default)s)")
-    table = parser.add_argument_group("the cases methods, fleet and growth")
-    table.add_argument(
-        "--results", type=Path, metavar="DIR", help="folder of the runs; methods: default is a temporary one"
-    )
-    table.add_argument("--slots", type=count, nargs="+", default=[1, 8, 64], help="calls in flight (fleet)")
+    parser.add_argument("--url", metavar="URL", help="a server's address (throughput; default: a scripted server)")
+    table = parser.add_argument_group("the cases methods, fleet, throughput and growth")
+    where = "folder of the runs; methods: default is a temporary one; throughput: of one run"
+    table.add_argument("--results", type=Path, metavar="DIR", help=where)
+    table.add_argument("--slots", type=count, nargs="+", default=[], help="calls in flight (fleet, throughput)")
     table.add_argument("--bullets", type=count, nargs="+", metavar="N", help="sizes of playbooks (growth)")
     table.add_argument("--call-seconds", type=_seconds, metavar="S", help="length of every call (fleet)")
     table.add_argument(

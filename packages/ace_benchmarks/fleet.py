@@ -15,6 +15,8 @@ from ace_bench.report.records import find_runs
 from ace_benchmarks.fleet_made import Measured, make_fleet
 from ace_benchmarks.measuring import Grid, Setting, price_card
 
+SLOTS = (1, 8, 64)
+"""Calls in flight to plan for, unless others are given."""
 _HOUR = 3600
 _CALL_S = 0.2
 _NOT_OF_SAMPLE = 3
@@ -60,7 +62,7 @@ class RunPlan:
 
 def fleet(setting: Setting) -> list[Grid]:
     """finished runs on one server with some slots, simulated; with ``make`` they are made first, and measured"""
-    slots = max(setting.slots)
+    slots = max(setting.slots or SLOTS)
     measured = None
     if setting.make:
         seconds = setting.call_seconds or _CALL_S
@@ -83,7 +85,7 @@ def fleet(setting: Setting) -> list[Grid]:
         hours = (f"{seconds / _HOUR:,.3f}" for seconds in (makespan, chain, work / slots))
         return (f"{slots}{mark}", *hours, f"{makespan / max(chain, work / slots):.2f}", f"{work / makespan:.1f}", usd)
 
-    rows = [row(slots, simulate(plans, slots)) for slots in setting.slots]
+    rows = [row(slots, simulate(plans, slots)) for slots in setting.slots or SLOTS]
     if measured is not None:
         rows.append(row(slots, measured.seconds, ", measured"))
     length = f"{setting.call_seconds:g} s a call" if setting.call_seconds else "calls as long as recorded"

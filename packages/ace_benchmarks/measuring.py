@@ -107,7 +107,8 @@ class Setting:
     configuration whose prices apply to the counted tokens, ``only`` are the methods to run. ``slots`` are numbers of
     calls in flight to plan for, ``call_seconds`` replaces the recorded length of every call, ``make`` asks
     ``reproduce`` for the runs to measure, ``bullets`` are the sizes of playbooks.
-    ``runs`` is the number of runs in the folder that tables and viewer read.
+    ``runs`` is the number of runs in the folder that tables and viewer read. ``recorded`` is the folder of a run whose
+    requests are sent again, ``url`` the address of the server that they are sent to.
     """
 
     scratch: Path
@@ -121,6 +122,8 @@ class Setting:
     bullets: tuple[int, ...] = ()
     call_seconds: float | None = None
     runs: int = 1000
+    recorded: Path | None = None
+    url: str | None = None
 
     def source(self, task: str) -> str:
         """Return the override that names a task's data."""
