@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import Protocol, runtime_checkable
 
-from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, Usage
+from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, ServerLoad, Usage
 
 TokenCounter = Callable[[str], int]
 """Returns the length of a text in tokens, by the backbone's tokenizer or an estimate."""
@@ -175,3 +175,15 @@ class CacheReporting(Protocol):
 
     def cache_counters(self) -> CacheCounters | None:
         """Return the current counters; ``None`` if the server does not report them."""
+
+
+@runtime_checkable
+class LoadReporting(Protocol):
+    """A backbone whose server reports how many requests it runs, and how many wait in it."""
+
+    @property
+    def server(self) -> str:
+        """Address of the server; the same for all backbones that use it."""
+
+    def load(self) -> ServerLoad | None:
+        """Return the load at the moment; ``None`` if the server does not report it."""

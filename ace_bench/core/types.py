@@ -129,8 +129,9 @@ _MANY_BLANKS = 40
 class Completion:
     """A backbone's reply.
 
-    ``seconds`` is the latency of the successful request, ``waited`` the time lost to failed requests and pauses before
-    it, and ``retries`` the number of failed requests. ``cut``: the reply ended at the limit of its length.
+    ``seconds`` is the latency of the successful request, and ``retries`` the number of failed requests before it.
+    ``waited`` is the time lost to those, to pauses, and in our own queue: for a slot, the rate limit or room in the
+    budget. ``cut``: the reply ended at the limit of its length.
     ``asked_again`` counts empty replies before this one. ``thoughts`` are what a reasoning model wrote beside its
     reply, or in it (``core.thoughts``): they are kept in the record, and no role sees them. ``written`` is the text as
     it came, "" if ``text`` is all of it.
@@ -165,6 +166,14 @@ class CacheCounters:
 
     queries: int
     hits: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerLoad:
+    """How many requests a server runs at the moment, and how many wait in it."""
+
+    running: int
+    waiting: int
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,14 +11,18 @@ import os
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
+from math import inf
 from socketserver import BaseRequestHandler, ThreadingUnixStreamServer
 from typing import ClassVar, Protocol
 
 from ace_bench.core.errors import ConfigError, Stopped
 from ace_bench.core.scratch import clear_abandoned, scratch_folder
+from ace_bench.core.types import ServerLoad
+from ace_bench.runners.limit_rule import LimitRule
 
 ADDRESS = "ACE_BENCH_CALL_SLOTS"
 """The environment variable by which a command tells its runs where the slots are."""
@@ -47,11 +51,20 @@ class CallSlots(Protocol):
 
 
 class Slots:
-    """``number`` slots for the calls of this process. ``peak`` is the most slots that were held at once."""
+    """``number`` slots for the calls of this process, ``None`` without a limit; fewer while a server is at its limit.
 
-    def __init__(self, number: int):
+    ``limit`` is their number at the moment, ``peak`` the most that were held at once.
+    """
+
+    LOOK_S: ClassVar[float] = 1.0
+    """Seconds between looks at the load of a server."""
+
+    def __init__(self, number: int | None):
         self.peak = 0
-        self._number = self._free = number
+        self._number = inf if number is None else number
+        self.limit: float = self._number
+        self._held = 0
+        self._rule, self._servers, self._next_look = LimitRule(), set[str](), 0.0
         self._lock = threading.Lock()
         self._waiting: list[tuple[float, int, threading.Lock]] = []
         self._arrivals = count()
@@ -75,13 +88,30 @@ class Slots:
                     self._waiting.remove(request)
                     heapq.heapify(self._waiting)
                 else:
-                    self._free += 1
+                    self._held -= 1
                 self._serve()
 
+    def look(self, server: str, load: Callable[[], ServerLoad | None]) -> None:
+        """Adapt the limit to the load of the server that calls go to, once a second however many runs look.
+
+        Where several servers were looked at, no limit but the number applies: one cannot speak for the others.
+        """
+        with self._lock:
+            self._servers.add(server)
+            now = time.monotonic()
+            if now < self._next_look or not self._held:
+                return
+            self._next_look = now + 0.9 * self.LOOK_S
+        reported = load() if len(self._servers) == 1 else None
+        with self._lock:
+            limit = self._rule.limit(reported, held=self._held, waiting=len(self._waiting), now=self.limit)
+            self.limit = min(self._number, limit)
+            self._serve()
+
     def _serve(self) -> None:
-        while self._free and self._waiting:
-            self._free -= 1
-            self.peak = max(self.peak, self._number - self._free)
+        while self._held < self.limit and self._waiting:
+            self._held += 1
+            self.peak = max(self.peak, self._held)
             heapq.heappop(self._waiting)[2].release()
 
 
@@ -195,12 +225,10 @@ def slots_for_runs(number: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def slots_of_run(number: int | None) -> Iterator[CallSlots | None]:
+def slots_of_run(number: int | None) -> Iterator[CallSlots]:
     """Yield the slots of the command that started this run, or ``number`` slots of its own; ``None``: no limit."""
     address = os.environ.get(ADDRESS)
-    if number is None:
-        yield None
-    elif address is None:
+    if number is None or address is None:
         yield Slots(number)
     else:
         yield SlotServer.here.get(address) or SharedSlots(address)

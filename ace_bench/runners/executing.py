@@ -9,6 +9,7 @@ from itertools import chain
 from pathlib import Path
 
 from ace_bench.contexts.loading import encode_context, official_text
+from ace_bench.core.backbones import EMBEDDER
 from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redact
@@ -20,6 +21,7 @@ from ace_bench.runners.loop import RunOutcome, run_loop
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, make_display
+from ace_bench.runners.server_queue import queue_kept_here
 from ace_bench.runners.settings import check_reply_limits
 from ace_bench.runners.stopping import stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
@@ -67,7 +69,9 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
                 host.say(str(folder.path))
 
         stopping = stop_on_signals(host, spec.backbones.values(), abandon)
-        with stopping as stop, parts_ready(spec, folder, host, stop):
+        served = [backbone for role, backbone in spec.backbones.items() if role != EMBEDDER]
+        kept_here = queue_kept_here(resources.slots, served)
+        with stopping as stop, parts_ready(spec, folder, host, stop), kept_here:
             check_reply_limits(spec.budget, spec.backbones)  # a server has said by now how long its context is
             spec = with_confinement(spec)
             folder.write({"environment.json": format_json({**environment, **spec.metadata})})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import msgspec
 
@@ -168,31 +168,25 @@ class CallGateway:
         # An evaluation is wide: none of its calls holds up another.
         priority = self.critical_path_s() if self.slots is not None and call.caller.stage is Stage.ADAPT else 0.0
         slot = nullcontext() if self.slots is None else self.slots.acquire(priority, self.stop.check)
-        asked, more = call.request, dict[str, Any]()
-        if (seed := call.seed) != self.seed:  # only a backbone that is ``Sampled`` has such a call
-            more["seed"] = seed
-        with slot, self._reservations.held(call.backbone, asked):
+        schema, ready = call.request.schema, time.monotonic()
+        with slot, self._reservations.held(call.backbone, call.request):
+            queued = round(time.monotonic() - ready, 3)
             try:
-                completion = _clean(
-                    call.backbone.complete(
-                        asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more
-                    ),
-                    asked.schema,
-                )
-                require_answer(completion, asked.schema)
+                completion = _clean(_ask(call, queued), schema)
+                require_answer(completion, schema)
             except RolloutFault as error:
                 fault = self._judge(call, error.fault)
                 if error.paid is not None:
-                    error.paid = _clean(error.paid, asked.schema)
+                    error.paid = _clean(error.paid, schema)
                     self._record(call, PaidReply(completion=error.paid, fault=fault))
                 if self._is_answer(call, fault):
                     if fault == error.fault:
-                        self._outage.reset(call.backbone, asked.role)
+                        self._outage.reset(call.backbone, call.caller.role)
                     raise RolloutFault(fault, error.paid) from error
                 self.stop.check()
                 raise CallLost(fault) from error
             self._record(call, PaidReply(completion=completion))
-            self._outage.reset(call.backbone, asked.role)
+            self._outage.reset(call.backbone, call.caller.role)
             return completion
 
     def _judge(self, call: _Call, fault: Fault) -> Fault:
@@ -211,6 +205,26 @@ class CallGateway:
         self.calls.add(call.id, reply, stage=call.caller.stage, request=call.request)
         if not reply.completion.replayed:
             self._reservations.learn(call.request, reply.completion.usage)
+
+
+def _ask(call: _Call, queued: float) -> Completion:
+    """Send a call to its backbone; it waited ``queued`` seconds in our own queue."""
+    asked = call.request
+    # Only a backbone that is ``Sampled`` has calls with a seed of their own.
+    more = {"seed": seed} if (seed := call.seed) != call.run_seed else {}
+    try:
+        completion = call.backbone.complete(
+            asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more
+        )
+    except RolloutFault as error:
+        if error.paid is not None:
+            error.paid = _after_queue(error.paid, queued)
+        raise
+    return _after_queue(completion, queued)
+
+
+def _after_queue(completion: Completion, queued: float) -> Completion:
+    return replace(completion, waited=completion.waited + queued) if queued else completion
 
 
 def _clean(completion: Completion, schema: Record | None) -> Completion:

@@ -263,7 +263,7 @@ def _servers(journal: Journal) -> Record:
 
 
 def _timing(journal: Journal, ledger: Ledger, stage: Stage, concurrency: int) -> Record:
-    """Return wall and model seconds, and the wall seconds without the waits of retries (divided by the concurrency)."""
+    """Return wall and model seconds, and the wall seconds without the waits of calls (divided by the concurrency)."""
     wall, account = journal.wall(stage), ledger.stage(stage)
     return {
         "wall_s": round(wall, 3),

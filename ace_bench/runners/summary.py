@@ -18,6 +18,7 @@ from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
 from ace_bench.store.speed import Speed, advice_on_speed
 
+_SHOWN_WAIT_S = 1.0
 _MANY = 0.1
 """The share of a role's replies that may be unreadable or cut before the summary gives advice."""
 
@@ -191,11 +192,12 @@ def _stage(metrics: Mapping[str, Any], stage: str) -> str:
     known = tokens["in"] is not None and tokens["out"] is not None
     size = f"{compact(tokens['in'])} in / {compact(tokens['out'])} out" if known else "tokens n/a"
     faults = sum(metrics["faults"][stage].values())
-    repeated = f", {timing['retries']:,} retries waiting {duration(timing['waited_s'])}" if timing["retries"] else ""
+    repeated = f", {timing['retries']:,} retries" if timing["retries"] else ""
+    waited = f", calls waited {duration(timing['waited_s'])}" if timing["waited_s"] >= _SHOWN_WAIT_S else ""
     replayed = f", {metrics['replayed'][stage]:,} from the response cache" if metrics["replayed"][stage] else ""
     return (
         f"{metrics['rollouts'][stage]:,} rollouts, {sum(calls.values()):,} calls"
-        f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{replayed}, {faults} faults, "
+        f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{waited}{replayed}, {faults} faults, "
         f"{duration(timing['wall_s'])} (model time {duration(timing['model_s'])})"
     )
 

@@ -140,8 +140,8 @@ class Account:
     """Sums over some calls.
 
     ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
-    retries of unanswered calls. ``replayed`` calls came from the response cache: they count in ``calls``
-    only. ``cut`` counts replies that ended at the limit of their length, ``blank`` those of them that
+    retries of unanswered calls, and in our own queue. ``replayed`` calls came from the response cache: they count in
+    ``calls`` only. ``cut`` counts replies that ended at the limit of their length, ``blank`` those of them that
     ended in white space. ``thought`` counts replies with thoughts, which are ``thought_chars`` long.
     """
 

@@ -48,9 +48,9 @@ class Endpoint:
         """What decides whether a request gets through: the address, the model and the names of the keys."""
         return {one.name: getattr(self._address, one.name) for one in fields(Address) if one.name != "connections"}
 
-    def at(self, base_url: str) -> Endpoint:
+    def at(self, base_url: str, *, timeout: float | None = None) -> Endpoint:
         """Return the same model, asked by the same keys, at another address."""
-        return Endpoint(replace(self._address, base_url=base_url))
+        return Endpoint(replace(self._address, base_url=base_url, timeout=timeout or self._address.timeout))
 
     def ready(self) -> Secrets:
         """Read the key; raises ``ConfigError`` if it is missing."""
@@ -107,6 +107,11 @@ class Endpoint:
             return next((length for length in lengths if length is not None), None)
         finally:
             beside.close()
+
+    def page(self, path: str) -> str | None:
+        """Return what the server shows at a path, ``None`` if it does not answer."""
+        reply = self._send("GET", path, None, {})
+        return None if isinstance(reply, Problem) else reply.decode(errors="replace")
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes | Problem:
         connections, _ = self._open()

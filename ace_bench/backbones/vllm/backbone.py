@@ -9,10 +9,11 @@ from typing import Annotated, Any
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.settings import check_url
 from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port
+from ace_bench.backbones.vllm.load import PATH, TIMEOUT_S, read_load
 from ace_bench.backbones.vllm.server import Server, cache_counters
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
 from ace_bench.core.settings import Text
-from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record
+from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, ServerLoad
 
 _EXIT_NOTICE_S = 0.5
 """Seconds to wait for the supervisor to report the server's exit."""
@@ -54,6 +55,7 @@ class Vllm(OpenAICompatible):
             self._root = check_url(url, "url", "http://localhost:8000").rstrip("/").removesuffix("/v1")
         # The port of a server to be launched is not known yet; neither identity nor prices depend on it.
         super().__init__(base_url=f"{self._root}/v1", model=name, **client)
+        self._pages = self._endpoint.at(self._root, timeout=TIMEOUT_S)
         self._server: Server | None = None
 
     @property
@@ -77,12 +79,14 @@ class Vllm(OpenAICompatible):
             self._server.start(say)
             self._root = self._server.root
             self._endpoint = self._endpoint.at(f"{self._root}/v1")
+            self._pages = self._endpoint.at(self._root, timeout=TIMEOUT_S)
         self._endpoint.ready()
         self.read_context_length()
 
     def close(self) -> None:
         """Close the connections, and end the server if it was launched here."""
         super().close()
+        self._pages.close()
         if self._server is not None:
             self._server.stop()
 
@@ -120,6 +124,16 @@ class Vllm(OpenAICompatible):
     def cache_counters(self) -> CacheCounters | None:
         """Read the server's prefix-cache counters, over all its engines; ``None`` if it reports none."""
         return cache_counters(self._root)
+
+    @property
+    def server(self) -> str:
+        """Address of the server."""
+        return self._root
+
+    def load(self) -> ServerLoad | None:
+        """Read how many requests the server runs and how many wait in it; ``None`` if it does not report that."""
+        page = self._pages.page(PATH)
+        return None if page is None else read_load(page)
 
     def _check_alive(self, patience: float = 0.0) -> None:
         if self._server is not None and self._server.ends_within(patience):
