@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import TextIO
@@ -16,7 +16,7 @@ from typing import TextIO
 from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
 from ace_bench.core.resources import missing_extra
-from ace_bench.core.types import Record
+from ace_bench.core.types import ProbeReply, Record
 from ace_bench.store.files import disk_problem
 
 EXIT_ERROR, EXIT_STOPPED, EXIT_INTERRUPTED = 2, 3, 130
@@ -89,7 +89,7 @@ class Host:
 
     That is the end of the process ``parent``, and ``signals`` where other runs share the process. ``owns_process`` is
     false where the process must outlive the run, as in a notebook. ``on_folder`` gets the run folder once the run has
-    one.
+    one. ``probed`` holds the fastest reply to a probe by ``Served.probe_key``, of this run and of those beside it.
     """
 
     console: Console
@@ -98,6 +98,7 @@ class Host:
     signals: Signals | None = None
     owns_process: bool = True
     on_folder: Callable[[Path], object] = lambda _: None
+    probed: dict[str, ProbeReply] = field(default_factory=dict)
 
     def say(self, line: str, style: str | None = None) -> None:
         """Print a line as it is."""

@@ -29,7 +29,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Confining, Judged, Lifecycle
-from ace_bench.core.types import Probe, Record
+from ace_bench.core.types import Probe, ProbeReply, Record
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Stop
@@ -156,13 +156,23 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                     folder.journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
                 if isinstance(backbone, Probing):
                     probe = _probe(backbone, continued=folder.calls.made > 0)
-                    found[place] = probe.facts if probe.longest is None else {**probe.facts, LONGEST: probe.longest}
+                    longest = _fastest(backbone, probe.longest, host.probed)
+                    found[place] = probe.facts if longest is None else {**probe.facts, LONGEST: longest}
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in probe.facts.items()))
                     for warning in probe.warnings:
                         host.say(warning, "yellow")
         if found:
             folder.write({ENDPOINTS: format_json(found)})
         yield
+
+
+def _fastest(backbone: Probing, longest: ProbeReply | None, probed: dict[str, ProbeReply]) -> ProbeReply | None:
+    """Return the fastest reply to a probe of this server so far, since the runs that began before keep it busy."""
+    key = backbone.probe_key if isinstance(backbone, Served) else None
+    if key is None or longest is None:
+        return longest
+    probed[key] = max(probed.get(key, longest), longest, key=lambda reply: reply.tokens_per_s)
+    return probed[key]
 
 
 def _probe(backbone: Probing, *, continued: bool) -> Probe:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 from multiprocessing import get_context
@@ -32,6 +32,7 @@ from typing import Any, TextIO
 from ace_bench.core.backbones import Interruptible
 from ace_bench.core.resources import config_folders
 from ace_bench.core.terminal import log_to_stdout
+from ace_bench.core.types import ProbeReply
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.host import EXIT_INTERRUPTED, RunEnd, RunReport, Signals, end_after, reporting
 from ace_bench.runners.identifying import compose_run
@@ -50,11 +51,16 @@ _BROKEN = 1
 _log = logging.getLogger(__name__)
 
 
-def _make_run(config: RunConfig, reported: AbstractContextManager[RunReport], output: TextIO | None = None) -> RunEnd:
+def _make_run(
+    config: RunConfig,
+    reported: AbstractContextManager[RunReport],
+    output: TextIO | None = None,
+    probed: dict[str, ProbeReply] | None = None,
+) -> RunEnd:
     """Make a run, in any process; what stops it is reported, and an error of the program is printed."""
     try:
         with reported as report:
-            report.metrics = run(config, report.host)
+            report.metrics = run(config, replace(report.host, probed={} if probed is None else probed))
     except Exception:  # an error of the program, which is one row
         traceback.print_exc(file=output)
         report.status = _BROKEN
@@ -100,6 +106,7 @@ class Workers:
         self._captures = captures
         self._processes = threading.Semaphore(processes or cores())
         self._signals = Signals()
+        self._probed: dict[str, ProbeReply] = {}
         self._turn = threading.Semaphore()
         """Of the run that begins: several at once would compute, and keep the calls of the others waiting."""
         self._busy: set[_Worker] = set()
@@ -133,7 +140,8 @@ class Workers:
             if mostly_waits(config.settings):  # in this thread; its turn ends once it has a folder
                 text = StringIO() if self._captures else None
                 reported = reporting(command_of(words), signals=self._signals, begun=turn.close, output=text)
-                end, output = _make_run(config, reported, text), text.getvalue() if text else ""
+                end = _make_run(config, reported, text, self._probed)
+                output = text.getvalue() if text else ""
             else:
                 turn.close()
                 end, output = self._make_apart(worker, config, words)
