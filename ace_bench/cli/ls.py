@@ -6,7 +6,8 @@
 
 A run is finished, running, broken off (the same command continues it), failed, or damaged. A copy has the result of
 another folder of the same run. Folders of one run with different results are contradictory. Dollars that a backbone
-does not report are n/a; the time covers adaptation and evaluation.
+does not report are n/a; the time covers adaptation and evaluation. The backbone is the model that the run asks for,
+with the calls that other models answered.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ace_bench.cli.arguments import Parser, print_line
+from ace_bench.core.backbones import backbone_name
 from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.model_names import count_models, other_models
 from ace_bench.core.terminal import shown, write
 from ace_bench.core.types import Record
 from ace_bench.report.choosing import with_settings
@@ -31,6 +34,7 @@ _ABOUT = ("task", "source", "method", "backbone", "mode", "seed")
 _HEADINGS = ("task", "data", "method", "backbone", "mode", "seed", "score", "state", "cost", "time", "folder")
 _SPEED = ("tokens_per_s", "call_tokens_per_s")
 _FIGURES = ("simulated", "metric", "score", "calls", "usd", "seconds", *_SPEED)
+_MODELS = ("model", "other_models")
 _COPY = "copy"
 _STATES = ("finished", "running", "broken off", "failed", CONTRADICTORY, _COPY, "damaged")
 
@@ -69,7 +73,7 @@ def _rows(found: Found, conditions: Sequence[str]) -> Iterator[Record]:
         yield {**_row(run), **({"state": _COPY} if run.folder in copies else {})}
     for damaged in () if conditions else found.damaged:
         about = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
-        yield dict.fromkeys((*_ABOUT, *_FIGURES)) | about
+        yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES)) | about
 
 
 def _row(run: RunSummary) -> Record:
@@ -77,6 +81,8 @@ def _row(run: RunSummary) -> Record:
     metrics, ended = run.metrics, run.finished or run.state in ("failed", CONTRADICTORY)
     row = {
         **{name: getattr(run, name) for name in _ABOUT},
+        "model": run.model or None,
+        "other_models": other_models(run.models),
         "simulated": run.simulated,
         "metric": metrics["headline"]["metric"] if metrics else None,
         "score": metrics["headline"]["after"] if metrics else None,
@@ -94,11 +100,20 @@ def _row(run: RunSummary) -> Record:
         spent = Progress(run.folder).record()
     except StoreError as error:
         return {**row, "state": "damaged", "reason": str(error)}
-    return {**row, **{name: spent[name] for name in ("calls", "usd", *_SPEED)}}
+    models = count_models((run.asked_model(role), model, number) for role, model, number in spent["models"])
+    return {**row, **{name: spent[name] for name in ("calls", "usd", *_SPEED)}, "other_models": other_models(models)}
+
+
+def _backbone(row: Record) -> str | None:
+    """Return the model, and which other ones answered some of its calls."""
+    others = ", ".join(f"{number:,} calls by {model}" for model, number in (row["other_models"] or {}).items())
+    name = row["backbone"] and backbone_name(row["backbone"], row["model"])
+    return f"{name} ({others})" if others else name
 
 
 def _cells(row: Record) -> tuple[str, ...]:
-    about = ("-" if row[name] is None else str(row[name]) for name in _ABOUT)
+    named = {**row, "backbone": _backbone(row)}
+    about = ("-" if named[name] is None else str(named[name]) for name in _ABOUT)
     score, usd, seconds = (row[name] for name in ("score", "usd", "seconds"))
     cost = _UNKNOWN if usd is None else f"${usd:,.2f}"
     time = _UNKNOWN if seconds is None else f"{seconds:,.0f}s"

@@ -32,6 +32,14 @@ def explain_blanks() -> str:
     )
 
 
+def explain_all_reasoning() -> str:
+    """Return why a reply that ended by itself has no text but thoughts, with the fix."""
+    return (
+        "the server reports all of it as reasoning. Start the server without --reasoning-parser, or let the model "
+        "think: +backbone.extra_body.chat_template_kwargs.enable_thinking=true (thinking=true for DeepSeek)"
+    )
+
+
 GENERATOR, JUDGE, EMBEDDER = "generator", "judge", "embedder"
 """Roles that a run may have whatever its method is."""
 

@@ -15,7 +15,11 @@ formats that contradict each other. A server that gives no name is believed.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
+
+ModelCounts = Mapping[str, Mapping[str, int]]
+"""Answered calls by the model that was asked for and the name that the server gave."""
 
 _PLACEHOLDERS = ("", "default", "default_model", "local-model", "tgi")
 """Names that ask for whatever model a server has."""
@@ -46,6 +50,36 @@ def is_same_model(asked: str, answered: str) -> bool:
         return True
     return ours.model == theirs.model and all(
         one == other or not (one and other) for one, other in zip(ours[1:], theirs[1:], strict=True)
+    )
+
+
+def count_models(calls: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, int]]:
+    """Sum numbers of calls up by the model that was asked and the one that answered; "" is a server that says none."""
+    counts: dict[str, dict[str, int]] = {}
+    for asked, answered, number in sorted(calls):
+        if answered:
+            of_model = counts.setdefault(asked, {})
+            of_model[answered] = of_model.get(answered, 0) + number
+    return counts
+
+
+def other_models(counts: ModelCounts) -> dict[str, int]:
+    """Return the calls by each model that answered in place of another one."""
+    others: dict[str, int] = {}
+    for asked, answers in counts.items():
+        for answered, number in answers.items():
+            if not is_same_model(asked, answered):
+                others[answered] = others.get(answered, 0) + number
+    return others
+
+
+def describe_other_models(counts: ModelCounts) -> str:
+    """Say which models answered in place of others, and how often; "" if none did."""
+    return "; ".join(
+        f"{answered} answered {number:,} of {sum(answers.values()):,} calls to {asked}"
+        for asked, answers in counts.items()
+        for answered, number in answers.items()
+        if not is_same_model(asked, answered)
     )
 
 

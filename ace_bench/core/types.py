@@ -155,6 +155,11 @@ class Completion:
         return self.written or self.text
 
     @property
+    def all_reasoning(self) -> bool:
+        """Whether the reply ended by itself and all its words are thoughts that the server reports apart."""
+        return bool(self.thoughts) and not (self.text.strip() or self.written or self.cut)
+
+    @property
     def cut_in_blanks(self) -> bool:
         """Whether the reply wrote nothing but white space up to the limit of its length."""
         return self.cut and len(self.text) - len(self.text.rstrip()) >= _MANY_BLANKS

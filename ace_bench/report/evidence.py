@@ -82,6 +82,7 @@ class CallCosts(msgspec.Struct, gc=False):
     fault: Fault | None = None
     asked_again: int = 0
     at: float = 0.0
+    model: str = ""
 
 
 def read_calls(folder: Path) -> list[CallCosts]:

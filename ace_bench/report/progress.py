@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import ceil
 from pathlib import Path
@@ -74,6 +75,7 @@ class Progress:
         self._calls = Tail(self._folder / "calls.jsonl", CallCosts)
         self._lines: list[_Line] = []
         self._made, self._usage, self._meter = 0, NO_USAGE, SpeedMeter()
+        self._models: Counter[tuple[str, str]] = Counter()
         self._known: Record = {}
 
     def record(self) -> Record:
@@ -81,7 +83,7 @@ class Progress:
 
         ``done`` of ``total`` samples (``None``: unknown) in ``stage``; ``score`` in percent is the mean over ``n``
         first rollouts: the last ones of adaptation, or all of the evaluation under way. ``sizes`` are step, tokens and
-        items of the context after some of the steps.
+        items of the context after some of the steps. ``models`` are the answered calls by role and answering model.
         """
         lines, calls = self._journal.read(), self._calls.read()
         if lines is None or calls is None:  # a continued run repaired its files
@@ -91,7 +93,9 @@ class Progress:
             return self._known
         self._lines += lines
         for call in calls:
-            self._made += call.fault is None or not call.fault.unanswered
+            answered = call.fault is None or not call.fault.unanswered
+            self._made += answered
+            self._models[call.role, call.model] += answered
             self._usage += NO_USAGE if call.replayed else call.usage
             self._meter.add(call, call.at)
         self._known = self._record()
@@ -129,6 +133,7 @@ class Progress:
             "items": sizes[-1][2] if sizes else None,
             "sizes": _thin_out(sizes),
             "calls": self._made,
+            "models": [(role, model, number) for (role, model), number in self._models.items()],
             "in": self._usage.prompt,
             "out": self._usage.completion,
             "cached": self._usage.cached,

@@ -13,9 +13,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ace_bench.core.backbones import GENERATOR
 from ace_bench.core.encoding import collector_paused
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.identity import FORM
+from ace_bench.core.model_names import ModelCounts
 from ace_bench.core.types import Record, Stage
 from ace_bench.report.episodes import Episode, episodes_of, figure_of, long_ones
 from ace_bench.report.evidence import (
@@ -55,7 +57,7 @@ class RunSummary:
     the run wrote them (``identity.json``).
 
     ``attempt`` counts repetitions of one seed (``resume=false``) from 1. An ``older`` version made the run: no command
-    continues it.
+    continues it. ``asked_models`` are the names of models by role.
     """
 
     folder: Path
@@ -76,6 +78,22 @@ class RunSummary:
     reason: str = ""
     metrics: Record = field(default_factory=dict, repr=False)
     contents: Record = field(default_factory=dict, repr=False)
+    asked_models: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def model(self) -> str:
+        """The name of the model that answers samples, as the run asks for it; "" in runs of older versions."""
+        return self.asked_models.get(GENERATOR, "")
+
+    def asked_model(self, role: str) -> str:
+        """Return the name of the model that a role asks for."""
+        return self.asked_models.get(role, self.model)
+
+    @property
+    def models(self) -> ModelCounts:
+        """Answered calls of a finished run, by the model that was asked for and the one that answered."""
+        counts: ModelCounts = self.metrics.get("models", {})  # runs of older versions have none
+        return counts
 
     @property
     def finished(self) -> bool:
@@ -272,6 +290,7 @@ def read_run(folder: Path) -> RunSummary:
         protocol=about.get("protocol", "paper"),
         attempt=int(attempt["attempt"] or 1) if attempt else 1,
         older=identity.get("form") != FORM,
+        asked_models=about.get("roles", {}),
         state=status["state"],
         reason=status.get("reason", ""),
         metrics=metrics or {},

@@ -13,6 +13,7 @@ import numpy as np
 from ace_bench.core.backbones import GENERATOR, Backbone, Priced
 from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
+from ace_bench.core.model_names import count_models
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task, headline_score
 from ace_bench.core.types import Completion, ProbeReply, Record, Stage, Usage
@@ -87,6 +88,13 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
                 for role, paid in ledger.roles(stage).items()
                 if paid.thought
             }
+        ),
+        "all_reasoning_replies": by_stage(
+            lambda stage: {role: paid.all_reasoning for role, paid in ledger.roles(stage).items() if paid.all_reasoning}
+        ),
+        "models": count_models(
+            (experiment.arena.backbone(role).name, answered, number)
+            for (role, answered), number in ledger.models().items()
         ),
         "unreadable_replies": by_stage(lambda stage: dict(sorted((+sums[stage].unreadable).items()))),
         "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},

@@ -11,9 +11,10 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from ace_bench.core.backbones import backbone_name, explain_blanks
+from ace_bench.core.backbones import backbone_name, explain_all_reasoning, explain_blanks
 from ace_bench.core.console import Console
 from ace_bench.core.leakage import Leakage
+from ace_bench.core.model_names import describe_other_models
 from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
 from ace_bench.store.speed import Speed, advice_on_speed
@@ -60,7 +61,7 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
     for stage in ("adapt", "evaluate"):
         table.add_row(stage, _stage(metrics, stage))
-    for name, value in {**_speed(metrics["timing"]), **_faults(metrics), **_unread(metrics)}.items():
+    for name, value in {**_speed(metrics["timing"]), **_faults(metrics), **_replies(metrics)}.items():
         table.add_row(name, value)
     table.add_row("cached prompt tokens", _reuse(metrics["cache"]["total"]))
     for server, counters in metrics["cache"]["servers"].items():
@@ -139,26 +140,33 @@ def _faults(metrics: Mapping[str, Any]) -> Mapping[str, str]:
     return {"faults": ", ".join(f"{kind} {number:,}" for kind, number in sorted(kinds.items()))} if kinds else {}
 
 
-def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return how many replies of each role could not be read or were cut, with advice where they are many."""
+def _replies(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return which other models replied, and how many replies of each role could not be read or were cut.
+
+    Where they are many there is advice.
+    """
     calls, rows, many = _by_role(metrics["calls"]), dict[str, str](), set[str]()
+    if others := describe_other_models(metrics.get("models", {})):
+        rows["another model"] = others
+    reasoning = _by_role(metrics.get("all_reasoning_replies", {}))
     for row, key in (("unreadable replies", "unreadable_replies"), ("replies cut at their limit", "cut_replies")):
         found = _by_role(metrics.get(key, {}))
         if found:
-            rows[row] = ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in found.items())
-        many |= {role for role, number in found.items() if number > _MANY * calls[role]}
+            rows[row] = _shares(found, calls)
+        # What the server takes for reasoning is not too long and not too hard to read.
+        many |= {role for role, number in (found - reasoning).items() if number > _MANY * calls[role]}
+    if reasoning:
+        rows["replies without text"] = f"{_shares(reasoning, calls)}: {explain_all_reasoning()}"
     if blank := _by_role(metrics.get("blank_replies", {})):
-        written = ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in blank.items())
-        rows["replies cut in blanks"] = f"{written}: {explain_blanks()}"
+        rows["replies cut in blanks"] = f"{_shares(blank, calls)}: {explain_blanks()}"
     thoughts = [*metrics.get("thoughts", {}).values()]
     replies, length = (
         sum((Counter({role: held[figure] for role, held in roles.items()}) for roles in thoughts), Counter[str]())
         for figure in ("replies", "characters")
     )
     if replies:
-        held = ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in replies.items())
         rows["replies with thoughts"] = (
-            f"{held}; {compact(length.total())} characters of thoughts, which nobody was shown"
+            f"{_shares(replies, calls)}; {compact(length.total())} characters of thoughts, which nobody was shown"
         )
     if many:
         rows["advice"] = (
@@ -166,6 +174,10 @@ def _unread(metrics: Mapping[str, Any]) -> Mapping[str, str]:
             "another backbone.structured, or take a stronger model"
         )
     return rows
+
+
+def _shares(found: Mapping[str, int], calls: Mapping[str, int]) -> str:
+    return ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in found.items())
 
 
 def _by_role(stages: Mapping[str, Mapping[str, int]]) -> Counter[str]:

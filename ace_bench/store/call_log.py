@@ -142,7 +142,8 @@ class Account:
     ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
     retries of unanswered calls, and in our own queue. ``replayed`` calls came from the response cache: they count in
     ``calls`` only. ``cut`` counts replies that ended at the limit of their length, ``blank`` those of them that
-    ended in white space. ``thought`` counts replies with thoughts, which are ``thought_chars`` long.
+    ended in white space. ``thought`` counts replies with thoughts, which are ``thought_chars`` long, and
+    ``all_reasoning`` those without text that ended by themselves: the server reports all their words as reasoning.
     """
 
     calls: int = 0
@@ -152,6 +153,7 @@ class Account:
     blank: int = 0
     thought: int = 0
     thought_chars: int = 0
+    all_reasoning: int = 0
     usage: Usage = NO_USAGE
     seconds: float = 0.0
     waited: float = 0.0
@@ -200,7 +202,7 @@ class _Sums:
 
     def __init__(self) -> None:
         self._calls = self._replayed = self._retries = self._cut = self._blank = 0
-        self._thought = self._thought_chars = 0
+        self._thought = self._thought_chars = self._all_reasoning = 0
         self._tokens: list[int | None] = [0, 0, 0]
         self._usd: Fraction | None = Fraction(0)
         self._seconds = self._waited = 0.0
@@ -214,6 +216,7 @@ class _Sums:
         self._blank += completion.cut_in_blanks
         self._thought += bool(completion.thoughts)
         self._thought_chars += len(completion.thoughts)
+        self._all_reasoning += completion.all_reasoning
         self._seconds += completion.seconds
         self._waited += completion.waited
         if not completion.replayed:
@@ -235,6 +238,7 @@ class _Sums:
             blank=self._blank,
             thought=self._thought,
             thought_chars=self._thought_chars,
+            all_reasoning=self._all_reasoning,
             usage=usage,
             seconds=self._seconds,
             waited=self._waited,
@@ -247,6 +251,7 @@ class Ledger:
     def __init__(self) -> None:
         self._sums: defaultdict[tuple[str, ...], _Sums] = defaultdict(_Sums)
         self._meters: defaultdict[Stage | None, SpeedMeter] = defaultdict(SpeedMeter)
+        self._models: Counter[tuple[str, str]] = Counter()
         self._lock = threading.Lock()
 
     def add(
@@ -259,6 +264,12 @@ class Ledger:
                 self._sums[key].add(completion, answered=answered)
             for measured in (None, stage):
                 self._meters[measured].add(completion, at)
+            self._models[role, completion.model] += answered
+
+    def models(self) -> dict[tuple[str, str], int]:
+        """Return the answered calls by role and the name of the model that the server gave."""
+        with self._lock:
+            return dict(self._models)
 
     @property
     def total(self) -> Account:

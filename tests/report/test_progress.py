@@ -52,7 +52,7 @@ def test_progress_is_what_the_lines_so_far_say(ran, tmp_path):
     usage = {"calls": 0, "in": 0, "out": 0, "cached": 0, "usd": 0.0, **speed}
     assert record == {
         **dict.fromkeys(("stage", "split"), ""), **dict.fromkeys(("total", "score", "tokens", "items")),
-        **dict.fromkeys(("done", "n", "faults", "steps"), 0), "sizes": [], **usage,
+        **dict.fromkeys(("done", "n", "faults", "steps"), 0), "sizes": [], "models": [], **usage,
     }  # fmt: skip
     (folder / "calls.jsonl").write_bytes(b"".join(written[1]))
     for place, line in enumerate(written[0]):

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
-from ace_bench.backbones.openai_compatible.outcomes import ALL_REASONING
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
+from ace_bench.core.backbones import explain_all_reasoning
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.model_names import is_same_model
 
@@ -33,7 +33,7 @@ def thoughts_warning(first: Answer, limit: int | None, ask: Callable[[int], Answ
     if isinstance(second, Problem):  # it may not take so long a reply
         second = first
     if second.only_thoughts and second.ended != "length":
-        raise ConfigError(f"the server answers, but its replies have no text: {ALL_REASONING}")
+        raise ConfigError(f"the server answers, but its replies have no text: {explain_all_reasoning()}")
     if not was_cut:
         return ""
     named = "the server's own limit" if limit is None else f"backbone.sampling.max_tokens={limit}"

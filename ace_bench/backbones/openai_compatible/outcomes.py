@@ -26,18 +26,13 @@ from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.backbones.openai_compatible.wordings import ended_by_filter
-from ace_bench.core.backbones import explain_blanks
+from ace_bench.core.backbones import explain_all_reasoning, explain_blanks
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.replies import ToolTurn, is_offer, parse, write_turn
 from ace_bench.core.thoughts import split_thoughts
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Record, Usage
 
 _SHOWN = 8
-ALL_REASONING = (
-    "the server reports all of it as reasoning. Start the server without --reasoning-parser, or let the model think: "
-    "backbone.extra_body.chat_template_kwargs.enable_thinking=true (thinking=true for DeepSeek)"
-)
-"""Why a reply that ended normally has thoughts and no text, with the fix."""
 
 
 def explain(problem: Problem, endpoint: Endpoint) -> str:
@@ -148,7 +143,7 @@ def _fault(answer: Answer, schema: Record | None) -> Fault | None:
 
 def _why_empty(answer: Answer) -> str:
     if answer.only_thoughts:
-        return f"the reply has no text: {ALL_REASONING}"
+        return f"the reply has no text: {explain_all_reasoning()}"
     if answer.unread:
         return f"the reply has no text, only parts of type {', '.join(answer.unread)}, which are not read"
     return "the model returned an empty reply"

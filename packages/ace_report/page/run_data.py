@@ -14,9 +14,11 @@ import msgspec
 
 from ace_bench.contexts.base import apply_patch
 from ace_bench.contexts.loading import is_known, restore
+from ace_bench.core.backbones import explain_all_reasoning
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.model_names import count_models, describe_other_models
 from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history, last_used
 from ace_bench.report.records import RunSummary
@@ -76,6 +78,7 @@ def run_data(run: RunSummary) -> Record:
         "certificate": certificate_note([run]),
         "speed": _speed(calls.entries),
         "advice": advice_on_speed(run.metrics.get("timing", {})),
+        "warnings": _warnings(run, calls.entries),
         "notes": notes,
         "kind": contexts.kind,
         "initial": contexts.bullets,
@@ -86,6 +89,15 @@ def run_data(run: RunSummary) -> Record:
         "calls": [_cost(call.record) for call in calls.entries],
         "texts": texts.record(),
     }
+
+
+def _warnings(run: RunSummary, calls: Sequence[StoredCall]) -> list[str]:
+    """Say which models answered in place of others, and which replies had no text but reasoning."""
+    answered = [call.record for call in calls if call.record.fault is None or not call.record.fault.unanswered]
+    models = count_models((run.asked_model(call.role), call.completion.model, 1) for call in answered)
+    silent = sum(call.completion.all_reasoning for call in answered)
+    empty = f"{silent:,} of {len(answered):,} replies have no text: {explain_all_reasoning()}"
+    return [*filter(None, [describe_other_models(models)]), *[empty] * bool(silent)]
 
 
 def call_data(run: RunSummary, session: str | None = None) -> Record:

@@ -10,6 +10,7 @@ from typing import Literal
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.leakage import Leakage
+from ace_bench.core.model_names import describe_other_models
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import (
@@ -59,6 +60,8 @@ class Measured:
     ``collapsed``: some of its seeds did, so that no interval or test over seeds holds, and none is given. ``wide`` is
     why the interval of a score is wider than 95% needs.
 
+    ``other_models`` says which models answered in place of those that its runs asked for.
+
     ``state`` is the state of the runs if none has finished; ``refused`` says why the program makes no such run.
     ``unfinished`` are runs that began. ``code`` says where its runs were made by different code. ``deviations`` are
     settings of its runs that are not the paper's. ``differs`` are those in which they are not the planned runs, so that
@@ -84,6 +87,7 @@ class Measured:
     wide: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     code: tuple[str, ...] = ()
+    other_models: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
     differs: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
@@ -177,6 +181,7 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         collapsed=bool(collapses),
         wide=reasons_score_wide(scores) if scores and interval else (),
         code=tuple(code),
+        other_models=tuple(dict.fromkeys(filter(None, (describe_other_models(run.models) for run in done)))),
         notes=tuple(dict.fromkeys((*errors, *collapses, *filter(None, map(_leakage, done))))),
         points=scores,
     )
@@ -240,7 +245,16 @@ def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[floa
     value = formula(known) if known and len(known) == len(parts) else None
     deviations = tuple(dict.fromkeys(deviation for part in parts for deviation in part.deviations))
     differs = tuple(dict.fromkeys(chain.from_iterable(part.differs for part in parts)))
-    return Measured(place=place, state=state, value=value, deviations=deviations, differs=differs, derived=True)
+    others = tuple(dict.fromkeys(chain.from_iterable(part.other_models for part in parts)))
+    return Measured(
+        place=place,
+        state=state,
+        value=value,
+        other_models=others,
+        deviations=deviations,
+        differs=differs,
+        derived=True,
+    )
 
 
 def setting_warning(cells: Iterable[Measured]) -> str:

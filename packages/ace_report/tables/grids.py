@@ -10,7 +10,7 @@ from ace_report.tables.cells import FEW_SEEDS, Measured, certificate_note, code_
 from ace_report.tables.table import MISSING, PaperShown, Table
 
 NOT_KNOWN = "n/a"
-SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED = "*", "‡", "†", "§", "¶"
+SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED, OTHER_MODEL = "*", "‡", "†", "§", "¶", "#"
 _SMALLEST_P = 0.004
 """The smallest level at which tests were simulated: 5% of a family of 13."""
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
@@ -139,12 +139,15 @@ def wide_notes(differences: Sequence[Sequence[str]], scores: Sequence[Sequence[s
 
 
 def reservations(table: Table) -> list[str]:
-    """Say which intervals are wider than they need to be, and which are not given."""
+    """Say which intervals are wider than they need to be and which are not given, and where other models answered."""
     refused = f"{COLLAPSED}: seeds collapsed, so no interval or test holds."
     tested = [cell.comparison for cell in table.measured if cell.comparison is not None]
     scores = [cell.wide for cell in table.measured if cell.points and cell.interval is not None]
     found = wide_notes([one.wide for one in tested if one.interval], scores)
-    return [*found, refused] if any(cell.collapsed for cell in table.measured) else found
+    found += [refused] * any(cell.collapsed for cell in table.measured)
+    others = dict.fromkeys(words for cell in table.measured for words in cell.other_models)
+    answered = f"{OTHER_MODEL}: another model than the one asked for answered calls ({'; '.join(others)})."
+    return [*found, *[answered] * bool(others)]
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -166,6 +169,7 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
         found.append("within noise of the base")
     if cell.differs:
         found.append(f"not the planned run: {', '.join(cell.differs)}")
+    found += [f"another model: {words}" for words in cell.other_models]
     if cell.deviations:
         found.append(f"not the paper's setting: {', '.join(cell.deviations)}")
     published = cell.published if paper.compares(cell) and cell.place.unit == "percent" else None
@@ -201,7 +205,8 @@ def shown(cell: Measured) -> str | Number:
         marks=COLLAPSED * cell.collapsed
         + (THESE_PLAYBOOKS if cell.few_seeds else SIGNIFICANT) * cell.significant
         + OTHER_SETTING * bool(cell.deviations)
-        + SIMILAR * bool(cell.differs),
+        + SIMILAR * bool(cell.differs)
+        + OTHER_MODEL * bool(cell.other_models),
     )
 
 

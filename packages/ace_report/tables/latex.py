@@ -9,7 +9,16 @@ from itertools import groupby
 from ace_bench.report.escaping import latex as escaped
 from ace_bench.report.escaping import one_line
 from ace_report.tables.formats import Page
-from ace_report.tables.grids import COLLAPSED, OTHER_SETTING, SIGNIFICANT, SIMILAR, THESE_PLAYBOOKS, Grid, Number
+from ace_report.tables.grids import (
+    COLLAPSED,
+    OTHER_MODEL,
+    OTHER_SETTING,
+    SIGNIFICANT,
+    SIMILAR,
+    THESE_PLAYBOOKS,
+    Grid,
+    Number,
+)
 from ace_report.tables.results_index import Width
 from ace_report.tables.table import MISSING
 
@@ -22,7 +31,7 @@ _WRAPPED = 44
 _SMALL = 0.75
 """The size of intervals and changes relative to the values."""
 _PACKAGES = ("booktabs", "graphicx", "pifont", "siunitx", "threeparttable", "xcolor")
-_MARKS = (SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED)
+_MARKS = (SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED, OTHER_MODEL)
 _MACROS = r"""\providecommand{\acebetter}[1]{\,{\scriptsize\textcolor{green!40!black}{(#1)}}}
 \providecommand{\aceworse}[1]{\,{\scriptsize\textcolor{red!65!black}{(#1)}}}
 \providecommand{\acesame}[1]{\,{\scriptsize\textcolor{black!60}{(#1)}}}

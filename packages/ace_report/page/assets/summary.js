@@ -1,6 +1,6 @@
 /** The result of the run: metrics, learning curve, cost and cache, faults. */
 function summaryView(run) {
-  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), run.advice && el("p.warning", {}, `Advice: ${run.advice}.`), run.certificate.map((line) => el("p.note", {}, line)), el("div.charts", {}, learning(run), sizes(run)), faults(run), costs(run), records(run));
+  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), run.warnings.map((warning) => el("p.warning", {}, `${warning}.`)), run.advice && el("p.warning", {}, `Advice: ${run.advice}.`), run.certificate.map((line) => el("p.note", {}, line)), el("div.charts", {}, learning(run), sizes(run)), faults(run), costs(run), records(run));
 }
 
 function tiles(run) {
