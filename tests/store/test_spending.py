@@ -67,7 +67,7 @@ def test_costs_are_added_and_taken_away_and_what_is_unknown_stays_so(other, tota
     cost = Cost.from_account(account)
     assert (cost, cost + other, cost - other) == (Cost(calls=3, tokens=10, usd=1.5), total, left)
     assert vars(account + account) == {
-        **dict.fromkeys(("retries", "cut", "blank", "all_reasoning", "seconds", "waited"), 0),
+        **dict.fromkeys(vars(account), 0),
         "calls": 10,
         "replayed": 4,
         "usage": Usage(prompt=12, completion=8, usd=3.0),
