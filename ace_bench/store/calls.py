@@ -15,7 +15,7 @@ from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.store.call_log import FILE
 from ace_bench.store.lines import Lines, read_lines
-from ace_bench.store.requests import Spans, digest_of_request, join_spans
+from ace_bench.store.requests import Spans, digest_of_request, join_schema, join_spans
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,8 +95,8 @@ def first_settings(folder: Path, role: str) -> Record | None:
         with (folder / FILE).open("rb") as lines:
             for line in lines:
                 call = parse_call(line)
-                if call.record.role == role and call.stored.head is not None:
-                    settings: Record = call.stored.head["settings"]
+                settings: Record | None = (call.stored.head or {}).get("settings")
+                if call.record.role == role and settings is not None:
                     return settings
     except (OSError, ValueError, KeyError):
         return None
@@ -152,18 +152,25 @@ def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> i
     return next((one for one in found[before:] if one != place), None)
 
 
+def _restore_head(stored: Record, base: Request | None) -> Record:
+    """Return settings and schema; raises ``ValueError`` or ``KeyError`` if they were not stored against this base."""
+    before: Record = {} if base is None else {"settings": base.settings, "schema": base.schema}
+    spans = {"schema": join_schema(stored["schema_spans"], before["schema"])} if "schema_spans" in stored else {}
+    return {**before, **stored, **spans}
+
+
 def restore_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
     """Return a request, given those that it refers to; ``None`` if it was not stored against these."""
     known = base.messages if base is not None else ()
-    head = stored.head or (None if base is None else {"settings": base.settings, "schema": base.schema})
     more = first.messages[-1].content if first is not None and first.messages else ""
     messages = tuple(
         Message(role=role, content=join_spans(spans, (known[place].content if place < len(known) else "") + more))
         for place, (role, spans) in enumerate(stored.messages)
     )
     try:
-        if head is None or digest_of_request(messages, head) != digest:
+        head = _restore_head(stored.head or {}, base)
+        if digest_of_request(messages, head) != digest:
             return None
-    except KeyError:
+    except (KeyError, ValueError):
         return None
     return Request(messages=messages, schema=head["schema"], settings=head["settings"])

@@ -129,14 +129,14 @@ def _read_calls(folder: Path) -> list[_Call]:
 
     Later calls refer by digest to the settings and schema of earlier requests, and to the message that asks once more.
     """
-    heads: dict[str, Mapping[str, Any] | None] = {}
+    heads: dict[str, Mapping[str, Any]] = {}
     retries: dict[str, int] = {}
 
     def parse(line: bytes) -> tuple[str, _Call]:
         found: _Line = decoder_of(_Line).decode(line)
         digest, request = found.id.rpartition("/")[0].rpartition("/")[2], found.request
         base, last = request.base or "", len(request.messages) - 1
-        heads[digest] = request.head or heads.get(base)
+        heads[digest] = {**heads.get(base, {}), **(request.head or {})}
         retry = last > 0 and _is_retry(request.messages[last][1], repeated=retries.get(base) == last)
         if retry:
             retries[digest] = last
@@ -155,11 +155,11 @@ def _is_retry(spans: Spans, *, repeated: bool) -> bool:
     return repeated and start == 0 and length >= len(RETRY_START)
 
 
-def _fields_of(head: Mapping[str, Any] | None, role: str) -> Mapping[str, Any] | None:
+def _fields_of(head: Mapping[str, Any], role: str) -> Mapping[str, Any] | None:
     """Return the fields of a request; ``None`` for a backbone that sends none, such as the embedded reader."""
-    settings = (head or {}).get("settings", {})
+    settings = head.get("settings", {})
     sampling = settings.get("sampling")
-    if head is None or sampling is None:
+    if sampling is None:
         return None
     own = {name: value for name, value in (sampling.get("roles", {}).get(role) or {}).items() if value is not None}
     found = {name: own.get(name, sampling.get(name)) for name in ("temperature", "max_tokens", "top_p")}

@@ -7,8 +7,9 @@ A stored request looks like this::
 
 ``base`` and ``first`` are digests of earlier requests (the part of a call's id before the last slash), or null:
 ``base`` is the latest request of the same role, ``first`` the first one of the session, where the base is of another
-session. ``head`` holds settings and schema, or null where they equal the base's. A message is a role and a list
-of spans. A span is new text, or the ``[start, length]``, in characters, of a passage in the base's message at the
+session. ``head`` holds settings and schema, each only where it differs from the base's; null if both are equal. Of a
+base with a schema, ``schema_spans`` holds the spans of the new one in the JSON of the base's. A message is a role and a
+list of spans. A span is new text, or the ``[start, length]``, in characters, of a passage in the base's message at the
 same place, followed by the last message of ``first``.
 
 The comparison is ours: difflib takes about 70 ms a megabyte, and every prompt is compared.
@@ -127,7 +128,6 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def record(self) -> Record:
         """Return the request as ``calls.jsonl`` stores it."""
-        settings, schema = self.hashed.head
         first, messages = None, []
         for place, message in enumerate(self.messages):
             known = self.base.content(place)
@@ -138,9 +138,21 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
         return {
             "base": self.base.digest or None,
             "first": first,
-            "head": None if self.hashed.head is self.base.head else {"settings": settings, "schema": schema},
+            "head": self._head(),
             "messages": messages,
         }
+
+    def _head(self) -> dict[str, Any] | None:
+        """Return what of settings and schema differs from the base's."""
+        (settings, schema), (base_settings, base_schema) = self.hashed.head, self.base.head
+        if not self.base.digest:
+            return {"settings": settings, "schema": schema}
+        head: dict[str, Any] = {} if settings == base_settings else {"settings": settings}
+        if schema is None or base_schema is None:
+            head |= {} if schema is base_schema else {"schema": schema}
+        elif schema != base_schema:
+            head["schema_spans"] = split_schema(base_schema, schema)
+        return head or None
 
 
 class RequestHistory:
@@ -228,6 +240,24 @@ def digest_of_request(messages: Sequence[Message], head: Record) -> str:
 def join_spans(spans: Spans, base: str) -> str:
     """Return the text of spans whose references lead into ``base``."""
     return "".join(part if isinstance(part, str) else base[part[0] : part[0] + part[1]] for part in spans)
+
+
+def split_schema(base: Record, schema: Record) -> Spans:
+    """Return a schema in spans of the base's, both as JSON: mostly an enum of ids has grown."""
+    old, new = _schema_text(base), _schema_text(schema)
+    start = common_length(old, 0, new, 0)
+    end = common_length(old[start:][::-1], 0, new[start:][::-1], 0)
+    return [(0, start), new[start : len(new) - end], (len(old) - end, end)]
+
+
+def join_schema(spans: Spans, base: Record) -> Record:
+    """Return the schema that ``split_schema`` split; raises ``ValueError`` if the base is another one."""
+    schema: Record = msgspec.json.decode(join_spans(spans, _schema_text(base)))
+    return schema
+
+
+def _schema_text(schema: Record) -> str:
+    return msgspec.json.encode(schema).decode()
 
 
 def split_spans(base: str, first: str, start: int, text: str, shared: int) -> Spans:

@@ -16,6 +16,7 @@ from ace_bench.store.lines import SEAL
 from ace_bench.store.requests import RequestHistory
 
 LINES = [f"[sai-{number:05d}] (strategies) {'word ' * 30}{number}" for number in range(300)]
+OBJECT = {"type": "object"}
 REPLY = Completion(text="fine", usage=Usage(), seconds=0.1)
 
 
@@ -39,8 +40,8 @@ def playbook_prompt(bullets, question, helpful=0):
     return [system, Message(role="user", content="\n".join([*LINES[:bullets], counters, f"What about {question}?"]))]
 
 
-def ask(log, number, messages, role="generator", fault=None):
-    request = log.prepare(f"session {number}", role, messages, schema={"type": "object"}, settings={"model": "m"})
+def ask(log, number, messages, role="generator", *, fault=None, schema=OBJECT):
+    request = log.prepare(f"session {number}", role, messages, schema=schema, settings={"model": "m"})
     log.add(f"{request.name}/0", PaidReply(completion=REPLY, fault=fault), stage=Stage.ADAPT, request=request)
     return request.name
 
@@ -140,6 +141,22 @@ def test_the_last_character_counts_whatever_the_length_and_whatever_was_asked_be
                 history.add(request)
             names.add(request.name)
     assert len(names) == 2
+
+
+def test_a_schema_is_stored_as_what_changed_in_it(opened, tmp_path):
+    ids = [f"others-{number:05}" for number in range(300)]
+    schemas = [
+        None,
+        *({"properties": {"ids": {"enum": ids[:size]}, "answer": {}}} for size in (0, 300, 299, 2, 2)),
+        None,
+    ]
+    log = opened()
+    for number, schema in enumerate(schemas):
+        ask(log, number, [Message(role="user", content="?")], schema=schema)
+    assert [call.request.schema for call in read_calls(tmp_path)] == schemas
+    sizes = [len(line) for line in (tmp_path / "calls.jsonl").read_bytes().splitlines()]
+    assert sizes[3] < sizes[2] / 5, "one id less"
+    assert sizes[5] == min(sizes[1:-1])
 
 
 @pytest.mark.parametrize(
