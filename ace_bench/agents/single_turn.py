@@ -18,14 +18,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from ace_bench.agents.official import NO_ANSWER, official_answer, official_citations
 from ace_bench.agents.sandbox import Sandbox
 from ace_bench.core.backbones import Lm
-from ace_bench.core.context import Context
+from ace_bench.core.closed_sets import BULLETS, one_of
+from ace_bench.core.context import Citable, Context
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.lenient_json import find_objects
 from ace_bench.core.prompts import RAW_REFLECTION, Prompts, send_within_limit
@@ -58,7 +59,7 @@ class GeneratorReply(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     reasoning: str = ""
-    bullet_ids: list[str] = []
+    bullet_ids: list[Annotated[str, one_of(BULLETS)]] = []
     final_answer: str | int | float | list[str]
 
     @property
@@ -154,7 +155,8 @@ class SingleTurn:
             return self._solve_with_tags(messages, lm)
         if self._parse_replies == "official":
             return _official_attempt(lm, messages)
-        return ask(lm, messages, GeneratorReply, _attempt)
+        citable = shown.bullet_ids if isinstance(shown, Citable) else ()
+        return ask(lm, messages, GeneratorReply, _attempt, sets={BULLETS: citable})
 
     def _solve_with_tags(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []

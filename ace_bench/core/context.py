@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Protocol, Self, runtime_checkable
 
 from ace_bench.core.types import Record, Sample
@@ -49,6 +49,15 @@ class Reducible(Protocol):
 
     def shrink(self) -> Self | None:
         """Return a version without the least useful part; ``None`` if nothing can be dropped."""
+
+
+@runtime_checkable
+class Citable(Protocol):
+    """A context whose prompts show bullets with ids, which replies may name."""
+
+    @property
+    def bullet_ids(self) -> Collection[str]:
+        """The ids that its prompts show."""
 
 
 @runtime_checkable

@@ -22,6 +22,7 @@ from typing import Any, TypeVar, overload
 import msgspec
 
 from ace_bench.core.backbones import Lm
+from ace_bench.core.closed_sets import NO_SETS, ClosedSets, close
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.lenient_json import find_objects
@@ -96,9 +97,19 @@ def without_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def schema_of(kind: type[msgspec.Struct], sets: ClosedSets = NO_SETS) -> Record:
+    """Return the JSON schema of a reply type for servers that constrain decoding, with some sets closed."""
+    return close(_marked_schema(kind), sets) if sets else _open_schema(kind)
+
+
 @cache
-def schema_of(kind: type[msgspec.Struct]) -> Record:
-    """Return the JSON schema of a reply type with its definition inlined, for servers that constrain decoding."""
+def _open_schema(kind: type[msgspec.Struct]) -> Record:
+    return close(_marked_schema(kind), NO_SETS)
+
+
+@cache
+def _marked_schema(kind: type[msgspec.Struct]) -> Record:
+    """Return the schema with its definitions inlined; the fields that name members of sets are marked."""
     decoder_of(kind)  # makes the first use of the type happen under its lock
     (schema,), components = msgspec.json.schema_components([kind], ref_template="{name}")
     inlined: dict[str, Any] = _inline(schema, components)
@@ -156,16 +167,31 @@ def describe_unreadable(error: RolloutFault) -> str:
 
 
 @overload
-def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply]) -> Reply: ...
+def ask(lm: Lm, messages: Sequence[Message], kind: type[Reply], *, sets: ClosedSets = ...) -> Reply: ...
 @overload
-def ask(lm: Lm, messages: Sequence[Message], kind: type[msgspec.Struct], read: Callable[[str], Result]) -> Result: ...
-def ask(lm: Lm, messages: Sequence[Message], kind: Any, read: Callable[[str], Any] | None = None) -> Any:
+def ask(
+    lm: Lm,
+    messages: Sequence[Message],
+    kind: type[msgspec.Struct],
+    read: Callable[[str], Result],
+    *,
+    sets: ClosedSets = ...,
+) -> Result: ...
+def ask(
+    lm: Lm,
+    messages: Sequence[Message],
+    kind: Any,
+    read: Callable[[str], Any] | None = None,
+    *,
+    sets: ClosedSets = NO_SETS,
+) -> Any:
     """Ask for a structured reply; if it is unreadable, ask once more with the reason, then raise a model fault.
 
-    ``read`` is for a role that reads more from a text than ``parse`` does; it raises ``ValueError``.
+    ``read`` is for a role that reads more from a text than ``parse`` does; it raises ``ValueError``. ``sets`` are what
+    marked fields of the reply may name.
     """
     read = read or partial(parse, kind=kind)
-    schema = schema_of(kind)
+    schema = schema_of(kind, sets)
     first = _ask_for_json(lm, messages, schema)
     try:
         return read(first.text)

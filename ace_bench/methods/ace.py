@@ -69,7 +69,7 @@ class Curator(CuratorRole):
         """Return the operations for one sample: none without a lesson, or if the model fails."""
         if not insight.lessons:
             return Delta()
-        return Delta.parse(*ask_role(CURATOR, self.call(playbook, insight, step, arena), ask_curator))
+        return ask_curator(self.call(playbook, insight, step, arena), self.limits)
 
     def call(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> RoleCall[Playbook]:
         """Show the last attempt at a sample with its last lesson, and the last lessons on earlier samples."""

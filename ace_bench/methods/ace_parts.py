@@ -6,30 +6,31 @@ models write in this order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
 from ace_bench.contexts.playbook.apply import KINDS, Applied, Limits, Operation, Tag, apply, cut, reject
-from ace_bench.contexts.playbook.bullets import COUNTERS, age
+from ace_bench.contexts.playbook.bullets import COUNTERS, OTHERS, age
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refiner
-from ace_bench.core.backbones import TokenCounter
+from ace_bench.core.backbones import Lm, TokenCounter
+from ace_bench.core.closed_sets import BULLETS, MARK, OPERATIONS, SECTIONS, one_of
 from ace_bench.core.encoding import convert
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.prompts import RAW_REFLECTION
 from ace_bench.core.replies import ask, describe_unreadable, parse
-from ace_bench.core.types import Attempt, Record, Rollout, Sample, Step
-from ace_bench.methods.base import REFLECTOR, RoleCall, fault_event
+from ace_bench.core.types import Attempt, Message, Record, Rollout, Sample, Step
+from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, ask_role, fault_event
 
 
 class BulletTag(msgspec.Struct, frozen=True):
-    """The Reflector's verdict on one bullet."""
+    """The Reflector's verdict on one bullet. The schema names the verdicts; ``count_tags`` checks what comes."""
 
-    id: str
-    tag: str
+    id: Annotated[str, one_of(BULLETS)]
+    tag: Annotated[str, msgspec.Meta(extra_json_schema={"enum": [*COUNTERS]})]
 
 
 class ReflectorReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,18 +55,19 @@ class ReflectorReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _operation(kind: str, **fields: Any) -> dict[str, Any]:
-    properties = {"type": {"type": "string", "enum": [kind]}, **fields}
+    properties = {"type": {"type": "string", "enum": [kind], MARK: OPERATIONS}, **fields}
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 _TEXT = {"type": "string"}
+_BULLET, _SECTION = ({"type": "string", MARK: name} for name in (BULLETS, SECTIONS))
 _OPERATION = {
     "anyOf": [
-        _operation("ADD", section=_TEXT, content=_TEXT),
-        _operation("UPDATE", id=_TEXT, content=_TEXT),
-        _operation("MERGE", ids={"type": "array", "items": _TEXT}, content=_TEXT),
-        _operation("REMOVE", id=_TEXT),
-        _operation("TAG", id=_TEXT, tag={"type": "string", "enum": [*COUNTERS]}),
+        _operation("ADD", section=_SECTION, content=_TEXT),
+        _operation("UPDATE", id=_BULLET, content=_TEXT),
+        _operation("MERGE", ids={"type": "array", "items": _BULLET}, content=_TEXT),
+        _operation("REMOVE", id=_BULLET),
+        _operation("TAG", id=_BULLET, tag={"type": "string", "enum": [*COUNTERS]}),
     ]
 }
 """The shape of one operation, for servers that constrain decoding; the parser of replies accepts more."""
@@ -78,9 +80,13 @@ class CuratorReply(msgspec.Struct, frozen=True, kw_only=True):
     operations: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _OPERATION})]
 
 
-def ask_curator(call: RoleCall[Playbook]) -> CuratorReply:
-    """Ask the Curator for operations."""
-    return ask(call.lm, call.messages, CuratorReply)
+def ask_for_operations(lm: Lm, messages: Sequence[Message], shown: Playbook, limits: Limits) -> CuratorReply:
+    """Ask for operations on the bullets of a playbook that the prompt shows, within the limits."""
+    sets: dict[str, Collection[str]] = {BULLETS: shown.bullet_ids, OPERATIONS: limits.kinds}
+    if limits.unknown_section != "create":
+        more = (OTHERS,) if limits.unknown_section == "others" else ()
+        sets[SECTIONS] = (*shown.sections, *more)
+    return ask(lm, messages, CuratorReply, sets=sets)
 
 
 def parse_operations(raw: Sequence[Any]) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
@@ -140,8 +146,10 @@ def ask_for_lesson(call: RoleCall[Playbook]) -> Lesson:
         reply = parse(text, ReflectorReply)
         return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
 
+    shown = call.playbook.index
+    cited = [bullet for bullet in dict.fromkeys(call.rollout.attempt.cited) if bullet in shown]
     try:
-        return ask(call.lm, call.messages, ReflectorReply, read)
+        return ask(call.lm, call.messages, ReflectorReply, read, sets={BULLETS: cited})
     except RolloutFault as error:
         if not (error.unreadable and call.arena.learns_unreadable):
             raise
@@ -212,6 +220,15 @@ class Delta(NamedTuple):
         """Read the operations of a reply; those that cannot be read are events."""
         operations, rejected = parse_operations(() if reply is None else reply.operations)
         return cls(operations, (*rejected, *events))
+
+
+def ask_curator(call: RoleCall[Playbook], limits: Limits) -> Delta:
+    """Ask the Curator for operations within the limits; none if the model fails."""
+
+    def send(shown: RoleCall[Playbook]) -> CuratorReply:
+        return ask_for_operations(shown.lm, shown.messages, shown.playbook, limits)
+
+    return Delta.parse(*ask_role(CURATOR, call, send))
 
 
 def _join(lessons: Sequence[str]) -> str:

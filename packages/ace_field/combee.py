@@ -25,11 +25,10 @@ from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, Learning, Span
-from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Step
 from ace_bench.methods.ace import Ace, Curator
-from ace_bench.methods.ace_parts import CuratorReply, Delta, Insight, PlaybookEditor
+from ace_bench.methods.ace_parts import CuratorReply, Delta, Insight, PlaybookEditor, ask_for_operations
 from ace_bench.methods.ace_variants.nearest import NearestBullets, only_on
 from ace_bench.methods.ace_variants.settings import AceSettings
 from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, ask_role, curator_fields
@@ -129,7 +128,7 @@ class CombeeCurator(Curator):
             budget, kinds = self.token_budget, self.limits.kinds
             size = curator_fields(whole, whole.sections, place, budget, reflection="", operations=kinds)
             messages = arena.prompts.render(self.roles[role][0], {**fields, **shown.render(sample), **size})
-            return ask(lm, messages, CuratorReply)
+            return ask_for_operations(lm, messages, shown, self.limits)
 
         return only_on(part, Delta.parse(*ask_role(role, part, send)))
 

@@ -68,7 +68,8 @@ class Call:
     A call that is about no sample in particular has ``sample`` "".
     """
 
-    def __init__(self, messages: Sequence[Message], session: str, nth: int):
+    def __init__(self, messages: Sequence[Message], session: str, nth: int, schema: Any = None):
+        self.schema = schema
         self.prompt = "\n".join(message.content for message in messages)
         self.session = session
         self.nth = nth
@@ -107,7 +108,7 @@ class Scripted:
 
     def complete(self, messages, *, role, session, schema=None) -> Completion:
         with self._lock:
-            call = Call(messages, session, self._counts[role, session])
+            call = Call(messages, session, self._counts[role, session], schema)
             self._counts[role, session] += 1
             self.calls.append((role, call))
         said = self._scripts[role](call)

@@ -130,6 +130,11 @@ class Playbook(ContextValue):
         """Bullets by id, in order of creation."""
         return BulletIndex().changed(put=self.bullets)
 
+    @property
+    def bullet_ids(self) -> Collection[str]:
+        """The ids of the bullets, in order of creation."""
+        return self.index
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 over all fields, bullets with their counters: equal content, equal digest."""

@@ -14,7 +14,6 @@ from ace_bench.core.method import Arena
 from ace_bench.core.types import Step
 from ace_bench.methods.ace import Curator
 from ace_bench.methods.ace_parts import Delta, Insight, ask_curator
-from ace_bench.methods.base import CURATOR, ask_role
 
 
 class NearestBullets(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +58,7 @@ class NearestCurator(Curator):
             return Delta()
         shown = self.view.show(playbook, [insight])
         call = replace(self.call(playbook, insight, step, arena), playbook=shown, attempted_under=playbook)
-        return only_on(shown, Delta.parse(*ask_role(CURATOR, call, ask_curator)))
+        return only_on(shown, ask_curator(call, self.limits))
 
 
 def only_on(shown: Playbook, delta: Delta) -> Delta:

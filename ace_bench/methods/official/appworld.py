@@ -69,7 +69,7 @@ class _Lesson(OfficialLesson):
             self.playbook = before.with_bullets_added(operations, count=self.arena.counter("generator"))
         except (ValueError, DroppedOperations) as error:
             self.note(tried.rollout, {"event": "rejected", "operation": {"type": "reply"}, "reason": str(error)})
-        new = (bullet for bullet in self.playbook.ids if bullet not in before.ids)
+        new = (bullet for bullet in self.playbook.bullet_ids if bullet not in before.bullet_ids)
         self.note(tried.rollout, *({"event": "accepted", "type": "ADD", "bullet": bullet} for bullet in new))
 
     def _ask(self, role: str, tried: _Attempt, shown: Record) -> str:

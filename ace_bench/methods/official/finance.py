@@ -76,7 +76,7 @@ class _Lesson(OfficialLesson):
         except DroppedOperations as error:
             self.note(first, {"event": "rejected", "operation": {"type": "all of the reply"}, "reason": str(error)})
             return
-        new = (Counter(self.playbook.ids) - Counter(before.ids)).elements()
+        new = (Counter(self.playbook.bullet_ids) - Counter(before.bullet_ids)).elements()
         ignored = (one for one in operations if one["type"] != "ADD")
         self.note(first, *({"event": "accepted", "type": "ADD", "bullet": bullet} for bullet in new))
         self.note(first, *(reject(one, _IGNORED) for one in ignored))

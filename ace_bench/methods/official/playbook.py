@@ -82,7 +82,7 @@ class TextPlaybook(ContextValue):
         return len(bullet_lines(self.text, self.dialect))
 
     @cached_property
-    def ids(self) -> tuple[str, ...]:
+    def bullet_ids(self) -> tuple[str, ...]:
         """The ids of the bullets in the order of the text."""
         return tuple(bullet.id for bullet in bullet_lines(self.text, self.dialect))
 
