@@ -177,6 +177,15 @@ class Sampled(Backbone, Protocol):
         """Make one call, with ``seed`` in place of the backbone's own unless it sends none."""
 
 
+class AsksAgain(Protocol):
+    """A backbone that may send a request again whose reply was paid for, within one call: for an empty reply.
+
+    Its ``complete`` takes ``may_repeat``, which it asks before.
+    """
+
+    asks_again: bool
+
+
 @runtime_checkable
 class CacheReporting(Protocol):
     """A backbone whose server reports the hits of its prefix cache."""

@@ -177,6 +177,7 @@ def build_experiment(
         responses=resources.responses,
         slots=resources.slots,
         spending=resources.spending,
+        reserved=folder.reservations,
         critical_path_s=progress.seconds_left,
         unrecorded=spec.unrecorded,
         seed=spec.seed,

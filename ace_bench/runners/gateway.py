@@ -8,20 +8,23 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import msgspec
 
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.encoding import digest_of_text
-from ace_bench.core.errors import CallLost, RolloutFault
+from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.thoughts import cut_thoughts, require_answer
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
 from ace_bench.runners.call_slots import CallSlots
-from ace_bench.runners.limits import Budget, Reservations, Stop
+from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.outages import FailedCall, FaultRule, Outage
+from ace_bench.runners.reservations import Reservations, Ticket
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
+from ace_bench.store.reservations import ReservationLog
 from ace_bench.store.responses import Responses, response_key
 from ace_bench.store.spending import SharedSpending
 
@@ -87,6 +90,7 @@ class CallGateway:
     responses: Responses | None = None
     slots: CallSlots | None = None
     spending: SharedSpending | None = None
+    reserved: ReservationLog | None = None
     critical_path_s: Callable[[], float] = lambda: 0.0
     unrecorded: Callable[[Caller], Exception] | None = None
     seed: int = 0
@@ -94,7 +98,12 @@ class CallGateway:
     def __post_init__(self) -> None:
         self._outage = Outage(self.faults, self.stop, self.calls)
         self._reservations = Reservations(
-            budget=self.budget, ledger=self.calls.ledger, wall=self.wall, check=self.stop.check, shared=self.spending
+            budget=self.budget,
+            ledger=self.calls.ledger,
+            wall=self.wall,
+            check=self.stop.check,
+            log=self.reserved,
+            shared=self.spending,
         )
         self._lock = threading.Lock()
         self._seen: Counter[str] = Counter()
@@ -169,16 +178,21 @@ class CallGateway:
         priority = self.critical_path_s() if self.slots is not None and call.caller.stage is Stage.ADAPT else 0.0
         slot = nullcontext() if self.slots is None else self.slots.acquire(priority, self.stop.check)
         schema, ready = call.request.schema, time.monotonic()
-        with slot, self._reservations.held(call.backbone, call.request):
+        with slot, self._reservations.held(call.backbone, call.request) as ticket:
             queued = round(time.monotonic() - ready, 3)
             try:
-                completion = _clean(_ask(call, queued), schema)
+                completion = _clean(_ask(call, queued, ticket), schema)
                 require_answer(completion, schema)
             except RolloutFault as error:
-                fault = self._judge(call, error.fault)
                 if error.paid is not None:
                     error.paid = _clean(error.paid, schema)
+                if ticket.refused is not None:
+                    self._keep_unfinished(call, error, ticket)
+                    raise BudgetExhausted(ticket.refused) from error
+                fault = self._judge(call, error.fault)
+                if error.paid is not None:
                     self._record(call, PaidReply(completion=error.paid, fault=fault))
+                ticket.settled = True
                 if self._is_answer(call, fault):
                     if fault == error.fault:
                         self._outage.reset(call.backbone, call.caller.role)
@@ -186,8 +200,17 @@ class CallGateway:
                 self.stop.check()
                 raise CallLost(fault) from error
             self._record(call, PaidReply(completion=completion))
+            ticket.settled = True
             self._outage.reset(call.backbone, call.caller.role)
             return completion
+
+    def _keep_unfinished(self, call: _Call, error: RolloutFault, ticket: Ticket) -> None:
+        """Record what a call cost that the budget did not allow to ask again; a continued run makes it anew."""
+        if error.paid is not None:
+            replies = error.paid.asked_again + (not error.fault.unanswered)
+            fault = Fault(owner="backbone", kind="budget", message=f"not asked again: {ticket.refused}")
+            self._record(call, PaidReply(completion=replace(error.paid, asked_again=replies), fault=fault))
+        ticket.settled = True
 
     def _judge(self, call: _Call, fault: Fault) -> Fault:
         """Return the fault of a call, the model's where only this call gets no answer, and count it otherwise."""
@@ -203,15 +226,17 @@ class CallGateway:
 
     def _record(self, call: _Call, reply: PaidReply) -> None:
         self.calls.add(call.id, reply, stage=call.caller.stage, request=call.request)
-        if not reply.completion.replayed:
+        if not (reply.completion.replayed or reply.completion.asked_again):
             self._reservations.learn(call.request, reply.completion.usage)
 
 
-def _ask(call: _Call, queued: float) -> Completion:
+def _ask(call: _Call, queued: float, ticket: Ticket) -> Completion:
     """Send a call to its backbone; it waited ``queued`` seconds in our own queue."""
     asked = call.request
     # Only a backbone that is ``Sampled`` has calls with a seed of their own.
-    more = {"seed": seed} if (seed := call.seed) != call.run_seed else {}
+    more: dict[str, Any] = {"seed": seed} if (seed := call.seed) != call.run_seed else {}
+    if getattr(call.backbone, "asks_again", False):
+        more["may_repeat"] = ticket.extend
     try:
         completion = call.backbone.complete(
             asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more

@@ -1,24 +1,17 @@
-"""What ends the calls of a run: its hard budget, and a request to stop.
-
-What a call may cost is reserved before it is sent: no limit is passed, however many calls are in flight.
-"""
+"""What ends the calls of a run: its hard budget, and a request to stop."""
 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from ace_bench.core.backbones import Backbone, Limited, Priced
-from ace_bench.core.errors import BudgetExhausted, Stopped
+from ace_bench.core.errors import Stopped
 from ace_bench.core.settings import Count, Positive
 from ace_bench.core.types import Usage
-from ace_bench.store.call_log import Account, Cost, Ledger
+from ace_bench.store.call_log import Account, Cost
 from ace_bench.store.requests import PreparedRequest
-from ace_bench.store.spending import OtherRuns, SharedSpending
 
 _LIMITS = ("calls", "tokens", "usd")
 _FRAME_BYTES = 256
@@ -33,8 +26,9 @@ UNKNOWN_REPLY = 4096
 class Budget:
     """Limits over the whole run, earlier processes included; ``None`` is no limit.
 
-    ``calls`` counts answered calls, ``tokens`` is prompt + completion, ``seconds`` is wall time of adaptation and
-    evaluation. With ``shared`` all runs in ``<results>/<name>`` share the limits, except ``seconds``.
+    ``calls`` counts answered calls and the useless replies before an answer, ``tokens`` is prompt + completion,
+    ``seconds`` is wall time of adaptation and evaluation. With ``shared`` all runs in ``<results>/<name>`` share the
+    limits, except ``seconds``.
     """
 
     calls: Count | None = None
@@ -49,9 +43,14 @@ class Budget:
         return self.tokens is not None or self.usd is not None
 
     @property
+    def limits_calls(self) -> bool:
+        """Whether calls are limited, and not only time."""
+        return any(getattr(self, name) is not None for name in _LIMITS)
+
+    @property
     def has_limits(self) -> bool:
         """Whether anything is limited."""
-        return self.seconds is not None or any(getattr(self, name) is not None for name in _LIMITS)
+        return self.seconds is not None or self.limits_calls
 
     def too_small_for(self, needed: Account) -> str | None:
         """Return the limit that a run with this cost would pass, ``None`` if there is none. Unknown costs fit."""
@@ -137,88 +136,6 @@ def _size(request: PreparedRequest) -> int:
     """Return the bytes of a prompt with its schema, which servers put into the prompt."""
     texts = [str(request.schema), *(message.content for message in request.messages)]
     return _FRAME_BYTES + sum(len(text) if text.isascii() else len(text.encode()) for text in texts)
-
-
-_LOOK_S = 0.5
-
-
-@dataclass(kw_only=True)
-class Reservations:
-    """Admits calls to a budget.
-
-    A call that does not fit waits for those in flight: they mostly cost less than was reserved for them. If it does not
-    fit when there are none, the budget is exhausted, and every later call is refused. ``check`` is called while waiting
-    and may raise; ``ledger`` holds the cost of the finished calls, ``wall`` the seconds of the run. ``shared`` is the
-    spending of the runs that share the budget.
-    """
-
-    budget: Budget
-    ledger: Ledger
-    wall: Callable[[], float]
-    check: Callable[[], None]
-    shared: SharedSpending | None = None
-
-    def __post_init__(self) -> None:
-        self._limited = self.budget.has_limits or self.shared is not None
-        self._bounds = CallBounds()
-        self._changed = threading.Condition()
-        self._held: dict[object, Cost] = {}
-        self._reserved = Cost()
-        self._exhausted: str | None = None
-
-    @contextmanager
-    def held(self, backbone: Backbone, request: PreparedRequest) -> Iterator[None]:
-        """Reserve what a call may cost until it is over and in the ledger; raises ``BudgetExhausted``."""
-        if not self._limited:
-            self.check()
-            yield
-            return
-        ticket = object()
-        with self._changed:
-            while not self._admit(ticket, backbone, request):
-                self._changed.wait(_LOOK_S)
-        try:
-            yield
-        finally:
-            with self._changed:
-                cost = self._held.pop(ticket)
-                self._reserved = self._reserved - cost if self._held else Cost()  # floats leave a rest
-                self._changed.notify_all()
-                with self._others():
-                    self._book()
-
-    def learn(self, request: PreparedRequest, usage: Usage) -> None:
-        """Take note of what a call did cost, for the bounds of later ones."""
-        if self.budget.needs_bounds:
-            with self._changed:
-                self._bounds.learn(request, usage)
-
-    def _admit(self, ticket: object, backbone: Backbone, request: PreparedRequest) -> bool:
-        self.check()
-        limit = self.budget.seconds
-        if limit is not None and self.wall() >= limit:
-            self._exhausted = f"budget.seconds={limit:g} is used up"
-        if self._exhausted is not None:
-            raise BudgetExhausted(self._exhausted)
-        cost = self._bounds.bound_call(backbone, request) if self.budget.needs_bounds else Cost(calls=1)
-        with self._others() as others:
-            taken = others.cost + Cost.from_account(self.ledger.total) + self._reserved
-            refusal = self.budget.refusal(taken, cost)
-            if refusal is None:
-                self._held[ticket] = cost
-                self._reserved += cost
-                self._book()
-        if refusal is not None and not self._held and not others.in_flight:
-            self._exhausted = refusal if self.shared is None else f"{refusal} (the budget of {self.shared})"
-            raise BudgetExhausted(self._exhausted)
-        return refusal is None
-
-    def _others(self) -> AbstractContextManager[OtherRuns]:
-        return nullcontext(OtherRuns()) if self.shared is None else self.shared.locked()
-
-    def _book(self) -> None:
-        if self.shared is not None:
-            self.shared.book(Cost.from_account(self.ledger.total), self._reserved)
 
 
 class Stop:

@@ -277,6 +277,7 @@ def _timing(journal: Journal, ledger: Ledger, stage: Stage, concurrency: int) ->
         "wall_s": round(wall, 3),
         "model_s": round(account.seconds, 3),
         "retries": account.retries,
+        "asked_again": account.asked_again,
         "waited_s": round(account.waited, 3),
         "wall_without_waiting_s": round(max(0.0, wall - account.waited / concurrency), 3),
         **ledger.speed(stage).record(),

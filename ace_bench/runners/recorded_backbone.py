@@ -20,6 +20,8 @@ from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog, Ledger
+from ace_bench.store.reservations import FILE as RESERVATIONS
+from ace_bench.store.reservations import ReservationLog
 
 _log = logging.getLogger(__name__)
 
@@ -59,7 +61,14 @@ def _open_log(folder: Path, stack: ExitStack) -> CallLog:
 
 
 def _record(backbone: Backbone, calls: CallLog, seed: int, budget: Budget | None = None) -> RecordedBackbone:
-    gateway = CallGateway(calls=calls, budget=budget or Budget(), stop=Stop(), wall=lambda: 0.0, seed=seed)
+    gateway = CallGateway(
+        calls=calls,
+        budget=budget or Budget(),
+        stop=Stop(),
+        wall=lambda: 0.0,
+        reserved=ReservationLog(calls.path.parent / RESERVATIONS, calls.guard),
+        seed=seed,
+    )
     return RecordedBackbone(backbone=backbone, gateway=gateway)
 
 

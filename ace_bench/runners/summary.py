@@ -206,10 +206,11 @@ def _stage(metrics: Mapping[str, Any], stage: str) -> str:
     faults = sum(metrics["faults"][stage].values())
     repeated = f", {timing['retries']:,} retries" if timing["retries"] else ""
     waited = f", calls waited {duration(timing['waited_s'])}" if timing["waited_s"] >= _SHOWN_WAIT_S else ""
+    again = f", {timing['asked_again']:,} replies paid for and asked for again" if timing.get("asked_again") else ""
     replayed = f", {metrics['replayed'][stage]:,} from the response cache" if metrics["replayed"][stage] else ""
     return (
         f"{metrics['rollouts'][stage]:,} rollouts, {sum(calls.values()):,} calls"
-        f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{waited}{replayed}, {faults} faults, "
+        f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{again}{waited}{replayed}, {faults} faults, "
         f"{duration(timing['wall_s'])} (model time {duration(timing['model_s'])})"
     )
 

@@ -139,14 +139,16 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
 class Account:
     """Sums over some calls.
 
-    ``calls`` counts answered calls. ``seconds`` is model time, ``waited`` time lost to ``retries``, including
-    retries of unanswered calls, and in our own queue. ``replayed`` calls came from the response cache: they count in
-    ``calls`` only. ``cut`` counts replies that ended at the limit of their length, ``blank`` those of them that
-    ended in white space. ``thought`` counts replies with thoughts, which are ``thought_chars`` long, and
-    ``all_reasoning`` those without text that ended by themselves: the server reports all their words as reasoning.
+    ``calls`` counts answered calls, ``asked_again`` further replies that were paid for and useless. ``seconds`` is
+    model time, ``waited`` time lost to ``retries``, including retries of unanswered calls, and in our own queue.
+    ``replayed`` calls came from the response cache: they count in ``calls`` only. ``cut`` counts replies that ended at
+    the limit of their length, ``blank`` those of them that ended in white space. ``thought`` counts replies with
+    thoughts, which are ``thought_chars`` long, and ``all_reasoning`` those without text that ended by themselves: the
+    server reports all their words as reasoning.
     """
 
     calls: int = 0
+    asked_again: int = 0
     replayed: int = 0
     retries: int = 0
     cut: int = 0
@@ -178,7 +180,7 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def from_account(cls, account: Account) -> Cost:
         """Return what a budget counts of some calls."""
-        return cls(calls=account.paid, tokens=account.usage.tokens, usd=account.usage.usd)
+        return cls(calls=account.paid + account.asked_again, tokens=account.usage.tokens, usd=account.usage.usd)
 
     def __add__(self, other: Cost) -> Cost:
         """Sum field by field; a sum with an unknown term is unknown."""
@@ -201,7 +203,7 @@ class _Sums:
     """An account that grows, quickly, with exact dollars: these do not depend on the order in which threads ended."""
 
     def __init__(self) -> None:
-        self._calls = self._replayed = self._retries = self._cut = self._blank = 0
+        self._calls = self._asked_again = self._replayed = self._retries = self._cut = self._blank = 0
         self._thought = self._thought_chars = self._all_reasoning = 0
         self._tokens: list[int | None] = [0, 0, 0]
         self._usd: Fraction | None = Fraction(0)
@@ -220,6 +222,7 @@ class _Sums:
         self._seconds += completion.seconds
         self._waited += completion.waited
         if not completion.replayed:
+            self._asked_again += completion.asked_again
             used = completion.usage
             self._tokens = [*map(add_known, self._tokens, (used.prompt, used.completion, used.cached))]
             if used.usd != 0:
@@ -232,6 +235,7 @@ class _Sums:
         usage = Usage(prompt=prompt, completion=completion, cached=cached, usd=usd)
         return Account(
             calls=self._calls,
+            asked_again=self._asked_again,
             replayed=self._replayed,
             retries=self._retries,
             cut=self._cut,

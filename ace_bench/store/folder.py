@@ -25,6 +25,8 @@ from ace_bench.store.journal import Journal
 from ace_bench.store.lines import DiskGuard
 from ace_bench.store.processes import FILE as PROCESSES
 from ace_bench.store.processes import ProcessLog
+from ace_bench.store.reservations import FILE as RESERVATIONS
+from ace_bench.store.reservations import ReservationLog
 from ace_bench.store.results import Checksums
 
 STATUS, SAMPLES, LOCK = "status.json", "samples.json", ".lock"
@@ -59,11 +61,10 @@ def choose_folder(parent: Path, seed: int, *, resume: bool) -> Path:
 class RunFolder:
     """One run on disk, locked by one process at a time.
 
-    Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``endpoints.json`` (of served
-    models), ``status.json``, ``samples.json``, ``prompts/``,
-    ``journal.jsonl``, ``calls.jsonl``, ``processes.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and
-    ``checksums.jsonl``. All methods that write raise ``FolderUnwritable`` if that fails; from then on only the status
-    is written.
+    Files: ``config.yaml``, ``identity.json``, ``environment.json``, ``endpoints.json`` (of served models),
+    ``status.json``, ``samples.json``, ``prompts/``, ``journal.jsonl``, ``calls.jsonl``, ``reservations.jsonl`` (with a
+    budget), ``processes.jsonl``, ``contexts/``, ``metrics.json``, ``summary.txt`` and ``checksums.jsonl``. All
+    methods that write raise ``FolderUnwritable`` if that fails; from then on only the status is written.
     """
 
     def __init__(self, path: Path, mode: int = PRIVATE):
@@ -89,6 +90,7 @@ class RunFolder:
             self._checksums = opened.enter_context(closing(Checksums(path, self.guard)))
             self.calls = opened.enter_context(closing(CallLog(path / CALLS, self.guard)))
             self.journal = opened.enter_context(closing(Journal(path / "journal.jsonl", self.calls, self.guard)))
+            self.reservations = opened.enter_context(closing(ReservationLog(path / RESERVATIONS, self.guard)))
             self.processes = opened.enter_context(closing(ProcessLog(path / PROCESSES, self.guard)))
             self.calls.repair()  # after the journal, which needs to know the missing lines
             sync(path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -40,7 +40,7 @@ class OpenAICompatible(HttpBackbone):
     Raises ``ConfigError`` for settings that cannot work.
     """
 
-    takes_tools = True
+    takes_tools = asks_again = True
 
     def __init__(self, **settings: Annotated[Any, ChatSettings]):
         given = ChatSettings(**settings)
@@ -74,7 +74,7 @@ class OpenAICompatible(HttpBackbone):
         """Whether a role's temperature is above 0, or the server's to choose."""
         return self.sampling.for_role(role).temperature != 0
 
-    def complete(
+    def complete(  # noqa: PLR0913 - what a call may ask
         self,
         messages: Sequence[Message],
         *,
@@ -82,10 +82,12 @@ class OpenAICompatible(HttpBackbone):
         session: str,
         schema: Record | None = None,
         seed: int | None = None,
+        may_repeat: Callable[[], bool] = lambda: True,
     ) -> Completion:
         """Return one completion, after retries. ``role`` is not sent, but may have sampling settings of its own.
 
-        ``seed`` takes the place of the sampling's, unless that is ``None``.
+        ``seed`` takes the place of the sampling's, unless that is ``None``. ``may_repeat`` is asked before each further
+        request after one that was paid for.
 
         Raises ``RolloutFault`` for an unusable reply or a server that does not recover, and ``BackboneUnavailable``
         where every further call would fail too; see ``problems`` and ``outcomes``. Raises ``Interrupted`` after
@@ -97,7 +99,7 @@ class OpenAICompatible(HttpBackbone):
             raise BackboneUnavailable(str(error)) from error
         changes = {} if None in (seed, self.sampling.seed) else {"seed": seed}
         question = Question(messages=messages, session=session, role=role, schema=schema, changes=changes)
-        outcome = self._ask(question, self._dialect or _FIRST, self._retry)
+        outcome = self._ask(question, self._dialect or _FIRST, self._retry, may_repeat)
         return accept(outcome, schema=schema, prices=self.prices, endpoint=self._endpoint)
 
     def answers(self, *, role: str, schema: Record | None) -> bool:
@@ -140,10 +142,12 @@ class OpenAICompatible(HttpBackbone):
         length = "n/a" if self.context_length is None else f"{self.context_length:,} tokens"
         return replace(found, facts={**found.facts, "context length": length})
 
-    def _ask(self, question: Question, dialect: Dialect, retry: Retry) -> CallResult:
+    def _ask(
+        self, question: Question, dialect: Dialect, retry: Retry, may_repeat: Callable[[], bool] = lambda: True
+    ) -> CallResult:
         body, headers = self._requests.build(question, dialect)
         tokens = self._estimate(question.messages) if self._pacer.counts_tokens else 0
-        return self._send(lambda: self._endpoint.chat(body, headers), tokens=tokens, retry=retry)
+        return self._send(lambda: self._endpoint.chat(body, headers), tokens=tokens, retry=retry, may_repeat=may_repeat)
 
     def _estimate(self, messages: Sequence[Message]) -> int:
         return sum(self.count(message.content) + _MESSAGE_TOKENS for message in messages)

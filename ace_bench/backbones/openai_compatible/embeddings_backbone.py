@@ -74,7 +74,13 @@ class EmbeddingsBackbone(HttpBackbone):
         return 0
 
     def complete(
-        self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        role: str,
+        session: str,
+        schema: Record | None = None,
+        may_repeat: Callable[[], bool] = lambda: True,
     ) -> Completion:
         """Embed the messages, after retries.
 
@@ -83,7 +89,7 @@ class EmbeddingsBackbone(HttpBackbone):
         """
         del role, session, schema
         texts = [message.content for message in messages]
-        outcome = self._ask(texts, self._retry)
+        outcome = self._ask(texts, self._retry, may_repeat)
         try:
             completion = accept(outcome, schema=None, prices=self.prices, endpoint=self._endpoint)
         except BackboneUnavailable as error:
@@ -122,11 +128,11 @@ class EmbeddingsBackbone(HttpBackbone):
         }
         return Probe(facts=facts, usage=usage)
 
-    def _ask(self, texts: Sequence[str], retry: Retry) -> CallResult:
+    def _ask(self, texts: Sequence[str], retry: Retry, may_repeat: Callable[[], bool] = lambda: True) -> CallResult:
         given = [text or " " for text in texts]  # the API refuses empty ones
         body = orjson.dumps({"model": self.name, "input": given, "encoding_format": "float"})
         tokens = sum(map(estimate_tokens, texts))
-        return self._send(lambda: self._endpoint.embeddings(body), tokens=tokens, retry=retry)
+        return self._send(lambda: self._endpoint.embeddings(body), tokens=tokens, retry=retry, may_repeat=may_repeat)
 
 
 def _rename_hint(hint: str) -> str:

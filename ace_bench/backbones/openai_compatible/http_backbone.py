@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
-from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
+from ace_bench.backbones.openai_compatible.problems import UNREADABLE_BODY, Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry
 from ace_bench.backbones.openai_compatible.wordings import ended_by_filter
@@ -61,7 +61,14 @@ class HttpBackbone:
         """Price some tokens by the card in the configuration."""
         return self.prices.dollars(usage)
 
-    def _send(self, send: Callable[[], Answer | Problem], *, tokens: int, retry: Retry) -> CallResult:
+    def _send(
+        self,
+        send: Callable[[], Answer | Problem],
+        *,
+        tokens: int,
+        retry: Retry,
+        may_repeat: Callable[[], bool] = lambda: True,
+    ) -> CallResult:
         """Send a request of about ``tokens``, with retries; raises ``Interrupted`` after ``interrupt``.
 
         Where a server keeps sending empty replies, each is paid for once: asking again did not help before.
@@ -76,7 +83,14 @@ class HttpBackbone:
 
         if self._fruitless >= _FRUITLESS:
             retry = replace(retry, empty=False)
-        done = attempt(send_unless_interrupted, retry=retry, pacer=self._pacer, tokens=tokens, clock=self._clock)
+        done = attempt(
+            send_unless_interrupted,
+            retry=retry,
+            pacer=self._pacer,
+            tokens=tokens,
+            clock=self._clock,
+            may_repeat=may_repeat,
+        )
         if isinstance(done.result, Answer):
             self._fruitless = self._fruitless + done.asked_again if is_empty(done.result) else 0
         return done
@@ -143,7 +157,8 @@ class Clock:
 class CallResult:
     """How a call ended: ``seconds`` of the last attempt, ``waited`` for all before it, ``retries`` made.
 
-    ``discarded`` is the usage of an empty answer that was retried, one at most (``asked_again``); it was paid for, too.
+    ``asked_again`` counts the replies before the answer that were paid for and useless: one empty answer at most, whose
+    usage is ``discarded``, and bodies that cannot be read, the last of which may be the result.
     """
 
     result: Answer | Problem
@@ -154,15 +169,22 @@ class CallResult:
     asked_again: int = 0
 
 
-def attempt(
-    send: Callable[[], Answer | Problem], *, retry: Retry, pacer: Pacer, tokens: int, clock: Clock
+def attempt(  # noqa: PLR0913 - what a retry depends on
+    send: Callable[[], Answer | Problem],
+    *,
+    retry: Retry,
+    pacer: Pacer,
+    tokens: int,
+    clock: Clock,
+    may_repeat: Callable[[], bool] = lambda: True,
 ) -> CallResult:
     """Send until there is an answer or a problem that a retry cannot solve, or until the retries are used up.
 
     With ``retry.empty`` an empty answer is retried once if the model ended normally. ``tokens`` is the estimate that
-    the pacer books for each attempt. Waiting for the pacer does not count towards ``retry.seconds``.
+    the pacer books for each attempt. Waiting for the pacer does not count towards ``retry.seconds``. Before a request
+    follows one that was paid for ``may_repeat`` is asked, which may refuse it.
     """
-    began, lost = clock.now(), 0.0
+    began, lost, unreadable = clock.now(), 0.0, 0
     discarded: Usage | None = None
     for retries in itertools.count():
         queue = pacer.reserve(tokens)
@@ -173,13 +195,15 @@ def attempt(
         seconds = clock.now() - sent
         if isinstance(result, Answer) and result.usage.prompt is not None:
             pacer.correct(tokens, result.usage.prompt + (result.usage.completion or 0))
+        unread = isinstance(result, Problem) and result.kind == UNREADABLE_BODY
+        unreadable += unread
         done = CallResult(
             result=result,
             discarded=discarded or NO_USAGE,
             seconds=seconds,
             waited=sent - began if retries or queue else 0.0,
             retries=retries,
-            asked_again=int(discarded is not None),
+            asked_again=unreadable + (discarded is not None),
         )
         if isinstance(result, Problem):
             if (result.retry_after or 0.0) > retry.seconds:
@@ -191,6 +215,8 @@ def attempt(
             final = not is_empty(result) or discarded is not None or not retry.empty
         lost += seconds + pause
         if final or retries >= retry.times or lost > retry.seconds:
+            return done
+        if (unread or isinstance(result, Answer)) and not may_repeat():
             return done
         if isinstance(result, Answer):
             discarded = result.usage

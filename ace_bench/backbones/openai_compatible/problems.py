@@ -130,9 +130,12 @@ _DISPOSITIONS = {
 }
 
 
+UNREADABLE_BODY = "unreadable_body"
+
+
 def unreadable_body(why: str) -> Problem:
     """Return the problem of a reply that is not a chat completion."""
-    return Problem(kind="unreadable_body", message=f"the reply is not a chat completion: {why}")
+    return Problem(kind=UNREADABLE_BODY, message=f"the reply is not a chat completion: {why}")
 
 
 def from_status(status: int, body: Any, *, retry_after: float | None = None) -> Problem:

@@ -90,7 +90,7 @@ class Vllm(OpenAICompatible):
         if self._server is not None:
             self._server.stop()
 
-    def complete(
+    def complete(  # noqa: PLR0913 - what a call may ask
         self,
         messages: Sequence[Message],
         *,
@@ -98,11 +98,14 @@ class Vllm(OpenAICompatible):
         session: str,
         schema: Record | None = None,
         seed: int | None = None,
+        may_repeat: Callable[[], bool] = lambda: True,
     ) -> Completion:
         """Return one completion; raises ``BackboneUnavailable`` if a launched server has exited."""
         self._check_alive()
         try:
-            return super().complete(messages, role=role, session=session, schema=schema, seed=seed)
+            return super().complete(
+                messages, role=role, session=session, schema=schema, seed=seed, may_repeat=may_repeat
+            )
         except RolloutFault:
             self._check_alive()
             raise
