@@ -58,6 +58,8 @@ class Slots:
 
     LOOK_S: ClassVar[float] = 1.0
     """Seconds between looks at the load of a server."""
+    RARE_LOOK_S: ClassVar[float] = 60.0
+    """The same where the last look showed nothing."""
 
     def __init__(self, number: int | None):
         self.peak = 0
@@ -104,6 +106,8 @@ class Slots:
             self._next_look = now + 0.9 * self.LOOK_S
         reported = load() if len(self._servers) == 1 else None
         with self._lock:
+            if reported is None:  # it may never report anything, and would log each look as an error
+                self._next_look = now + self.RARE_LOOK_S
             limit = self._rule.limit(reported, held=self._held, waiting=len(self._waiting), now=self.limit)
             self.limit = min(self._number, limit)
             self._serve()
