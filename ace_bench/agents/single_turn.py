@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Literal
@@ -28,9 +28,10 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.closed_sets import BULLETS, one_of
 from ace_bench.core.context import Citable, Context
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.lenient_json import find_objects
+from ace_bench.core.lenient_json import FoundObject
+from ace_bench.core.objects import Echo, find_echo
 from ace_bench.core.prompts import RAW_REFLECTION, Prompts, send_within_limit
-from ace_bench.core.replies import ask, ask_as_written, ask_once, parse, without_surrogates
+from ace_bench.core.replies import DraftOnly, ask, ask_as_written, ask_once, parse, without_surrogates
 from ace_bench.core.task import Session
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Message, Sample, Turn
 
@@ -41,7 +42,8 @@ _SENTENCE = re.compile(r"the final answer is:?[ \t]*\n?([^\n]+)", re.IGNORECASE)
 _FINISH = re.compile(r"\bFinish\[([^\[\]\n]*)\]")
 _BOXED = r"\boxed{"
 _WRAPPING = " \t$*`"
-_OWN, _REASONED = ("reasoning", "final_answer"), ("rationale", "answer")
+_ANSWER = "final_answer"
+_OWN, _REASONED = ("reasoning", _ANSWER), ("rationale", "answer")
 """Keys of a reply: those that our prompts ask for, and StreamBench's."""
 
 RUN = "EXECUTE CODE!"
@@ -185,8 +187,8 @@ class SingleTurn:
         return text
 
 
-def _attempt(text: str) -> Attempt:
-    reply = read_reply(text)
+def _attempt(text: str, prompt: Sequence[Message]) -> Attempt:
+    reply = read_reply(text, prompt)
     return Attempt(
         answer=without_surrogates(reply.answer),  # JSON's escapes may name one
         reasoning=without_surrogates(reply.reasoning),
@@ -206,34 +208,36 @@ def _official_attempt(lm: Lm, messages: Sequence[Message]) -> Attempt:
     return Attempt(answer=answer, reasoning=text, cited=official_citations(text), reply=text, counters=counters)
 
 
-def read_reply(text: str) -> GeneratorReply:
+def read_reply(text: str, prompt: Sequence[Message] = ()) -> GeneratorReply:
     """Read a reply; raises ``ValueError`` with the reason if it holds no answer or none that is beyond doubt."""
     try:
-        return parse(text, GeneratorReply)
+        return parse(text, GeneratorReply, prompt, _from_object)
     except ValueError as error:
-        reply = next(_from_objects(text), None) or _from_text(text)
+        reply = None if isinstance(error, DraftOnly) else _from_text(text, prompt)
         if reply is None:
             raise ValueError(str(error)) from error
         return reply
 
 
-def _from_objects(text: str) -> Iterator[GeneratorReply]:
-    for found in find_objects(text):
-        value = found.value
-        reasoning, final = _REASONED if "rationale" in value and "final_answer" not in value else _OWN
-        answer = _plain_answer(value.get(final))
-        if answer is not None:
-            yield GeneratorReply(
-                reasoning=_plain_text(value.get(reasoning)),
-                bullet_ids=_plain_ids(value.get("bullet_ids")),
-                final_answer=answer,
-            )
+def _from_object(found: FoundObject) -> GeneratorReply:
+    value = found.value
+    reasoning, final = _REASONED if "rationale" in value and "final_answer" not in value else _OWN
+    answer = _plain_answer(value.get(final))
+    if answer is None:
+        problem = "missing" if final not in value else "neither a text, a number, true or false, nor a list of these"
+        raise ValueError(f"the object's {final} is {problem}" if found.whole else "the object is cut off")
+    return GeneratorReply(
+        reasoning=_plain_text(value.get(reasoning)),
+        bullet_ids=_plain_ids(value.get("bullet_ids")),
+        final_answer=answer,
+    )
 
 
-def _from_text(text: str) -> GeneratorReply | None:
+def _from_text(text: str, prompt: Sequence[Message]) -> GeneratorReply | None:
     """Read an answer from a text without a readable object, if all places that give one agree."""
-    answers = {match[3] for match in _MEMBER.finditer(text)}
-    if not answers and "final_answer" not in text:
+    members = {match[3] for match in _MEMBER.finditer(text)}
+    answers = {text for text in members if find_echo({_ANSWER: text}, [_ANSWER], prompt) is Echo.NONE}
+    if not answers and (members or _ANSWER not in text):
         answers = {_strip_box(match[1]) for match in _SENTENCE.finditer(text)} | set(_FINISH.findall(text))
     if len(answers) != 1 or not (answer := answers.pop()):
         return None
@@ -253,14 +257,14 @@ def _plain_answer(value: Any) -> str | None:
     if isinstance(value, list):
         parts = [_plain_answer(item) if not isinstance(item, list) else None for item in value]
         return ",".join(part for part in parts if part is not None) if parts and None not in parts else None
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return None
-    return _as_text(value)
+    return _as_text(value) if isinstance(value, str | int | float) else None
 
 
 def _as_text(answer: str | float | list[str]) -> str:
     if isinstance(answer, list):
         return ",".join(answer)
+    if isinstance(answer, bool):
+        return str(answer).lower()  # as JSON writes it
     return answer if isinstance(answer, str) else repr(answer)
 
 

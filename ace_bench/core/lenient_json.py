@@ -5,7 +5,7 @@ such as ``\\(``, raw line breaks, quotation marks inside a string that nobody es
 A quotation mark ends a string only where the text goes on as JSON would. What is cut off in the middle of a value is
 not completed: half an answer is another answer.
 
-It is ours because json_repair completes such values, and takes the last of several objects without a word.
+It is ours because json_repair completes such values.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 _START = re.compile(r"\{\s*[\"']")
 _MAX_STARTS = 16
+"""Objects that cannot be read as a whole, after which a text is not searched any more."""
 _MAX_CHARS = 200_000
 """Longer texts are not searched: no reply of a model is longer, and hostile ones must not cost time."""
 _MAX_DEPTH = 50
@@ -34,10 +35,14 @@ _AFTER_ITEM = re.compile(r"\s*(?:,\s*(?:[\"'\d\[{-]|\]|\Z)|\]|\Z)")
 
 
 class FoundObject(NamedTuple):
-    """An object in a text; ``whole`` is false if it was cut off, and ``value`` then holds its complete members."""
+    """An object in a text.
+
+    ``whole`` is false if it was cut off. ``value`` then holds its complete members, and ``cut_in`` names the other one.
+    """
 
     value: dict[str, Any]
     whole: bool
+    cut_in: str = ""
 
 
 class _Truncated(Exception):
@@ -50,10 +55,8 @@ def find_objects(text: str) -> Iterator[FoundObject]:
         return
     strict = json.JSONDecoder(strict=False)
     place = 0
-    for _ in range(_MAX_STARTS):
-        start = _START.search(text, place)
-        if start is None:
-            return
+    failed = 0
+    while failed < _MAX_STARTS and (start := _START.search(text, place)) is not None:
         place = start.end()
         try:
             value, place = strict.raw_decode(text, start.start())
@@ -63,8 +66,10 @@ def find_objects(text: str) -> Iterator[FoundObject]:
             try:
                 found = scanner.top()
             except (ValueError, _Truncated):
+                failed += 1
                 continue
             place = scanner.place
+            failed += not found.whole
             yield found
 
 
@@ -75,13 +80,14 @@ class _Scanner:
         self.place = place
         self._text = text
         self._depth = 0
+        self._member = ""
 
     def top(self) -> FoundObject:
         value: dict[str, Any] = {}
         try:
             self._members(value)
         except _Truncated:
-            return FoundObject(value, whole=False)
+            return FoundObject(value, whole=False, cut_in=self._member)
         return FoundObject(value, whole=True)
 
     def _members(self, into: dict[str, Any]) -> None:
@@ -95,6 +101,7 @@ class _Scanner:
             if char not in _MARKS:
                 raise ValueError(f"a name was expected at character {self.place}")
             name = self._string(char, _AFTER_NAME)
+            self._member = name if self._depth == 1 else self._member
             if self._next_character() != ":":
                 raise _Truncated
             self.place += 1

@@ -1,9 +1,8 @@
 """Structured replies: one parser for all roles. An unreadable reply is asked for once more, then it is a fault.
 
-The parser tries, in order: the whole text as JSON and each fenced block, both also with raw control characters
-escaped; then every object of the text, with the slips repaired that ``lenient_json`` names.
-What a reasoning model thinks between ``<think>`` tags is a draft and never read. The JSON is validated against the
-role's type; extra fields are ignored.
+The parser reads the whole text as JSON, or else every object in it, with the slips repaired that ``lenient_json``
+names; ``objects`` says which of several counts. What a model thinks was cut before (``thoughts``). The JSON is
+validated against the role's type; extra fields are ignored.
 
 A request offers tools in place of a reply's schema, as both say what a reply may be. The contents of assistant and
 tool messages, and the reply, are then JSON, so that budgets, records and caches hold tool calls as they hold any text::
@@ -15,8 +14,8 @@ tool messages, and the reply, are then JSON, so that budgets, records and caches
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar, overload
 
 import msgspec
@@ -25,7 +24,8 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.closed_sets import NO_SETS, ClosedSets, close
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.lenient_json import find_objects
+from ace_bench.core.lenient_json import FoundObject, find_objects
+from ace_bench.core.objects import choose_last
 from ace_bench.core.types import Completion, Fault, Message, Record
 
 Reply = TypeVar("Reply", bound=msgspec.Struct)
@@ -35,8 +35,6 @@ _Turn = TypeVar("_Turn", bound=msgspec.Struct)
 TOOLS, CHOICE = "tools", "tool_choice"
 
 _FENCE = re.compile(r"```[\w-]*[ \t]*\n(.*?)```", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_CONTROL = re.compile(r"[\x00-\x1f]")
 UNREADABLE_REPLY = "unreadable_reply"
 """Kind of the fault of a reply that no parser can read, the server's or ours."""
 EMPTY_REPLY = ", ".join(["INCORRECT_DUE_TO_EMPTY_RESPONSE"] * 4)
@@ -58,38 +56,72 @@ _REASONS = {
 """Reasons in words for a model; the messages of these faults advise the user."""
 
 
-def parse(text: str, kind: type[Reply]) -> Reply:
-    """Parse a model's text as a reply of type ``kind``.
+class DraftOnly(ValueError):
+    """The last object of a reply was cut off, and what stands before it is a draft."""
 
-    Raises ``ValueError`` that says why valid JSON did not fit the type or, without valid JSON, why parsing failed.
+
+def parse(
+    text: str,
+    kind: type[Reply],
+    prompt: Sequence[Message] = (),
+    read: Callable[[FoundObject], Reply] | None = None,
+) -> Reply:
+    """Parse a model's text as a reply of type ``kind``: of several objects, the one that ``objects`` chooses.
+
+    ``prompt`` shows which objects only repeat the form. ``read`` is for a role that reads more from an object, also
+    from one that was cut off. Raises ``ValueError`` with the reason if nothing fits, if all that fits repeats the
+    form, or if the last object was cut off behind a draft.
     """
     problems: list[str] = []
-    decoder = decoder_of(kind)
-    for candidate in _candidates(text):
+    fitting: list[tuple[Mapping[str, Any], Reply]] = []
+    names = [one.encode_name for one in msgspec.structs.fields(kind)]
+    cut_off = False
+    for found in _find_all(text, problems):
         try:
-            reply: Reply = decoder.decode(candidate)
-            return reply
+            reply = _decode(found, kind) if read is None else read(found)
         except msgspec.ValidationError as error:
             problems.insert(0, str(error))
-        except (msgspec.DecodeError, UnicodeEncodeError) as error:
-            problems.append(f"no valid JSON object: {error}")
-        except RecursionError:
-            problems.insert(0, "the reply is nested too deeply")
-    raise ValueError(problems[0] if problems else "the reply holds no JSON object")
+            continue
+        except ValueError as error:
+            problems.append(str(error))
+            cut_off = not found.whole and not {*found.value, found.cut_in}.isdisjoint(names)
+            continue
+        fitting.append((found.value, reply))
+        cut_off = False
+    if not fitting:
+        raise ValueError(problems[0] if problems else "the reply holds no JSON object")
+    if cut_off:
+        raise DraftOnly("the last JSON object is cut off")
+    required = [one.encode_name for one in msgspec.structs.fields(kind) if one.required]
+    return choose_last(fitting, required, prompt)
 
 
-def _candidates(text: str) -> Iterator[str | bytes]:
-    for candidate in (text.strip(), *(block.strip() for block in _FENCE.findall(text))):
-        yield candidate
-        if _CONTROL.search(candidate):
-            yield _STRING.sub(_escape, candidate)
-    for found in find_objects(text):
-        if found.whole:
-            yield msgspec.json.encode(found.value)
+def _decode(found: FoundObject, kind: type[Reply]) -> Reply:
+    if not found.whole:
+        raise ValueError("the JSON object is cut off")
+    reply: Reply = decoder_of(kind).decode(msgspec.json.encode(found.value))
+    return reply
 
 
-def _escape(string: re.Match[str]) -> str:
-    return _CONTROL.sub(lambda control: f"\\u{ord(control[0]):04x}", string[0])
+def _find_all(text: str, problems: list[str]) -> Sequence[FoundObject]:
+    """Return the object that a text is, or else the objects in it, or in its fenced blocks, and note what is wrong."""
+    return (
+        _read_object(text.strip(), problems)
+        or [*find_objects(text)]
+        or [found for block in _FENCE.findall(text) for found in _read_object(block, problems)]
+    )
+
+
+def _read_object(text: str, problems: list[str]) -> Sequence[FoundObject]:
+    try:
+        value = msgspec.json.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
+        problems.append(f"no valid JSON object: {error}")
+    except RecursionError:
+        problems.append("the reply is nested too deeply")
+    else:
+        return [FoundObject(value, whole=True)] if isinstance(value, dict) else []
+    return []
 
 
 def without_surrogates(text: str) -> str:
@@ -173,7 +205,7 @@ def ask(
     lm: Lm,
     messages: Sequence[Message],
     kind: type[msgspec.Struct],
-    read: Callable[[str], Result],
+    read: Callable[[str, Sequence[Message]], Result],
     *,
     sets: ClosedSets = ...,
 ) -> Result: ...
@@ -181,20 +213,20 @@ def ask(
     lm: Lm,
     messages: Sequence[Message],
     kind: Any,
-    read: Callable[[str], Any] | None = None,
+    read: Callable[[str, Sequence[Message]], Any] | None = None,
     *,
     sets: ClosedSets = NO_SETS,
 ) -> Any:
     """Ask for a structured reply; if it is unreadable, ask once more with the reason, then raise a model fault.
 
-    ``read`` is for a role that reads more from a text than ``parse`` does; it raises ``ValueError``. ``sets`` are what
-    marked fields of the reply may name.
+    ``read`` is for a role that reads more from a text and its prompt than ``parse`` does; it raises ``ValueError``.
+    ``sets`` are what marked fields of the reply may name.
     """
-    read = read or partial(parse, kind=kind)
+    read = read or (lambda text, prompt: parse(text, kind, prompt))
     schema = schema_of(kind, sets)
     first = _ask_for_json(lm, messages, schema)
     try:
-        return read(first.text)
+        return read(first.text, messages)
     except ValueError as error:
         problem = str(error)
     retry = (
@@ -204,7 +236,7 @@ def ask(
     )
     second = _ask_for_json(lm, retry, schema)
     try:
-        return read(second.text)
+        return read(second.text, messages)
     except ValueError as error:
         fault = Fault(owner="model", kind=UNREADABLE_REPLY, message=str(error))
         raise RolloutFault(fault, second) from error

@@ -134,7 +134,8 @@ class Completion:
     budget. ``cut``: the reply ended at the limit of its length.
     ``asked_again`` counts replies before this one that were paid for, and empty or unreadable. ``thoughts`` are what a
     reasoning model wrote beside its reply, or in it (``core.thoughts``): they are kept in the record, and no role sees
-    them. ``written`` is the text as it came, "" if ``text`` is all of it.
+    them. ``written`` is the text as it came, "" if ``text`` is all of it. ``several``: it holds different objects that
+    fit, of which the last counts.
     """
 
     text: str
@@ -148,6 +149,7 @@ class Completion:
     asked_again: int = 0
     thoughts: str = ""
     written: str = ""
+    several: bool = False
 
     @property
     def as_written(self) -> str:

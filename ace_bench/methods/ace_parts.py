@@ -142,8 +142,8 @@ def ask_for_lesson(call: RoleCall[Playbook]) -> Lesson:
     """
     raw = call.arena.prompts.uses("generator", RAW_REFLECTION)
 
-    def read(text: str) -> Lesson:
-        reply = parse(text, ReflectorReply)
+    def read(text: str, prompt: Sequence[Message]) -> Lesson:
+        reply = parse(text, ReflectorReply, prompt)
         return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
 
     shown = call.playbook.index

@@ -15,6 +15,7 @@ import msgspec
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
+from ace_bench.core.objects import holds_several
 from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.thoughts import cut_thoughts, require_answer
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
@@ -165,7 +166,7 @@ class CallGateway:
         with responses.claim(key, self.stop.check):
             cached = responses.find(key)
             if cached is not None:
-                cached = _clean(cached, request.schema)
+                cached = _clean(cached, request)
                 self._record(call, PaidReply(completion=cached))
                 return cached
             completion = self._pay(call)
@@ -177,15 +178,15 @@ class CallGateway:
         # An evaluation is wide: none of its calls holds up another.
         priority = self.critical_path_s() if self.slots is not None and call.caller.stage is Stage.ADAPT else 0.0
         slot = nullcontext() if self.slots is None else self.slots.acquire(priority, self.stop.check)
-        schema, ready = call.request.schema, time.monotonic()
+        ready = time.monotonic()
         with slot, self._reservations.held(call.backbone, call.request) as ticket:
             queued = round(time.monotonic() - ready, 3)
             try:
-                completion = _clean(_ask(call, queued, ticket), schema)
-                require_answer(completion, schema)
+                completion = _clean(_ask(call, queued, ticket), call.request)
+                require_answer(completion, call.request.schema)
             except RolloutFault as error:
                 if error.paid is not None:
-                    error.paid = _clean(error.paid, schema)
+                    error.paid = _clean(error.paid, call.request)
                 if ticket.refused is not None:
                     self._keep_unfinished(call, error, ticket)
                     raise BudgetExhausted(ticket.refused) from error
@@ -252,10 +253,12 @@ def _after_queue(completion: Completion, queued: float) -> Completion:
     return replace(completion, waited=completion.waited + queued) if queued else completion
 
 
-def _clean(completion: Completion, schema: Record | None) -> Completion:
+def _clean(completion: Completion, request: PreparedRequest) -> Completion:
     """Return a completion as everybody reads it: this is the one place that all replies of all backbones pass."""
     text = without_surrogates(completion.text)
-    return cut_thoughts(completion if text == completion.text else replace(completion, text=text), schema)
+    reply = cut_thoughts(completion if text == completion.text else replace(completion, text=text), request.schema)
+    several = request.schema is not None and holds_several(reply.text, request.schema, request.messages)
+    return replace(reply, several=True) if several else reply
 
 
 class BoundLm(msgspec.Struct, kw_only=True):

@@ -89,6 +89,9 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
                 if paid.thought
             }
         ),
+        "several_objects": by_stage(
+            lambda stage: {role: paid.several for role, paid in ledger.roles(stage).items() if paid.several}
+        ),
         "all_reasoning_replies": by_stage(
             lambda stage: {role: paid.all_reasoning for role, paid in ledger.roles(stage).items() if paid.all_reasoning}
         ),

@@ -159,6 +159,8 @@ def _replies(metrics: Mapping[str, Any]) -> Mapping[str, str]:
         rows["replies without text"] = f"{_shares(reasoning, calls)}: {explain_all_reasoning()}"
     if blank := _by_role(metrics.get("blank_replies", {})):
         rows["replies cut in blanks"] = f"{_shares(blank, calls)}: {explain_blanks()}"
+    if several := _by_role(metrics.get("several_objects", {})):
+        rows["several objects"] = f"{_shares(several, calls)} replies: the last one that fits was read"
     thoughts = [*metrics.get("thoughts", {}).values()]
     replies, length = (
         sum((Counter({role: held[figure] for role, held in roles.items()}) for roles in thoughts), Counter[str]())

@@ -23,7 +23,7 @@ from ace_bench.store.requests import PreparedRequest, RequestHistory
 from ace_bench.store.speed import Speed, SpeedMeter
 
 FILE = "calls.jsonl"
-_KEPT_IF_ANY = ("thoughts", "written")
+_KEPT_IF_ANY = ("thoughts", "written", "several")
 
 
 class PaidReply(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,8 +143,8 @@ class Account:
     model time, ``waited`` time lost to ``retries``, including retries of unanswered calls, and in our own queue.
     ``replayed`` calls came from the response cache: they count in ``calls`` only. ``cut`` counts replies that ended at
     the limit of their length, ``blank`` those of them that ended in white space. ``thought`` counts replies with
-    thoughts, which are ``thought_chars`` long, and ``all_reasoning`` those without text that ended by themselves: the
-    server reports all their words as reasoning.
+    thoughts, which are ``thought_chars`` long, ``several`` those with different objects that fit, and
+    ``all_reasoning`` those without text that ended by themselves: the server reports all their words as reasoning.
     """
 
     calls: int = 0
@@ -155,6 +155,7 @@ class Account:
     blank: int = 0
     thought: int = 0
     thought_chars: int = 0
+    several: int = 0
     all_reasoning: int = 0
     usage: Usage = NO_USAGE
     seconds: float = 0.0
@@ -204,7 +205,7 @@ class _Sums:
 
     def __init__(self) -> None:
         self._calls = self._asked_again = self._replayed = self._retries = self._cut = self._blank = 0
-        self._thought = self._thought_chars = self._all_reasoning = 0
+        self._thought = self._thought_chars = self._several = self._all_reasoning = 0
         self._tokens: list[int | None] = [0, 0, 0]
         self._usd: Fraction | None = Fraction(0)
         self._seconds = self._waited = 0.0
@@ -218,6 +219,7 @@ class _Sums:
         self._blank += completion.cut_in_blanks
         self._thought += bool(completion.thoughts)
         self._thought_chars += len(completion.thoughts)
+        self._several += completion.several
         self._all_reasoning += completion.all_reasoning
         self._seconds += completion.seconds
         self._waited += completion.waited
@@ -242,6 +244,7 @@ class _Sums:
             blank=self._blank,
             thought=self._thought,
             thought_chars=self._thought_chars,
+            several=self._several,
             all_reasoning=self._all_reasoning,
             usage=usage,
             seconds=self._seconds,
