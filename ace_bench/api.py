@@ -21,7 +21,7 @@ from ace_bench.core.terminal import shown
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.differences import differences
 from ace_bench.report.frames import Frames, load_frames
-from ace_bench.report.histories import history
+from ace_bench.report.histories import history, last_context
 from ace_bench.report.planned import override_value
 from ace_bench.report.records import RunSummary, check_comparable, find_runs, read_run
 from ace_bench.report.statistics import Comparison, compare
@@ -58,8 +58,8 @@ class Run(RunSummary):
 
     @property
     def context(self) -> Context:
-        """The context that was tested; raises ``StoreError`` for a run that has not finished."""
-        return self._load_context(_TESTED)
+        """The context that was tested, of an unfinished run the last one that it recorded; raises ``StoreError``."""
+        return self._load_context(_TESTED) if self.finished else last_context(self.folder)[0]
 
     @property
     def contexts(self) -> Mapping[str, Context]:
@@ -68,10 +68,10 @@ class Run(RunSummary):
 
     @property
     def playbook(self) -> Playbook:
-        """The tested context of a method that learns a playbook; raises ``DataError`` for other contexts."""
+        """The ``context`` of a method that learns a playbook; raises ``DataError`` for other contexts."""
         context = self.context
         if not isinstance(context, Playbook):
-            raise DataError(f"{self.folder}: method={self.method} tested a {context.kind}, not a playbook; use context")
+            raise DataError(f"{self.folder}: method={self.method} learns a {context.kind}, not a playbook; use context")
         return context
 
     def steps(self) -> Iterator[Context]:

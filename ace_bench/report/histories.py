@@ -6,6 +6,7 @@ Times stand beside the steps in the journal, so playbooks and their digests do n
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,6 +40,15 @@ def history(folder: Path) -> Iterator[Context]:
             yield context
     except DataError as error:
         raise StoreError(f"{folder}: {error}; repeat the run") from error
+
+
+def last_context(folder: Path) -> tuple[Context, int]:
+    """Return the last recorded context of a run that has not finished, and the steps that led to it.
+
+    Raises ``StoreError``.
+    """
+    ((steps, context),) = deque(enumerate(history(folder)), maxlen=1)
+    return context, steps
 
 
 def write_around_fall(folder: Path) -> bool:

@@ -89,10 +89,12 @@ def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[s
     if found:
         return str(found[0])
     # Hydra raises a ValueError for task=null, and so may anybody else.
-    return None if isinstance(error, ValueError) else _explained_by_cause(error) or _short_message(error)
+    if isinstance(error, ValueError):
+        return None
+    return _explained_by_cause(error, folders, arguments) or _short_message(error)
 
 
-def _explained_by_cause(error: Exception) -> str | None:
+def _explained_by_cause(error: Exception, folders: Sequence[Path], arguments: Sequence[str]) -> str | None:
     """Return what the cause of an error says, where that is one of ours, or names a key of a group."""
     if isinstance(error.__cause__, AceBenchError):
         return str(error.__cause__)
@@ -101,10 +103,26 @@ def _explained_by_cause(error: Exception) -> str | None:
     unknown = _NOT_IN_STRUCT.search(str(error.__cause__))
     if unknown is None:
         return None
-    group = str(error).partition("'")[2].partition("'")[0].removesuffix(f".{unknown[1]}")
+    key = str(error).partition("'")[2].partition("'")[0]
+    group = key.removesuffix(f".{unknown[1]}")
     if group == _LIMIT:
         return _added_limit(unknown[1])
+    if lacking := _options_without(key, folders, arguments):
+        options, setting = " and ".join(lacking), key.partition(".")[2]
+        have = "have" if len(lacking) > 1 else "has"
+        return f"{options} {have} no setting {setting}: leave {options} out, or make its runs without {key}"
     return f"{group} has no setting {unknown[1]}; `{command_line('run')} --cfg job` shows it"
+
+
+def _options_without(key: str, folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
+    """Return the options that a command names for the group of a key and that lack the key, as ``method=base``."""
+    group = key.partition(".")[0]
+    values = [value for name, _, value in (argument.partition("=") for argument in arguments) if name == group]
+    options = [f"{group}={option}" for option in _named_options(values[-1])] if values else []
+    compose = Composer(folders).compose
+    with suppress(HydraException, OmegaConfBaseException):
+        return [option for option in options if key not in _flat(compose([option])[0])]
+    return []
 
 
 def _added_limit(split: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
@@ -15,15 +16,27 @@ from ace_bench.core.console import Console
 from ace_bench.core.context import HasBullets
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.prompts import estimate_tokens
+from ace_bench.core.terminal import write
+from ace_bench.report.histories import last_context
 from ace_playbooks.difference import PlaybookDiff, playbook_diff
 
+_TESTED = "tested"
 
-def read_playbook(path: Path, *, name: str = "tested") -> Playbook:
-    """Read a playbook of a run folder (``contexts/NAME.json``) or file; raises ``DataError`` that names it."""
+
+def read_playbook(path: Path, *, name: str = _TESTED) -> Playbook:
+    """Read a playbook of a run folder (``contexts/NAME.json``) or file; raises ``DataError`` that names it.
+
+    A run that has not finished tested none: then it is the last one that the run recorded, and a note says so.
+    """
     file = path / "contexts" / f"{name}.json" if path.is_dir() else path
-    if path.is_dir() and not file.is_file():
-        raise DataError(f"{path} is not the folder of a finished run: it has no contexts/{name}.json")
-    context = load(file)
+    if not path.is_dir() or file.is_file():
+        context = load(file)
+    elif name == _TESTED and (path / "contexts" / "initial.json").is_file():
+        context, steps = last_context(path)
+        after = f"after step {steps}" if steps else "before the first step"
+        write(f"{path} has not finished: this is its playbook {after}\n", sys.stderr)
+    else:
+        raise DataError(f"{path} is not the folder of a run: it has no contexts/{name}.json")
     if isinstance(context, Playbook):
         return context
     if not isinstance(context, HasBullets):

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hydra.errors import HydraException
 
+from ace_bench.cli.main import main
 from ace_bench.core.resources import config_folders
 from ace_bench.runners import override_help
 from ace_bench.runners.identifying import compose_run
@@ -24,6 +25,18 @@ def test_a_preset_that_cannot_be_composed_is_no_reason_to_doubt_what_is_left_out
     (tmp_path / "experiment" / "mine.yaml").write_text("defaults: [{override /method: nowhere}]\n")
     words = ["experiment=mine", "~mode.epochs", "mode.windw=3"]
     assert override_help.suggestions([*config_folders(), tmp_path], words) == []
+
+
+def test_a_sweep_names_the_option_that_lacks_a_setting(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for swept, key, said in (
+        ("method=base,ace", "method.max_reflection_rounds", "method=base has no setting max_reflection_rounds: leave"),
+        ("method=ace,base,icl", "method.refiner.threshold", "method=base and method=icl have no setting refiner.thr"),
+        ("mode=offline,online", "mode.select", "mode=online has no setting select: leave mode=online out, or make"),
+    ):
+        assert main(["run", "-m", "task=finer", swept, f"{key}=1"]) == 2
+        assert capsys.readouterr().err.startswith(f"error: {said}")
+    assert not (tmp_path / "results" / "main").exists()
 
 
 def test_options_of_hydra_and_their_values_are_no_settings():

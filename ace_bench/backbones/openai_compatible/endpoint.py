@@ -31,9 +31,13 @@ from ace_bench.core.types import Record
 
 
 class Endpoint:
-    """Connections shared by all threads, opened at first use, because that needs the key."""
+    """Connections shared by all threads, opened at first use, because that needs the key.
 
-    def __init__(self, address: Address):
+    ``setting`` is what the user's settings call the address, for messages.
+    """
+
+    def __init__(self, address: Address, setting: str = "base_url"):
+        self.setting = setting
         self.base_url = address.base_url
         self.model = address.model or ""
         self.api_key_env = address.api_key_env
@@ -50,7 +54,8 @@ class Endpoint:
 
     def at(self, base_url: str, *, timeout: float | None = None) -> Endpoint:
         """Return the same model, asked by the same keys, at another address."""
-        return Endpoint(replace(self._address, base_url=base_url, timeout=timeout or self._address.timeout))
+        address = replace(self._address, base_url=base_url, timeout=timeout or self._address.timeout)
+        return Endpoint(address, self.setting)
 
     def ready(self) -> Secrets:
         """Read the key; raises ``ConfigError`` if it is missing."""

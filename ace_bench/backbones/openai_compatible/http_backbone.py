@@ -26,13 +26,16 @@ from ace_bench.core.types import NO_USAGE, Usage
 class HttpBackbone:
     """Base class. Safe to use from many threads; nothing is sent and no key is read before the first call."""
 
+    address_setting = "base_url"
+    """What the settings call the address."""
+
     def __init__(self, address: Address, *, retry: Retry, rate: Rate, prices: PriceCard):
         self.prices = prices
         self._retry = retry
         self._interrupted = threading.Event()
         self._clock = Clock(sleep=self._pause)
         self._pacer = Pacer(rate, now=self._clock.now)
-        self._endpoint = Endpoint(address)
+        self._endpoint = Endpoint(address, self.address_setting)
         self._fruitless = 0
 
     def check(self) -> None:

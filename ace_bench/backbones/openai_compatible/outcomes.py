@@ -37,14 +37,14 @@ _SHOWN = 8
 
 def explain(problem: Problem, endpoint: Endpoint) -> str:
     """Return the problem's message, with the fix if one is known; may request the server's list of models."""
-    text = endpoint.ready().hide_in_error(problem.message)
+    text, setting = endpoint.ready().hide_in_error(problem.message), f"backbone.{endpoint.setting}"
     if problem.kind == "unreachable":
-        return f"{endpoint.base_url} cannot be reached ({text}); start the server or correct backbone.base_url"
+        return f"{endpoint.base_url} cannot be reached ({text}); start the server or correct {setting}"
     if problem.kind == "unknown_model" and endpoint.azure.api_version:
         deployment = endpoint.azure.deployment or endpoint.model
         return f"{text}; check backbone.azure.deployment={deployment}, azure.api_version and {endpoint.base_url}"
     if problem.kind == "unknown_model":
-        return f"{text}; {_models(endpoint.model, [one.id for one in endpoint.models()], endpoint.base_url)}"
+        return f"{text}; {_models(endpoint, [one.id for one in endpoint.models()])}"
     variable = endpoint.api_key_env
     fix = {
         "authentication": "give the identity a role on the resource, such as Cognitive Services OpenAI User"
@@ -53,13 +53,16 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
         if variable
         else "name the environment variable that holds the key: backbone.api_key_env=NAME",
         "quota_exhausted": f"top up the account at {endpoint.base_url}, or raise its limit",
-        "redirected": f"{endpoint.base_url} redirects calls, and redirects are not followed: correct backbone.base_url",
+        "redirected": f"{endpoint.base_url} redirects calls, and redirects are not followed: correct {setting}",
         "context_length": "shorten the context or lower backbone.sampling.max_tokens",
     }.get(problem.kind)
     return text if fix is None else f"{text}; {fix}"
 
 
-def _models(model: str, listed: Sequence[str], base_url: str) -> str:
+def _models(endpoint: Endpoint, listed: Sequence[str]) -> str:
+    model, base_url = endpoint.model, endpoint.base_url
+    if not listed and endpoint.setting != "base_url":
+        return f"check backbone.model={model} and backbone.{endpoint.setting}: the calls go to {base_url}"
     if not listed:
         return f"check backbone.model={model} and backbone.base_url={base_url}, which often ends in /v1"
     if model in listed:

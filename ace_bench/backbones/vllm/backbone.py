@@ -31,6 +31,8 @@ class Vllm(OpenAICompatible):
     Raises ``ConfigError`` for settings that cannot work.
     """
 
+    address_setting = "url"
+
     def __init__(
         self,
         *,

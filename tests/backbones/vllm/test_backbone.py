@@ -125,3 +125,16 @@ def test_the_configured_context_length_comes_before_the_servers(make):
     assert make(*short, "backbone.sampling.max_tokens=500").context_length == 3000
     with pytest.raises(ConfigError, match="leaves no room for a prompt in a context of 3000"):
         make(*short)
+
+
+@pytest.mark.parametrize(
+    ("option", "setting"), [("vllm", "url"), ("llama_cpp", "url"), ("openai_compatible", "base_url")]
+)
+def test_the_message_that_nobody_listens_names_the_setting_of_the_address(option, setting):
+    address = f"backbone.{setting}=http://127.0.0.1:9/v1"
+    own = ("backbone.model=m", "backbone.retry.times=0", "backbone.api_key_env=null")
+    config, _ = composed(f"backbone={option}", address, *own)
+    backbone = built(config, "backbone")
+    for ask in (backbone.probe, lambda: backbone.complete(ASKED, role="generator", session="s")):
+        with pytest.raises((ConfigError, BackboneUnavailable), match=rf"or correct backbone\.{setting}$"):
+            ask()

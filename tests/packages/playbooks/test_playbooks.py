@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.api import load_runs
 from ace_bench.cli.main import start
 from ace_bench.contexts.loading import load, official_text
 from ace_bench.report.histories import bullet_history, history
@@ -122,3 +123,18 @@ def test_after_a_sample_is_forgotten_no_bullet_repeats_it_but_those_that_are_nam
         named = capsys.readouterr().out.count(f"repeats the train sample {sample} with its answer, though")
         left = [leak for leak in find_leaks(load(out), solved_samples(ran)) if leak.sample == sample]
         assert len(left) == named
+
+
+def test_a_stopped_run_shows_the_playbook_that_it_has_so_far(tmp_path, capsys):
+    stopped = launch(tmp_path, *SMALL, "budget.calls=12")
+    assert stopped.status == 3
+    (run,) = load_runs(tmp_path)
+    *_, last = run.steps()
+    steps = sum(1 for _ in run.steps()) - 1
+    assert steps > 0
+    assert run.playbook == last
+    capsys.readouterr()
+    assert start("playbook", ["show", str(run.folder)]) == 0
+    shown = capsys.readouterr()
+    assert f"{last.size} of {last.size} bullets" in shown.out
+    assert shown.err == f"{run.folder} has not finished: this is its playbook after step {steps}\n"
