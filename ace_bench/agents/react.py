@@ -51,6 +51,8 @@ class ReAct:
     whether it wants JSON does not matter, since this agent's replies are code.
     """
 
+    draws_from_seed = False
+
     def __init__(  # noqa: PLR0913 - settings, all keyword-only
         self,
         *,

@@ -91,6 +91,8 @@ class SingleTurn:
     reasoning before the answer. Then no code is run.
     """
 
+    draws_from_seed = False
+
     def __init__(
         self,
         *,

@@ -10,6 +10,7 @@ from itertools import takewhile
 from pathlib import Path
 
 import hydra
+import msgspec
 from hydra._internal.utils import get_args_parser
 from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
@@ -17,10 +18,13 @@ from hydra.errors import CompactHydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig
 
+from ace_bench.cli.arguments import print_line
 from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
+from ace_bench.core.scratch import scratch_folder
+from ace_bench.report.planned import quote
 from ace_bench.runners.override_help import explain, raised_by_hydra
 from ace_bench.store.authors_code import with_commit_apart
 
@@ -114,8 +118,11 @@ def _shows_errors(hydra_config: HydraConf) -> bool:
     return "BasicLauncher" in hydra_config.launcher._target_ and "BasicSweeper" in hydra_config.sweeper._target_
 
 
-def _check_runs(arguments: Sequence[str]) -> None:
-    """Check all runs of a sweep, of a search one; raises ``ConfigError`` if some cannot start."""
+def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
+    """Check all runs of a sweep, of a search one, and return those to make where they are fewer than its values name.
+
+    Raises ``ConfigError`` if some cannot start, or are the same.
+    """
     from ace_bench.runners.checking import Candidate, RunChecks
     from ace_bench.runners.planning import Composer
 
@@ -127,9 +134,14 @@ def _check_runs(arguments: Sequence[str]) -> None:
         for run in runs:
             compose(run)
     except ConfigError:
-        return  # Hydra composes them next, and its error names the closest setting
+        return None  # Hydra composes them next, and its error names the closest setting
     here = not any(word.startswith(_ELSEWHERE) for word in settings)
-    RunChecks(compose).check((Candidate(overrides=run) for run in runs), here=here)
+    checks = RunChecks(compose)
+    checks.check((Candidate(overrides=run) for run in runs), here=here)
+    kept, notes = checks.without_equal_seeds(runs)
+    for note in notes:
+        print_line(note)
+    return kept if len(kept) < len(runs) and not searches else None
 
 
 def sweep() -> None:
@@ -144,11 +156,15 @@ def sweep() -> None:
         raise ConfigError(
             f"max_calls_in_flight={limit} needs runs on this machine, with launcher=joblib; elsewhere set concurrency"
         )
-    _check_runs(sys.argv[1:])
+    kept = _check_runs(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        with runs_listed(), slots_for_runs(limit):
+        with runs_listed(), slots_for_runs(limit), scratch_folder("plan") as scratch:
+            if kept is not None:
+                (scratch / "runs.json").write_bytes(msgspec.json.encode(kept))
+                plan = quote(str(scratch / "runs.json"))
+                sys.argv[1:1] = ["hydra/sweeper=planned", f"hydra.sweeper.plan={plan}"]
             experiment()
     except RuntimeError as error:
         if _SLURM not in sys.argv:

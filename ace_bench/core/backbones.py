@@ -187,6 +187,14 @@ class AsksAgain(Protocol):
 
 
 @runtime_checkable
+class Greedy(Protocol):
+    """A backbone that knows whether it draws its replies."""
+
+    def is_greedy(self, role: str) -> bool:
+        """Whether a role's prompt gets the same reply whatever the seed, as at temperature 0."""
+
+
+@runtime_checkable
 class CacheReporting(Protocol):
     """A backbone whose server reports the hits of its prefix cache."""
 

@@ -39,6 +39,16 @@ class ContextUpdate(Generic[C_co]):
     events: tuple[Record, ...] = ()
 
 
+def may_draw(part: object) -> bool:
+    """Whether a part of a run may draw something by the run's seed: an order, samples, demonstrations.
+
+    ``draws_from_seed = False`` in its own class says that it does not. A part whose class says nothing is taken to
+    draw, whatever it inherits. ``part`` may be the class.
+    """
+    kind = part if isinstance(part, type) else type(part)
+    return "draws_from_seed" not in vars(kind) or bool(getattr(part, "draws_from_seed", True))
+
+
 class Method(Protocol[C]):
     """Improves a context. ``ace_bench.methods.base.BaseMethod`` has defaults for all but the first two members."""
 

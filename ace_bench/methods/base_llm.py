@@ -12,6 +12,7 @@ from ace_bench.methods.base import BaseMethod
 class BaseLlm(BaseMethod[NoContext]):
     """Evaluates the task's own prompt."""
 
+    draws_from_seed = False
     generator = GeneratorSpec(template="base", answer_format="text")
 
     def start(self, arena: Arena) -> NoContext:
@@ -22,6 +23,7 @@ class BaseLlm(BaseMethod[NoContext]):
 class EmptyPlaybook(BaseMethod[Playbook]):
     """Evaluates the prompt that ``method=ace`` starts with, as its ``mode.before=true`` does."""
 
+    draws_from_seed = False
     generator = GeneratorSpec(template="generator", answer_format="json")
 
     def start(self, arena: Arena) -> Playbook:

@@ -26,6 +26,8 @@ class Frozen(BaseMethod[Context]):
     A context that shows each sample its nearest items finds them by ``embedder``.
     """
 
+    draws_from_seed = False
+
     def __init__(self, *, context: Text | None, embedder: Embedder) -> None:
         if context is None:
             raise SettingError(

@@ -38,7 +38,7 @@ from ace_bench.report.same_runs import settle_same_runs
 from ace_bench.report.statistics import Points, mean_score
 from ace_bench.store.fidelity import certify
 from ace_bench.store.processes import Process, read_processes
-from ace_bench.store.results import place_of_run, read_about, read_result, read_settings, read_status
+from ace_bench.store.results import NOTHING, place_of_run, read_about, read_result, read_settings, read_status
 
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
@@ -57,7 +57,8 @@ class RunSummary:
     the run wrote them (``identity.json``).
 
     ``attempt`` counts repetitions of one seed (``resume=false``) from 1. An ``older`` version made the run: no command
-    continues it. ``asked_models`` are the names of models by role.
+    continues it. A run is ``seeded`` if it draws something by its seed. ``asked_models`` are the names of models by
+    role.
     """
 
     folder: Path
@@ -73,6 +74,7 @@ class RunSummary:
     identity: Record = field(repr=False)
     attempt: int = 1
     older: bool = False
+    seeded: bool = True
     protocol: str = "paper"
     state: str = ""
     reason: str = ""
@@ -291,6 +293,7 @@ def read_run(folder: Path) -> RunSummary:
         attempt=int(attempt["attempt"] or 1) if attempt else 1,
         older=identity.get("form") != FORM,
         asked_models=about.get("roles", {}),
+        seeded=about.get("drawn") != NOTHING,
         state=status["state"],
         reason=status.get("reason", ""),
         metrics=metrics or {},

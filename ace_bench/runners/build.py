@@ -19,6 +19,7 @@ from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Labels, Record, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import CallSlots
+from ace_bench.runners.drawing import draws_by_seed
 from ace_bench.runners.experiment import Experiment, StageClock
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
@@ -29,6 +30,7 @@ from ace_bench.runners.settings import check_agent_prices, check_budget_prices
 from ace_bench.store.authors_code import notes_on_state, state_followed
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import Responses
+from ace_bench.store.results import NOTHING
 from ace_bench.store.spending import SharedSpending
 
 _PROTOCOL, _PAPER, _OFFICIAL = "protocol", "paper", "official"
@@ -79,6 +81,7 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     rehearsed = build_part(with_embedder(resolved, HASHING), "method") if EMBEDDER in backbones else method
     agent: Agent = build_part(resolved, "agent", prompts=run.prompt_set, generator=method.generator)
     check_agent_prices(agent, backbones)
+    drawn = draws_by_seed(task=task, agent=agent, method=method, mode=mode, backbones=backbones)
     followed, notes = _protocol(run, method)
     metadata = {
         **run.names,
@@ -88,6 +91,7 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         **followed,
         "source": task.source,
         "simulated": run.simulated,
+        **({} if drawn else {"drawn": NOTHING}),
         "digest": run.identity.digest,
         "prompts": {
             "set": run.prompts,

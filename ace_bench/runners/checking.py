@@ -10,9 +10,12 @@ from functools import cache
 from pathlib import Path
 
 from ace_bench.core.backbones import Backbone, Served
+from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import AceBenchError, ConfigError
+from ace_bench.core.identity import identity_settings
 from ace_bench.core.method import Adaptation
 from ace_bench.runners.build import assemble
+from ace_bench.runners.drawing import planned_draws_by_seed
 from ace_bench.runners.folder_checks import check_folder
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
@@ -48,7 +51,45 @@ class RunChecks:
     def __init__(self, compose: Composer) -> None:
         self._compose = compose
         self._build = cache(self._built)
+        self._draws = cache(self._is_drawn)
         self._code = CodeReader()
+
+    def draws(self, overrides: Sequence[str]) -> bool:
+        """Whether a run with these overrides draws anything by its seed; one that cannot be built is taken to."""
+        return self._draws(tuple(overrides))
+
+    def _is_drawn(self, overrides: tuple[str, ...]) -> bool:
+        try:
+            return planned_draws_by_seed(self._compose(overrides))
+        except (AceBenchError, ImportError, AttributeError):  # what is wrong is said when the run is checked
+            return True
+
+    def without_equal_seeds(self, runs: Sequence[Sequence[str]]) -> tuple[list[Sequence[str]], list[str]]:
+        """Return the runs whose requests differ, and a sentence for each run of which one seed is left.
+
+        Of seeds for which nothing is drawn the first finished one is left, or else the first.
+        """
+        by_settings: dict[str, list[Sequence[str]]] = {}
+        for run in runs:
+            settings = self._compose(run)
+            shared = [identity_settings(settings), settings["task"], settings["name"], settings["results"]]
+            by_settings.setdefault(digest_of(shared), []).append(run)
+        left_out, notes = list[Sequence[str]](), list[str]()
+        for same in by_settings.values():
+            if len(same) == 1 or self.draws(same[0]):
+                continue
+            kept = next(filter(self._is_finished, same), same[0])
+            left_out += [run for run in same if run is not kept]
+            seeds = ", ".join(str(self._compose(run)["seed"]) for run in same)
+            notes.append(
+                f"{' '.join(_without_seed(kept))} is run once, with seed {self._compose(kept)['seed']}: it is greedy "
+                f"and draws nothing, so seeds {seeds} would send the same requests."
+            )
+        return [run for run in runs if run not in left_out], notes
+
+    def _is_finished(self, overrides: Sequence[str]) -> bool:
+        folder = self._build(Candidate(overrides=tuple(overrides))).folder
+        return folder is not None and (folder / METRICS).exists()
 
     def refusal(self, overrides: Sequence[str]) -> str:
         """Return why a run with these overrides is refused or repeats another one, "" if it is to be made.
@@ -68,12 +109,15 @@ class RunChecks:
         """
         problems: Counter[str] = Counter()
         notes: dict[str, None] = {}
+        same = _SameRuns(self._compose, planned=results is not None)
         served: dict[str, tuple[str, Served]] = {}
         callers: Counter[str] = Counter()
         total = 0
         for group in _by_seed(runs):
             count, built = (len(group), self._build(group[0])) if results else self._count_unfinished(group)
             total += count
+            if built.folder is not None and (twice := same.add(group, built.folder)):
+                problems[twice] += 1
             notes.update(dict.fromkeys(built.notes if count else ()))
             problem = built.problem
             if not problem and count and here:
@@ -135,9 +179,38 @@ def _by_seed(runs: Iterable[Candidate]) -> Iterable[Sequence[Candidate]]:
     """Group runs that differ in their seed alone."""
     groups: dict[tuple[tuple[str, ...], bool], list[Candidate]] = {}
     for run in runs:
-        rest = tuple(override for override in run.overrides if not override.startswith("seed="))
-        groups.setdefault((rest, run.waits), []).append(run)
+        groups.setdefault((_without_seed(run.overrides), run.waits), []).append(run)
     return groups.values()
+
+
+def _without_seed(overrides: Sequence[str]) -> tuple[str, ...]:
+    return tuple(override for override in overrides if not override.startswith("seed="))
+
+
+class _SameRuns:
+    """Finds runs that others make as well, so that one of them would show the other's result as its own."""
+
+    def __init__(self, compose: Composer, *, planned: bool) -> None:
+        """Of ``planned`` runs several may mean the same settings in other words, as they are made once."""
+        self._compose, self._planned = compose, planned
+        self._known: dict[tuple[Path, int], Candidate] = {}
+
+    def add(self, group: Sequence[Candidate], folder: Path) -> str:
+        """Return which runs are the same, "" if none is: ``group`` differs in seeds, and its first run has ``folder``.
+
+        What waits for a context has another one's place until then.
+        """
+        for run in group:
+            settings = self._compose(run.overrides)
+            other = self._known.setdefault((folder.parent, settings["seed"]), run)
+            if other is run or run.waits or (self._planned and self._compose(other.overrides) == settings):
+                continue
+            one, two = (" ".join(each.overrides) for each in (other, run))
+            return (
+                f"{one} and {two} are the same run ({folder.parent}), so one would show the other's result: leave one "
+                "out, or give each a name=NAME of its own"
+            )
+        return ""
 
 
 def _problem(check: Callable[..., object], *arguments: object) -> str:

@@ -22,6 +22,11 @@ class Evaluate(Mode):
     context: Text | None
     split: Text = field()
 
+    def draws_order(self, method: Method[Any]) -> bool:
+        """Samples stand in their own order."""
+        del method
+        return False
+
     def workload(self, experiment: Experiment) -> ModeWorkload:
         """Return one or two evaluations."""
         samples = len(experiment.arena.samples(self.split))

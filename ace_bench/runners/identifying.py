@@ -98,7 +98,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
         raise ConfigError(f"{several[0]} must be one option: write {several[0]}=NAME, without brackets")
     names = {group: config.choices[group] for group in _NAMED}
     settings = read_settings(resolved)
-    backbones = _backbones(resolved)
+    backbones = build_backbones(resolved)
     simulated = any(backbone.simulated for backbone in backbones.values())
     task: Task = build_part(resolved, "task", sample_allowed=simulated)
     if judge_template(task) is not None and not simulated and JUDGE not in backbones:
@@ -134,7 +134,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
 def check_backbones(resolved: Record) -> None:
     """Check the top-level settings and the backbones; raises ``ConfigError``."""
     settings = read_settings(resolved)
-    check_budget_prices(settings.budget, _backbones(resolved))
+    check_budget_prices(settings.budget, build_backbones(resolved))
 
 
 def build_part(resolved: Record, group: str, **parts: Any) -> Any:
@@ -172,7 +172,8 @@ def embeddings_of(method: Method[Any], embedder: str | EmbedderSettings) -> Back
         return EmbeddingsBackbone(*wanted)
 
 
-def _backbones(resolved: Record) -> dict[str, Backbone]:
+def build_backbones(resolved: Record) -> dict[str, Backbone]:
+    """Build the backbones of the roles that have one of their own, and the generator's; raises ``ConfigError``."""
     roles = resolved.get("roles") or {}
     if not isinstance(roles, Mapping):
         raise ConfigError(f"roles={roles} must be a group of backbones: choose one by backbone@roles.reflector=NAME")

@@ -43,6 +43,13 @@ class Mode:
         """All splits that a run of the method may read; they are checked before anything is spent."""
         return (self.split,)
 
+    def draws_order(self, method: Method[Any]) -> bool:  # noqa: ARG002 - for subclasses
+        """Whether the seed changes the order in which the method gets samples, which changes what it learns.
+
+        Only what the class of a mode itself says is believed.
+        """
+        return True
+
     def check(self, method: Method[Any]) -> None:
         """Raise ``ConfigError`` if the method cannot run in this mode; called before anything is spent."""
 

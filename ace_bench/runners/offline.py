@@ -43,6 +43,10 @@ class Offline(Mode):
         validates = self.select == "best" or method.adaptation == "fit"
         return (TRAIN, VALIDATION, TEST) if validates else (TRAIN, TEST)
 
+    def draws_order(self, method: Method[Any]) -> bool:
+        """Whether a method learns step by step from shuffled samples."""
+        return self.shuffle and method.adaptation == "steps"
+
     def check(self, method: Method[Any]) -> None:
         """Reject a method that only retries a sample; one that does not learn is only evaluated."""
         refuse_retries(method)

@@ -39,6 +39,10 @@ class Online(Mode):
                 f"predicted at once: set window={self.batch_size}"
             )
 
+    def draws_order(self, method: Method[Any]) -> bool:
+        """Whether a method learns from a shuffled stream, or its roles answer the samples of one in turn."""
+        return self.shuffle and (method.adaptation != "none" or len(method.answering_roles) > 1)
+
     def check(self, method: Method[Any]) -> None:
         """Reject offline optimisers."""
         if method.adaptation == "fit":

@@ -23,6 +23,8 @@ from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 
 METRICS, IDENTITY, SUMMARY, SETTINGS = "metrics.json", "identity.json", "summary.txt", "config.yaml"
 CHECKSUMS = "checksums.jsonl"
+NOTHING = "nothing"
+"""What a run records as ``drawn`` if its seed changes no request."""
 _DIGEST_SHOWN = 12
 _SEED_FOLDER, _DIGEST_FOLDER = re.compile(r"seed(\d+)(?:-\d+)?"), re.compile(rf"[0-9a-f]{{{_DIGEST_SHOWN}}}")
 _GROUP_FOLDER = re.compile(r"\w+-\w+-\w+-\w+")

@@ -61,6 +61,7 @@ class AppWorld:
     Raises ``ConfigError`` or ``DataError`` at construction where the engine or the data is missing.
     """
 
+    draws_from_seed = False
     name: str = "appworld"
     prompt_group: str = "agent"
     headline: str = "tgc"

@@ -73,6 +73,7 @@ class BirdSql(AnswerTask):
     Raises ``ConfigError`` or ``DataError`` at construction for wrong settings, missing files and bad rows.
     """
 
+    draws_from_seed = False
     name: str = "bird_sql"
     hub: HubDataset = HubDataset(
         config="bird",

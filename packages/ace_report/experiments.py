@@ -25,6 +25,16 @@ Refusal = Callable[[Sequence[str]], str]
 """Why the program refuses a run with these overrides, "" if it does not refuse it."""
 
 
+Draws = Callable[[Sequence[str]], bool]
+"""Whether a run with these overrides draws something by its seed."""
+
+
+def draws_always(overrides: Sequence[str]) -> bool:
+    """Return that a run draws something."""
+    del overrides
+    return True
+
+
 def refuses_nothing(overrides: Sequence[str]) -> str:
     """Return that a run is not refused."""
     del overrides

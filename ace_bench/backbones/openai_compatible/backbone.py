@@ -70,6 +70,10 @@ class OpenAICompatible(HttpBackbone):
         if self._settings.structured == AUTO:
             self._dialect = read_dialect(recorded)
 
+    def is_greedy(self, role: str) -> bool:
+        """Whether a role's temperature is 0."""
+        return not self.draws(role)
+
     def draws(self, role: str) -> bool:
         """Whether a role's temperature is above 0, or the server's to choose."""
         return self.sampling.for_role(role).temperature != 0

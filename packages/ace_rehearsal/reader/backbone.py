@@ -46,6 +46,11 @@ class EmbeddedBackbone:
         self._collapse = collapse
         self._prefixes = PrefixCache()
 
+    def is_greedy(self, role: str) -> bool:
+        """The same messages always get the same answer."""
+        del role
+        return True
+
     def complete(
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:

@@ -180,7 +180,8 @@ def _write_paper_results(what: str, options: argparse.Namespace, **form: Any) ->
     results = next(iter(folders), _RESULTS)
     which, extra = _sort_words(what, [word for word in options.words if Path(word) not in folders])
     compose = Composer(config_folders())
-    index = ResultsIndex(results=results, compose=compose, refusal=RunChecks(compose).refusal, extra=extra)
+    checks = RunChecks(compose)
+    index = ResultsIndex(results=results, compose=compose, refusal=checks.refusal, draws=checks.draws, extra=extra)
     if not index.found.runs:
         raise ConfigError(f"there are no runs in {results}; make some, or name their folder by --results")
     wanted = Wanted(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, zip_longest
 
 from rich.progress import track
@@ -14,6 +15,7 @@ from ace_bench.core.resources import config_folders, options, require
 from ace_bench.report.planned import Compose, PlannedRun, Setting, left_out, read_setting, run_overrides
 from ace_bench.runners.override_help import suggestions
 from ace_bench.store.authors_code import with_commit_apart
+from ace_report.experiments import with_needs
 from ace_report.reproducing.reproduction import RunStates
 from ace_report.reproducing.request import FIGURES, Job, ReproduceRequest
 from ace_report.tables.results_index import ResultsIndex
@@ -103,6 +105,27 @@ def refused(request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex)
     if found and len(found) == len(jobs):
         raise ConfigError(f"the program refuses all runs asked for: {next(iter(found.values()))}")
     return found
+
+
+def without_equal_seeds(jobs: Sequence[Job], index: ResultsIndex) -> tuple[list[Job], list[str]]:
+    """Return the jobs whose requests differ, and a sentence on the others.
+
+    Of a run that draws nothing by its seed the first seed is left, and those whose contexts other runs start from.
+    """
+    seeds: dict[tuple[PlannedRun, tuple[str, ...]], list[Job]] = {}
+    for job in jobs:
+        seeds.setdefault((job.planned, job.extra), []).append(job)
+    several = {key: same for key, same in seeds.items() if len(same) > 1}
+    equal = [same for (planned, extra), same in several.items() if not index.draws_for(planned, extra)]
+    left_out = {job for same in equal for job in same[1:]}
+    kept = [job for job in jobs if job not in left_out]
+    left_out -= {replace(job, planned=run) for job in kept for run in with_needs(job.planned)}
+    if not left_out:
+        return [*jobs], []
+    said = (
+        f"one seed, {len(equal)} run{'s' * (len(equal) != 1)}: greedy, nothing is drawn, so others would ask the same"
+    )
+    return [job for job in jobs if job not in left_out], [said]
 
 
 def by_reason(found: Mapping[Job, str]) -> Iterator[str]:

@@ -27,7 +27,7 @@ from ace_bench.runners.schedule import cores
 from ace_bench.runners.small_run import REHEARSED
 from ace_bench.runners.workers import Workers
 from ace_report.experiments import Experiments
-from ace_report.reproducing.checking import by_reason, check_packages, check_settings, refused
+from ace_report.reproducing.checking import by_reason, check_packages, check_settings, refused, without_equal_seeds
 from ace_report.reproducing.estimating import APPWORLD, Estimator, Rehearsals
 from ace_report.reproducing.manifest import Manifest
 from ace_report.reproducing.reproduction import Reproduction
@@ -47,7 +47,7 @@ def reproduce(options: argparse.Namespace) -> int:
     console = Console(markup=False, highlight=False, soft_wrap=True)
     compose = Composer(config_folders())
     checks = RunChecks(compose)
-    index = ResultsIndex(results=Path("results"), compose=compose, refusal=checks.refusal)
+    index = ResultsIndex(results=Path("results"), compose=compose, refusal=checks.refusal, draws=checks.draws)
     if options.list:
         console.print(listing(index.experiments))
         return 0
@@ -58,9 +58,10 @@ def reproduce(options: argparse.Namespace) -> int:
     wanted = jobs(request, index.experiments)
     check_settings(wanted, index.compose)  # mistakes are reported before anything starts
     check_measurements(request, index.experiments, index.compose)
+    wanted, once = without_equal_seeds(wanted, index)
     left_out = refused(request, wanted, index)
     wanted = [job for job in wanted if job not in left_out]
-    for line in by_reason(left_out):
+    for line in (*once, *by_reason(left_out)):
         console.print(line)
     if options.estimate:
         if not wanted:

@@ -63,9 +63,10 @@ class Measured:
     ``other_models`` says which models answered in place of those that its runs asked for.
 
     ``state`` is the state of the runs if none has finished; ``refused`` says why the program makes no such run.
-    ``unfinished`` are runs that began. ``code`` says where its runs were made by different code. ``deviations`` are
-    settings of its runs that are not the paper's. ``differs`` are those in which they are not the planned runs, so that
-    nothing is compared with them; ``elsewhere`` says in what runs differ that are not shown.
+    ``once`` says why one run counts where other cells have several seeds. ``unfinished`` are runs that began. ``code``
+    says where its runs were made by different code. ``deviations`` are settings of its runs that are not the paper's.
+    ``differs`` are those in which they are not the planned runs, so that nothing is compared with them; ``elsewhere``
+    says in what runs differ that are not shown.
     """
 
     place: Place
@@ -86,6 +87,7 @@ class Measured:
     collapsed: bool = False
     wide: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    once: str = ""
     code: tuple[str, ...] = ()
     other_models: tuple[str, ...] = ()
     deviations: tuple[str, ...] = ()
@@ -145,9 +147,17 @@ class Measured:
         return sum(sum(faults.values()) for run in self.runs for faults in run.metrics["faults"].values())
 
 
-def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequence[RunSummary]) -> Measured:
-    """Measure a cell from the runs of its plan; without a finished run, ``state`` says why."""
+def measure(
+    place: Place, planned: PlannedRun | None, metric: str, runs: Sequence[RunSummary], equal_seeds: int = 0
+) -> Measured:
+    """Measure a cell from the runs of its plan; without a finished run, ``state`` says why.
+
+    ``equal_seeds`` is the number of seeds in the table if the runs draw nothing by theirs, else 0. Such runs sent the
+    same requests, so the first of them counts.
+    """
     done = tuple(run for run in runs if run.finished)
+    once = _why_once(done) if equal_seeds and max(len(done), equal_seeds) > 1 else ""
+    done = done[:1] if once else done
     unfinished = tuple(run for run in runs if not run.finished)
     if not done:
         state = ", ".join(sorted({run.state for run in runs})) or MISSING_RUN
@@ -182,9 +192,15 @@ def measure(place: Place, planned: PlannedRun | None, metric: str, runs: Sequenc
         wide=reasons_score_wide(scores) if scores and interval else (),
         code=tuple(code),
         other_models=tuple(dict.fromkeys(filter(None, (describe_other_models(run.models) for run in done)))),
+        once=once,
         notes=tuple(dict.fromkeys((*errors, *collapses, *filter(None, map(_leakage, done))))),
         points=scores,
     )
+
+
+def _why_once(runs: Sequence[RunSummary]) -> str:
+    others = ", ".join(str(run.seed) for run in runs[1:])
+    return "1 run: greedy, nothing is drawn" + (f" (also made with seed {others})" if others else "")
 
 
 def _leakage(run: RunSummary) -> str:

@@ -174,10 +174,19 @@ def _together(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int]) -> S
 
     Test sets are pooled, and each sample counts with the weight of its set. Groups (scenarios) stay together.
     """
-    common = set.intersection(*({*part.cell.points} for part in parts))
+    return {seed: _pool_points(parts, sizes, seed) for seed in _common_seeds(parts)}
+
+
+def _common_seeds(parts: Sequence[_Part]) -> list[int]:
+    """Return the seeds that have finished in all parts; a part that is run once stands for every seed.
+
+    Raises ``DataError`` if there is none.
+    """
+    seeds = [{run.seed for run in part.cell.runs} for part in parts if not part.cell.once]
+    common = set.intersection(*seeds) if seeds else {parts[0].cell.runs[0].seed}
     if not common:
         raise DataError(f"no seed has finished in all of {', '.join(part.place for part in parts)}")
-    return {seed: _pool_points(parts, sizes, seed) for seed in sorted(common)}
+    return sorted(common)
 
 
 def _pool_points(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: int) -> Points:
@@ -187,7 +196,8 @@ def _pool_points(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], s
     for part in parts:
         key = (part.split, part.cell.metric)
         weight = abs(part.coefficient) * total / sizes[key]
-        for sample, point in part.cell.points[seed].items():
+        points = part.cell.points
+        for sample, point in (next(iter(points.values())) if part.cell.once else points[seed]).items():
             name = f"{part.split}/{part.cell.metric}/{sample}"
             own = sample if part.cell.metric == "sgc" else point.group
             place = point.place + _STREAM * order.index(key) if point.place >= 0 else -1
@@ -200,9 +210,7 @@ def _pool_points(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], s
 def _measure_saving(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
     """Compute a saving or an increase by seed; raises ``DataError`` if no seed has all runs."""
     every = [part for some in parts for part in some]
-    seeds = sorted(set.intersection(*({run.seed for run in part.cell.runs} for part in every)))
-    if not seeds:
-        raise DataError(f"no seed has finished in all of {', '.join(part.place for part in every)}")
+    seeds = _common_seeds(every)
     differences = result.claim.differences
     rises = any(part.cells[part.relative_to] < 0 for part in differences)
     return _with_ratio(result, seeds, [_saving_of(differences, parts, seed) for seed in seeds], sign=1 if rises else -1)
@@ -240,7 +248,7 @@ def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[floa
 def _saving_of(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:
     values = []
     for difference, some in zip(differences, parts, strict=True):
-        runs = ((part, run) for part in some for run in part.cell.runs if run.seed == seed)
+        runs = ((part, run) for part in some for run in part.cell.runs if part.cell.once or run.seed == seed)
         numbers = {part.place: run.value(part.cell.metric) for part, run in runs}
         known = {place: value for place, value in numbers.items() if value is not None}
         if known.keys() < numbers.keys() or not known[difference.relative_to]:

@@ -157,7 +157,7 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 def remarks(cell: Measured, paper: PaperShown) -> list[str]:
     """List errors, what one seed is about, differences within noise, and settings that differ from the paper's."""
-    found = [*filter(None, [cell.refused]), *cell.notes, *cell.code]
+    found = [*filter(None, [cell.refused, cell.once]), *cell.notes, *cell.code]
     if cell.scope:
         found.append(f"one seed: about {cell.scope} only")
     elif cell.few_seeds:

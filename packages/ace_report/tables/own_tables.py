@@ -198,8 +198,10 @@ class _Builder:
         metric, done = entries[0].settings[METRIC], [run for run in runs if run.finished]
         if metric == SCORE and done:
             metric = str(done[0].metrics["headline"]["metric"])
-        found = measure(Place(row=row, column=column, unit=unit_of(metric)), None, metric, runs)
-        waiting = len(runs) - len(found.runs)
+        drawn = not self._layout.over_seeds or any(run.seeded for run in done)
+        seeds = 0 if drawn else len({run.seed for run in self._runs})
+        found = measure(Place(row=row, column=column, unit=unit_of(metric)), None, metric, runs, seeds)
+        waiting = len(found.unfinished)
         if found.runs and waiting:
             found = replace(found, notes=(*found.notes, f"{waiting} of {len(runs)} runs not finished"))
         return found

@@ -18,7 +18,15 @@ from ace_bench.core.resources import config_folders, options
 from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting, run_overrides
 from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_report.conditions import Selector, Variant, settings_with_defaults
-from ace_report.experiments import Experiments, Refusal, load_experiments, refuses_nothing
+from ace_report.experiments import (
+    Draws,
+    Experiments,
+    Refusal,
+    draws_always,
+    load_experiments,
+    refuses_nothing,
+    with_needs,
+)
 from ace_report.matching import ModelNames, Runs, Similar, SimilarRuns, deviations
 from ace_report.tables.cells import Measured, Place, measure
 
@@ -95,8 +103,14 @@ class Selection:
         """Measure a metric of a planned run for a cell; several tables show the same ones."""
         key = (planned, metric)
         if key not in self._cells:
-            self._cells[key] = measure(place, planned, metric, self.find(planned))
+            found = self.find(planned)
+            self._cells[key] = measure(place, planned, metric, found, self.equal_seeds(planned) if found else 0)
         return replace(self._cells[key], place=place)
+
+    def equal_seeds(self, planned: PlannedRun) -> int:
+        """Return the number of seeds if there are several and a planned run draws nothing by its own, else 0."""
+        several = len(self.seeds) > 1
+        return 0 if not several or self._index.draws_for(planned, self.variant.overrides) else len(self.seeds)
 
     def _find_similar(self, planned: PlannedRun) -> Similar:
         """Return the runs that are shown in place of a planned run that does not exist."""
@@ -126,7 +140,7 @@ class Selection:
         """Yield the commands for the missing seeds of a planned run."""
         done = {run.seed for run in self.finished(planned)}
         settings = self.variant.overrides
-        for seed in self.seeds:
+        for seed in self.seeds[: not done] if self.equal_seeds(planned) else self.seeds:
             if seed not in done:
                 known = self._runs.overrides(planned, seed=seed, extra=settings)
                 place = [] if results == Path("results") else [f"results={results}"]
@@ -144,12 +158,14 @@ class ResultsIndex:
     """All runs under ``results``; ``compose`` plans the experiments' runs, with ``extra`` overrides for all.
 
     ``refusal`` says which runs are left out of experiments that list methods; ``chosen`` is the part of these.
+    ``draws`` says which runs draw something by their seed.
     """
 
     results: Path
     compose: Compose
     extra: tuple[str, ...] = ()
     refusal: Refusal = refuses_nothing
+    draws: Draws = draws_always
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @cached_property
@@ -180,6 +196,11 @@ class ResultsIndex:
     def empty_selection(self, backbone: str) -> Selection:
         """The conditions of a backbone without runs."""
         return Selection(self, self._selector.planned(backbone), Runs((), self.compose))
+
+    def draws_for(self, planned: PlannedRun, extra: Sequence[str]) -> bool:
+        """Whether a planned run, or one that it needs, draws something by its seed."""
+        runs = with_needs(planned)
+        return any(self.draws(run_overrides(run, extra, self.compose)) for run in runs)
 
     @cached_property
     def similar(self) -> SimilarRuns:

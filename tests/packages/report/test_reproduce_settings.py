@@ -37,7 +37,8 @@ def commands(said):
 def test_every_result_takes_the_settings_of_the_backbone_that_is_asked_for(asked, reproduce):
     said = reproduce(asked, *SERVED, "backbone.timeout=5", "seed=0,1", "--dry-run")[1]  # refused: no data, no server
     runs = commands(said)
-    assert said.count(" seed=0") == said.count(" seed=1") == len(runs) / 2
+    assert said.count(" seed=0") + said.count(" seed=1") == len(runs)
+    assert len(runs) / 3 < said.count(" seed=1") < len(runs) / 2, "what draws nothing is run once"
     for words in runs:
         backbone = compose(words)["backbone"]
         assert (backbone["url"], backbone["model"]) == ("http://localhost:8000", "org/some-model")

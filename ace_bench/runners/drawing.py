@@ -1,0 +1,41 @@
+"""Whether a run draws anything by its seed; if not, runs of other seeds send the same requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pkgutil import resolve_name
+from typing import Any
+
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Greedy
+from ace_bench.core.method import Method, may_draw
+from ace_bench.core.types import Record
+from ace_bench.runners.identifying import build_backbones, build_part
+from ace_bench.runners.mode import Mode
+
+
+def draws_by_seed(
+    *, task: object, agent: object, method: Method[Any], mode: Mode, backbones: Mapping[str, Backbone]
+) -> bool:
+    """Whether the parts of a run, or the sampling of a role, draw by the seed; tasks and agents may be classes.
+
+    A part that says nothing is taken to draw. A mode of ours says what order it draws for the method.
+    """
+    if any(map(may_draw, (task, agent, method))):
+        return True
+    if "draws_order" not in vars(type(mode)) or mode.draws_order(method):
+        return True
+    roles = {GENERATOR, JUDGE, *method.answering_roles, *method.roles, *backbones} - {EMBEDDER}
+    answering = ((backbones.get(role, backbones[GENERATOR]), role) for role in roles)
+    return not all(isinstance(backbone, Greedy) and backbone.is_greedy(role) for backbone, role in answering)
+
+
+def planned_draws_by_seed(settings: Record) -> bool:
+    """Whether a run with these resolved settings draws by its seed; raises ``ConfigError``."""
+    task, agent = (resolve_name(settings[group]["_target_"]) for group in ("task", "agent"))
+    return draws_by_seed(
+        task=task,
+        agent=agent,
+        method=build_part(settings, "method"),
+        mode=build_part(settings, "mode"),
+        backbones=build_backbones(settings),
+    )

@@ -1,0 +1,1 @@
+"""The Optuna sweeper, in the package where Hydra looks for plugins."""
