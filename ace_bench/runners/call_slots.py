@@ -41,8 +41,8 @@ class CallSlots(Protocol):
     """Limits how many calls are in flight at the same time."""
 
     @contextmanager
-    def acquire(self, priority: float, check: Callable[[], None]) -> Iterator[None]:
-        """Hold a slot, once there is one; ``check`` is called while waiting and may raise.
+    def acquire(self, priority: float, check: Callable[[], None]) -> Iterator[float]:
+        """Hold a slot, once there is one, and yield the seconds waited; ``check`` is called meanwhile and may raise.
 
         Of the calls that wait, the one with the highest ``priority`` gets the next slot: the seconds of calls one after
         another that still follow it.
@@ -72,18 +72,22 @@ class Slots:
         self._arrivals = count()
 
     @contextmanager
-    def acquire(self, priority: float, check: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Hold a slot."""
+    def acquire(self, priority: float, check: Callable[[], None] = lambda: None) -> Iterator[float]:
+        """Hold a slot; yield the seconds waited."""
         gate = threading.Lock()
         gate.acquire()
         request = (-priority, next(self._arrivals), gate)
         with self._lock:
             heapq.heappush(self._waiting, request)
             self._serve()
+        waited = 0.0
         try:
-            while not gate.acquire(timeout=_LOOK_S):
-                check()
-            yield
+            if not gate.acquire(blocking=False):
+                began = time.monotonic()
+                while not gate.acquire(timeout=_LOOK_S):
+                    check()
+                waited = round(time.monotonic() - began, 3)
+            yield waited
         finally:
             with self._lock:
                 if request in self._waiting:
@@ -126,8 +130,9 @@ class SharedSlots:
         self._address = address
 
     @contextmanager
-    def acquire(self, priority: float, check: Callable[[], None]) -> Iterator[None]:
+    def acquire(self, priority: float, check: Callable[[], None]) -> Iterator[float]:
         """Hold a slot; raises ``Stopped`` if the command that shares them has ended."""
+        began = time.monotonic()
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             try:
                 connection.connect(self._address)
@@ -139,7 +144,7 @@ class SharedSlots:
                 raise Stopped("the command that limits the calls of its runs has ended") from error
             if granted != _GRANTED:
                 raise Stopped("the command that limits the calls of its runs has ended")
-            yield
+            yield round(time.monotonic() - began, 3)
 
 
 def _receive(connection: socket.socket) -> bytes | None:

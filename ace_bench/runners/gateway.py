@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -177,10 +176,9 @@ class CallGateway:
         """Make a call within the budget, once there is a slot for it, and record what it cost, whatever comes of it."""
         # An evaluation is wide: none of its calls holds up another.
         priority = self.critical_path_s() if self.slots is not None and call.caller.stage is Stage.ADAPT else 0.0
-        slot = nullcontext() if self.slots is None else self.slots.acquire(priority, self.stop.check)
-        ready = time.monotonic()
-        with slot, self._reservations.held(call.backbone, call.request) as ticket:
-            queued = round(time.monotonic() - ready, 3)
+        slot = nullcontext(0.0) if self.slots is None else self.slots.acquire(priority, self.stop.check)
+        with slot as for_slot, self._reservations.held(call.backbone, call.request) as ticket:
+            queued = for_slot + ticket.waited
             try:
                 completion = _clean(_ask(call, queued, ticket), call.request)
                 require_answer(completion, call.request.schema)

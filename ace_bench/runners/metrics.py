@@ -10,23 +10,20 @@ from typing import Any
 
 import numpy as np
 
-from ace_bench.core.backbones import GENERATOR, Backbone, Priced
+from ace_bench.core.backbones import Backbone, Priced
 from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
 from ace_bench.core.model_names import count_models
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task, headline_score
-from ace_bench.core.types import Completion, ProbeReply, Record, Stage, Usage
+from ace_bench.core.types import Record, Stage, Usage
 from ace_bench.runners.arena import fault_of
 from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.loop import RunOutcome
-from ace_bench.runners.settings import place_of
+from ace_bench.runners.timing import timing_of
 from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.fidelity import certify
-from ace_bench.store.folder import ENDPOINTS, LONGEST
 from ace_bench.store.journal import Journal, RolloutRecord
-from ace_bench.store.results import read_object
-from ace_bench.store.speed import times_slower
 
 SCHEMA = 1
 _DIGITS = 4
@@ -104,10 +101,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
         "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
         "cache": _cache(journal, ledger, experiment.arena.backbone),
-        "timing": {
-            **by_stage(lambda stage: _timing(journal, ledger, stage, experiment.arena.concurrency)),
-            "total": {**ledger.speed().record(), **_beside_probes(experiment)},
-        },
+        "timing": timing_of(experiment),
     }
     return {**metrics, "as_authors": certify(experiment.folder.path, metrics)}
 
@@ -271,38 +265,3 @@ def _servers(journal: Journal) -> Record:
         sums["queries"] += record.queries
         sums["hits"] += record.hits
     return servers
-
-
-def _timing(journal: Journal, ledger: Ledger, stage: Stage, concurrency: int) -> Record:
-    """Return wall and model seconds, and the wall seconds without the waits of calls (divided by the concurrency)."""
-    wall, account = journal.wall(stage), ledger.stage(stage)
-    return {
-        "wall_s": round(wall, 3),
-        "model_s": round(account.seconds, 3),
-        "retries": account.retries,
-        "asked_again": account.asked_again,
-        "waited_s": round(account.waited, 3),
-        "wall_without_waiting_s": round(max(0.0, wall - account.waited / concurrency), 3),
-        **ledger.speed(stage).record(),
-    }
-
-
-def _beside_probes(experiment: Experiment) -> Record:
-    """Return how fast a probe's call wrote, and how many times slower the run's calls: of the slowest backbone."""
-    path, calls = experiment.folder.path, experiment.folder.calls
-    probes = read_object(path, ENDPOINTS) if (path / ENDPOINTS).exists() else {}
-    replies: dict[str, list[Completion]] = {}
-    for role in {role for stage in Stage for role in calls.ledger.roles(stage)}:
-        place = place_of(role) if place_of(role) in probes else place_of(GENERATOR)
-        replies.setdefault(place, []).extend(calls.replies(role))
-    compared = [
-        (slower, probe.tokens_per_s)
-        for place, found in probes.items()
-        if LONGEST in found
-        and (slower := times_slower(probe := ProbeReply(**found[LONGEST]), replies.get(place, ()))) is not None
-    ]
-    slower, rate = max(compared, default=(None, None))
-    return {
-        "probe_tokens_per_s": None if rate is None else round(rate, 3),
-        "times_slower_than_probe": None if slower is None else round(slower, 3),
-    }

@@ -9,8 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
 from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.core.backbones import (
     GENERATOR,
@@ -22,7 +20,6 @@ from ace_bench.core.backbones import (
     Probing,
     Served,
 )
-from ace_bench.core.console import Console
 from ace_bench.core.errors import BackboneUnavailable, BudgetExhausted, ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.method import Method
@@ -39,7 +36,6 @@ from ace_bench.runners.summary import compact
 from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
 from ace_bench.store.folder import ENDPOINTS, LONGEST, RunFolder, format_json
-from ace_bench.store.results import METRICS
 
 NOT_KNOWN = "n/a"
 
@@ -266,48 +262,6 @@ def describe(estimate: Estimate) -> str:
 def _range(ends: Sequence[_Number | None], text: Callable[[_Number], str]) -> str:
     """Format the ends of a range, those that read the same once; unknown is never 0."""
     return " to ".join(dict.fromkeys(NOT_KNOWN if end is None else text(end) for end in ends))
-
-
-def show(spec: RunSpec, host: Host) -> None:
-    """Print the configuration of a run, or what a dry run shows; a finished run needs no key and no endpoint."""
-    if spec.print_config:
-        _show_config(spec, host.console)
-        return
-    _show_dry_run(with_leakage(spec), host)
-    if not (spec.folder / METRICS).exists():
-        for warning in check_beside(spec):
-            host.say(warning, "yellow")
-
-
-def _show_config(spec: RunSpec, console: Console) -> None:
-    """Print the contents of a run's ``config.yaml``. It cannot hold secrets, because ``assemble`` rejects them."""
-    from rich.syntax import Syntax
-    from rich.tree import Tree
-
-    def written(value: object) -> Syntax:
-        text = msgspec.yaml.encode(value).decode().rstrip()
-        return Syntax(text, "yaml", background_color="default", word_wrap=True)
-
-    settings = msgspec.yaml.decode(spec.config.text)
-    tree = Tree(f"configuration of {spec.folder}", guide_style="dim")
-    tree.add(written({name: value for name, value in settings.items() if not isinstance(value, Mapping)}))
-    for name, group in settings.items():
-        if isinstance(group, Mapping) and group:
-            tree.add(name, style="bold").add(written(group))
-    console.print(tree)
-
-
-def _show_dry_run(spec: RunSpec, host: Host) -> None:
-    """Print the notes on the run, the estimate and the first prompt of each role."""
-    estimate = rehearse(spec)
-    for role, messages in estimate.prompts.items():
-        host.console.rule(f"first prompt of the {role}")
-        for message in messages:
-            host.say(f"[{message.role}]", style="bold")
-            host.say(message.content)
-    host.console.rule()
-    for line in (*spec.notes, describe(estimate)):
-        host.say(line)
 
 
 def _saved_settings(spec: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ class Ticket:
 
     ``extend`` reserves as much once more, for a request that follows a reply that was paid for; ``refused`` says why it
     could not. A ticket that is not ``settled`` stays reserved in later processes: nobody knows what its call cost.
+    ``waited`` are the seconds until there was room in the budget.
     """
 
     extend: Callable[[], bool] = lambda: True
@@ -32,6 +34,7 @@ class Ticket:
     lines: list[int] = field(default_factory=list)
     refused: str | None = None
     settled: bool = False
+    waited: float = 0.0
 
 
 @dataclass(kw_only=True)
@@ -71,8 +74,10 @@ class Reservations:
             return
         ticket = Ticket()
         with self._changed:
+            began = time.monotonic()
             while not self._admit(ticket, backbone, request):
                 self._changed.wait(_LOOK_S)
+                ticket.waited = round(time.monotonic() - began, 3)
         each = ticket.cost
         ticket.extend = lambda: self._extend(ticket, each, request)
         try:

@@ -39,7 +39,9 @@ def run(config: RunConfig, host: Host) -> Record | None:
 
     spec = preflight.check_beginning(build_run(found))
     if shows:
-        preflight.show(spec, host)
+        from ace_bench.runners.showing import show
+
+        show(spec, host)
         return None
     preflight.check_keys(preflight.distinct_backbones(spec))
     check_records(spec.folder)

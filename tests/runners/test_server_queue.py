@@ -98,7 +98,7 @@ def ask(gateway, backbone, number):
 
 def test_calls_wait_here_when_the_server_is_full_and_it_writes_as_fast(tmp_path, monkeypatch):
     monkeypatch.setattr(Slots, "LOOK_S", 0.05)
-    (tmp_path / "replies").write_text(json.dumps({digest_of_prompt([f"p {n}"]): ("x", 20) for n in range(400)}))
+    (tmp_path / "replies").write_text(json.dumps({digest_of_prompt([f"p {n}"]): ("x", 20) for n in range(600)}))
     loads, seconds = {}, {}
     for kept in (True, False):
         folder = tmp_path / str(kept)
@@ -107,8 +107,8 @@ def test_calls_wait_here_when_the_server_is_full_and_it_writes_as_fast(tmp_path,
             backbone, gateway = gateway_to(url, folder, slots := Slots(None))
             began = time.monotonic()
             with ThreadPoolExecutor(40) as pool, queue_kept_here(slots, [backbone] if kept else []):
-                done = pool.map(lambda number: ask(gateway, backbone, number), range(400))  # noqa: B023
-                time.sleep(0.4)
+                done = pool.map(lambda number: ask(gateway, backbone, number), range(600))  # noqa: B023
+                time.sleep(0.8)  # until the limit has settled
                 loads[kept] = [backbone.load().waiting for _ in range(20) if not time.sleep(0.01)]
                 replies = list(done)
             seconds[kept] = time.monotonic() - began
