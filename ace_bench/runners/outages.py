@@ -137,7 +137,7 @@ class Outage:
             self._in_a_row[id(call.backbone)] = 0
 
     def _request_stop(self, call: FailedCall) -> None:
-        number = self._in_a_row[id(call.backbone)]
+        number = self._rule.stop_after  # other threads may have lost more by now
         calls = "a call" if number == 1 else f"{number} calls in a row"
         self._stop.request(
             BackboneUnavailable(
