@@ -17,13 +17,14 @@ import orjson
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
 from ace_bench.backbones.openai_compatible.outcomes import accept, explain, price_usage
 from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, shorten_retries
+from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, check_url
 from ace_bench.contexts.playbook.embeddings import Matrix
 from ace_bench.core.backbones import Lm
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault, SettingError
-from ace_bench.core.prompts import estimate_tokens
+from ace_bench.core.prompts import CONTEXT_LENGTH, estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record
 
 _TIMEOUT_S = 60.0
@@ -89,7 +90,9 @@ class EmbeddingsBackbone(HttpBackbone):
         """
         del role, session, schema
         texts = [message.content for message in messages]
-        outcome = self._ask(texts, self._retry, may_repeat)
+        outcome, shown = self._ask(texts, self._retry, may_repeat), texts
+        while _is_too_long(outcome) and (shorter := _halve_longest(shown)) is not None:
+            outcome, shown = self._ask(shorter, self._retry, may_repeat), shorter
         try:
             completion = accept(outcome, schema=None, prices=self.prices, endpoint=self._endpoint)
         except BackboneUnavailable as error:
@@ -133,6 +136,20 @@ class EmbeddingsBackbone(HttpBackbone):
         body = orjson.dumps({"model": self.name, "input": given, "encoding_format": "float"})
         tokens = sum(map(estimate_tokens, texts))
         return self._send(lambda: self._endpoint.embeddings(body), tokens=tokens, retry=retry, may_repeat=may_repeat)
+
+
+_SHORTEST = 128
+"""Characters that every model can embed."""
+
+
+def _is_too_long(outcome: CallResult) -> bool:
+    return isinstance(outcome.result, Problem) and outcome.result.kind == CONTEXT_LENGTH
+
+
+def _halve_longest(texts: Sequence[str]) -> Sequence[str] | None:
+    """Cut texts to half the length of the longest, as libraries cut what their models cannot read; ``None``: short."""
+    longest = max(map(len, texts))
+    return None if longest <= _SHORTEST else [text[: longest // 2] for text in texts]
 
 
 def _rename_hint(hint: str) -> str:

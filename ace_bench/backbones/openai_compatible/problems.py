@@ -30,6 +30,7 @@ from typing import Any
 from ace_bench.backbones.openai_compatible.wordings import (
     says_filtered,
     says_no_json,
+    says_over_rate,
     says_rate_limited,
     says_too_long,
 )
@@ -114,6 +115,7 @@ _RULES = (
     _Rule("context_length", (413,)),
     _Rule("redirected", range(300, 400)),
     _Rule("bad_request", _FAILURES, _matches(_REFUSED_REQUEST)),
+    _Rule("bad_request", (429,), says_over_rate),
     _Rule("rate_limited", (429,)),
     _Rule("timeout", (408,)),
     _Rule("conflict", (409,)),
@@ -122,7 +124,7 @@ _RULES = (
     _Rule("unknown_model", (), _matches(_NO_MODEL)),
     _Rule("bad_request"),
 )
-"""The first matching rule decides. Status 413 with a rate: one prompt has more tokens than a minute allows."""
+"""The first matching rule decides. Status 413 with a rate is of one prompt that is too large for it."""
 
 _DISPOSITIONS = {
     **dict.fromkeys(("quota_exhausted", "authentication", "unknown_model", "redirected"), Disposition.STOP),

@@ -43,6 +43,7 @@ _RATE = re.compile(
     r"|queue",
     re.I,
 )
+_LIMIT_AND_REQUESTED = re.compile(r"\blimit:? ?(\d[\d,]{0,17})\b.{0,80}?\brequested:? ?(\d[\d,]{0,17})", re.I)
 _REPLY_FIELD = r"(max_(completion_|new_|output_)?tokens|max tokens|maxOutputTokens|(completion|output) tokens?)"
 _REPLY_LIMIT = re.compile(rf"{_REPLY_FIELD}", re.I)
 _BESIDE_REPLY = re.compile(r"(prompt|input|message|total|sequence)", re.I)
@@ -112,6 +113,15 @@ def _compares_tokens(text: str) -> bool:
 def says_rate_limited(codes: str, text: str) -> bool:
     """Whether a refusal names a limit of what an account may send in some time."""
     return bool(_RATE.search(f"{codes} {text}"))
+
+
+def says_over_rate(codes: str, text: str) -> bool:
+    """Whether one request has more tokens than the account may send in a minute: no pause helps."""
+    found = _LIMIT_AND_REQUESTED.search(text)
+    if found is None or not says_rate_limited(codes, text):
+        return False
+    limit, requested = (int(number.replace(",", "")) for number in found.groups())
+    return requested > limit
 
 
 def says_filtered(codes: str, text: str) -> bool:

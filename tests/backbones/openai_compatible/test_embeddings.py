@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ace_bench.api import open_embedder
-from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone, read_vectors
+from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone, read_vectors, text_key
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.cli.main import main
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder
@@ -124,3 +124,15 @@ def test_the_measurement_takes_an_endpoint_and_says_what_it_paid(serve, tmp_path
     assert main(arguments) == 0
     assert "Embeddings: 0 requests" in capsys.readouterr().out
     assert main([*arguments[:-4], "--embeddings-url", "nowhere"]) == 2
+
+
+def test_a_text_that_is_too_long_for_the_model_is_cut_and_the_others_are_not():
+    too_long = error(400, "Input validation error: `inputs` must have less than 512 tokens. Given: 900")
+    with serving(too_long, too_long, vectors((0, [3, 4]), (1, [0, 1]))) as server:
+        backbone = EmbeddingsBackbone(EmbedderSettings(url=server.url, model="tiny"), retry=Retry(times=0))
+        texts = ["long " * 200, "short"]
+        reply = backbone.complete([Message(role="user", content=text) for text in texts], role="embedder", session="s")
+        assert {*read_vectors(reply.text)} == {text_key(text) for text in texts}
+        sent = [body["input"] for path, _, body in server.seen if path.endswith("embeddings")]
+    assert [len(texts[0]) for texts in sent] == [1000, 500, 250]
+    assert {texts[1] for texts in sent} == {"short"}

@@ -45,6 +45,13 @@ def test_codes_statuses_and_what_stands_behind_a_router_say_so_too(status, body)
     assert from_status(status, body).kind == "context_length"
 
 
+def test_a_prompt_over_the_tokens_of_a_minute_is_refused_and_one_behind_others_waits():
+    said = "{} for gpt-4o on tokens per min (TPM): Limit 30,000, {}Requested {}. Please try again."
+    too_large, late = said.format("Request too large", "", "342389"), said.format("Rate limit", "Used 29000, ", "2000")
+    kinds = [from_status(429, {"error": {"message": text}}).kind for text in (too_large, late)]
+    assert kinds == ["bad_request", "rate_limited"]
+
+
 @pytest.mark.parametrize(("server", "status", "said"), rows("filtered", 3))
 def test_filters_of_all_providers_are_faults_of_the_prompt(server, status, said):
     problem = from_status(int(status), {"error": {"message": said}})
