@@ -111,7 +111,7 @@ def _check(results: Path, command: str | None) -> _Checkup:
         elif found := _check_run(folder, command if folder.resolve().is_relative_to(results.resolve()) else None):
             checkup.damaged.append(found)
     for wrong in find_runs(results).problems:
-        checkup.damaged.append(_Finding(path=wrong.folder, problems=(wrong.reason,), note=_BY_HAND))
+        checkup.damaged.append(_Finding(path=wrong.folder, problems=(wrong.reason,), note=_BY_HAND, calls=0))
     for path in sorted(results.rglob(CACHE)):
         checkup.caches += 1
         if problem := damage_of(path):

@@ -4,10 +4,10 @@
     ace-bench ls results/main task=finer method=ace,base
     ace-bench ls --state "broken off" --json
 
-A run is finished, running, broken off (the same command continues it), failed, or damaged. A copy has the result of
-another folder of the same run. Folders of one run with different results are contradictory. Dollars that a backbone
-does not report are n/a; the time covers adaptation and evaluation. The backbone is the model that the run asks for,
-with the calls that other models answered.
+A run is finished, running, broken off (the same command continues it, unless an older version made it), failed, or
+damaged. A copy has the result of another folder of the same run. Folders of one run with different results are
+contradictory. Dollars that a backbone does not report are n/a; the time covers adaptation and evaluation. The backbone
+is the model that the run asks for, with the calls that other models answered.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _HEADINGS = ("task", "data", "method", "backbone", "mode", "seed", "score", "sta
 _SPEED = ("tokens_per_s", "call_tokens_per_s")
 _FIGURES = ("simulated", "metric", "score", "calls", "usd", "seconds", *_SPEED)
 _MODELS = ("model", "other_models")
-_COPY = "copy"
+_COPY, _OLDER = "copy", "an older version made it, so no command continues it"
 _STATES = ("finished", "running", "broken off", "failed", CONTRADICTORY, _COPY, "damaged")
 
 
@@ -87,7 +87,7 @@ def _row(run: RunSummary) -> Record:
         "metric": metrics["headline"]["metric"] if metrics else None,
         "score": metrics["headline"]["after"] if metrics else None,
         "state": run.state if ended else "running" if is_in_use(run.folder) else "broken off",
-        "reason": run.reason,
+        "reason": run.reason or (_OLDER if run.older and not metrics else ""),
         "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()) if metrics else None,
         "usd": run.value("usd.total"),
         "seconds": round(sum(part.get("wall_s", 0.0) for part in metrics["timing"].values()), 1) if metrics else None,

@@ -42,11 +42,19 @@ class ContextUpdate(Generic[C_co]):
 def may_draw(part: object) -> bool:
     """Whether a part of a run may draw something by the run's seed: an order, samples, demonstrations.
 
-    ``draws_from_seed = False`` in its own class says that it does not. A part whose class says nothing is taken to
-    draw, whatever it inherits. ``part`` may be the class.
+    ``draws_from_seed = False`` in its class says that it does not. A part that says nothing is taken to draw. What it
+    inherits from the class of another package is not believed, because it may draw in what it overrides. ``part`` may
+    be the class.
     """
     kind = part if isinstance(part, type) else type(part)
-    return "draws_from_seed" not in vars(kind) or bool(getattr(part, "draws_from_seed", True))
+    says = next((one for one in kind.__mro__ if "draws_from_seed" in vars(one)), None)
+    if says is None or _package_of(says) != _package_of(kind):
+        return True
+    return bool(getattr(part, "draws_from_seed", True))
+
+
+def _package_of(kind: type) -> str:
+    return kind.__module__.partition(".")[0]
 
 
 class Method(Protocol[C]):

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 from ace_bench.contexts.playbook.apply import Limits
 from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.core.method import Arena, ContextUpdate, may_draw
+from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
 from ace_bench.methods.ace_learner import CuratorRole, PlaybookLearner, Role
 from ace_bench.methods.ace_parts import Delta, Insight, PlaybookEditor, ask_curator, ask_for_lesson, used_bullets
@@ -24,7 +24,6 @@ from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, ask_role, curat
 class Reflector(Role):
     """Draws a lesson from an attempt and votes on the bullets that it used (figures 10 and 13)."""
 
-    draws_from_seed = False
     templates: ClassVar[tuple[str, ...]] = (REFLECTOR,)
 
     def reflect(self, playbook: Playbook, rollout: Rollout, insight: Insight, step: Step, arena: Arena) -> Insight:
@@ -54,7 +53,6 @@ class Curator(CuratorRole):
     It is shown the last ``window`` lessons on samples, and how large the playbook may be. ``limits`` are enforced.
     """
 
-    draws_from_seed = False
     templates: ClassVar[tuple[str, ...]] = (CURATOR,)
     limits: Limits
     token_budget: int
@@ -99,11 +97,6 @@ class Ace(PlaybookLearner):
     generator = GeneratorSpec(template="generator", answer_format="json")
     reflector: Reflector
     curator: Curator
-
-    @property
-    def draws_from_seed(self) -> bool:
-        """Whether the Reflector or the Curator draws something."""
-        return may_draw(self.reflector) or may_draw(self.curator)
 
     def update(
         self, context: Playbook, rollouts: Sequence[Rollout], step: Step, arena: Arena

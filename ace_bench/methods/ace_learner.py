@@ -15,7 +15,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.refine import MergeWording, Refiner
 from ace_bench.contexts.selection import Retrieval
 from ace_bench.core.errors import RolloutFault
-from ace_bench.core.method import Arena, Learning, Span, Workload, exactly
+from ace_bench.core.method import Arena, Learning, Span, Workload, exactly, may_draw
 from ace_bench.core.replies import ask
 from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, BaseMethod, Rounds
 
@@ -23,6 +23,7 @@ from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR
 class Role:
     """A Reflector or Curator. ``templates`` are the prompts that it asks a model with; none if it asks no model."""
 
+    draws_from_seed = False
     templates: ClassVar[tuple[str, ...]] = ()
 
     def check(self, arena: Arena) -> None:
@@ -93,6 +94,11 @@ class PlaybookLearner(BaseMethod[Playbook]):
     initial: str | None = None
     retrieval: Retrieval | None = None
     merge_writer: MergeWriter | None = None
+
+    @property
+    def draws_from_seed(self) -> bool:
+        """Whether the Reflector or the Curator draws something."""
+        return may_draw(self.reflector) or may_draw(self.curator)
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:

@@ -56,6 +56,7 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
     ignore ``code_runs``. With ``protocol=authors`` a reply that is cut off is a cheatsheet, too.
     """
 
+    draws_from_seed = False
     follows = "suzgunmirac/dynamic-cheatsheet@1cf258c"
 
     def __init__(self, *, code_runs: Whole, initial: Text | None, protocol: Protocol):
@@ -113,7 +114,6 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
 class Cumulative(DynamicCheatsheet):
     """DC-CU, the mode of the paper: the curator rewrites the cheatsheet after each sample."""
 
-    draws_from_seed = False
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({CURATOR: ("cheatsheet_curator",)})
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
@@ -152,7 +152,6 @@ class Retrieval(DynamicCheatsheet):
     is asked before the first sample, too, and where its reply has no tag the attempts are the cheatsheet.
     """
 
-    draws_from_seed = False
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({CURATOR: ("cheatsheet_synthesis", "cheatsheet_episode")})
 
     def __init__(

@@ -57,6 +57,7 @@ class AnswerTask:
     where files are missing, ``DataError`` for bad lines when a split is first read.
     """
 
+    draws_from_seed = False
     name: str
     prompt_group: str = "qa"
     headline: str = "accuracy"

@@ -123,7 +123,6 @@ class Ddxplus(AnswerTask):
     file. ``AnswerTask`` describes the other settings and the errors; too few rows are a ``DataError``, too.
     """
 
-    draws_from_seed = False
     name: str = "ddxplus"
     fields: tuple[str, ...] = (PROFILE, DIAGNOSIS)
     sections: tuple[str, ...] = (

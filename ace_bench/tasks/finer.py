@@ -39,7 +39,6 @@ _WRAPPING = " \t\r\n\"'`*“”‘’[](){}."
 class Finer(AnswerTask):
     """The FiNER task; the module docstring describes its metrics, ``AnswerTask`` its settings and errors."""
 
-    draws_from_seed = False
     name: str = "finer"
     sections: tuple[str, ...] = SECTIONS
     downloads: tuple[RemoteFile, ...] = (

@@ -54,7 +54,6 @@ class Formula(AnswerTask):
     settings and the errors.
     """
 
-    draws_from_seed = False
     name: str = "formula"
     sections: tuple[str, ...] = SECTIONS
     downloads: tuple[RemoteFile, ...] = (

@@ -47,6 +47,7 @@ class CombeeCurator(Curator):
     Each Curator sees what ``view`` shows of the playbook, and the merger what any of them saw; all of it without one.
     """
 
+    draws_from_seed = True
     templates = (_GROUP,)
     copies: int
     groups: int | None

@@ -29,7 +29,6 @@ class RewriterReply(msgspec.Struct, frozen=True, kw_only=True):
 class NoReflector(Reflector):
     """Gives the Curator the attempt and its feedback themselves."""
 
-    draws_from_seed = False
     templates = ()
 
     def reflect(self, playbook: Playbook, rollout: Rollout, insight: Insight, step: Step, arena: Arena) -> Insight:
@@ -52,7 +51,6 @@ class _Misleading(Reflector):
 class HarmfulReflector(Reflector):
     """A Reflector that is asked to mislead in all rounds of every ``every``-th step."""
 
-    draws_from_seed = False
     every: int
     templates = (*Reflector.templates, *_Misleading.templates)
 
@@ -69,7 +67,6 @@ _ENTRY = re.compile(r"^\s*(?:\[[^\]]*\]\s*)?\((?P<section>[^)]*)\)\s*(?P<content
 class RewritingCurator(Curator):
     """Writes the whole playbook anew for each sample; an empty text changes nothing."""
 
-    draws_from_seed = False
     templates = ("rewriter",)
 
     def curate(self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena) -> None:

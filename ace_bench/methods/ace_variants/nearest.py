@@ -45,7 +45,6 @@ class NearestBullets(msgspec.Struct, frozen=True, kw_only=True):
 class NearestCurator(Curator):
     """Works on what ``view`` shows of the playbook; bullets that it was not shown stay as they are."""
 
-    draws_from_seed = False
     view: NearestBullets
 
     @property

@@ -169,7 +169,6 @@ def _error(observation: str) -> str:
 class RulesReflector(Reflector):
     """Takes the strategies in an attempt for the lesson, and votes by its outcome."""
 
-    draws_from_seed = False
     templates = ()
 
     def reflect(self, playbook: Playbook, rollout: Rollout, insight: Insight, step: Step, arena: Arena) -> Insight:
@@ -199,7 +198,6 @@ class RulesReflector(Reflector):
 class RulesCurator(Curator):
     """Adds new strategies, and votes for those that worked again."""
 
-    draws_from_seed = False
     templates = ()
 
     def propose(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> Delta:

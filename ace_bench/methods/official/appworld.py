@@ -89,7 +89,6 @@ class _Lesson(OfficialLesson):
 class OfficialAppWorld(OfficialLearner):
     """ACE as the AppWorld code runs it."""
 
-    draws_from_seed = False
     lesson = _Lesson
 
     def curations(self, reflections: int) -> Span:

@@ -86,7 +86,6 @@ class _Lesson(OfficialLesson):
 class OfficialFinance(OfficialLearner):
     """ACE as the finance code runs it; ``measure_post_update`` attempts each sample once more, for a metric alone."""
 
-    draws_from_seed = False
     measure_post_update: bool
     lesson = _Lesson
 

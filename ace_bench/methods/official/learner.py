@@ -165,6 +165,7 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
     initial: Text | None
 
     generator = GeneratorSpec(template="generator", answer_format="json")
+    draws_from_seed = False
     lesson: ClassVar[type[OfficialLesson]]
     """How a step learns."""
 

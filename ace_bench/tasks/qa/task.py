@@ -43,7 +43,6 @@ class Qa(AnswerTask):
     A subclass may extend ``score`` by a metric, and name it as ``headline``; the grader's is used otherwise.
     """
 
-    draws_from_seed = False
     name: str = "qa"
     headline: str = ""
     sections: tuple[str, ...] = ("rules_and_conventions", "strategies", "common_mistakes", "others")

@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from ace_bench.core.types import Record
+from ace_bench.report.same_runs import CONTRADICTORY
 from ace_bench.store.files import write_files
 from ace_report.page.content import render_results, write_bundle
 from ace_report.page.results import Results
@@ -33,7 +34,7 @@ _PARTS = (
 
 
 def write_results_page(index: ResultsIndex, out: Path, title: str) -> list[str]:
-    """Write ``index.html`` and the pages of the runs to a new or empty folder; return what it lacks, and why.
+    """Write ``index.html`` and the pages of the runs to a new or empty folder; return what is wrong, and why.
 
     Raises ``ConfigError`` if the folder holds something, and ``FileUnwritable``.
     """
@@ -46,7 +47,7 @@ def write_results_page(index: ResultsIndex, out: Path, title: str) -> list[str]:
         parts[place].append(_section(table, links))
     shown_parts = [(*about, sections) for about, sections in zip(_PARTS, parts, strict=True)]
     write_files({out / "index.html": render_results(title, runs=_RUNS, parts=shown_parts)})
-    return lacks
+    return [*lacks, *(problem.reason for problem in index.found.problems)]
 
 
 def _tables(index: ResultsIndex) -> Iterator[Table]:
@@ -56,7 +57,8 @@ def _tables(index: ResultsIndex) -> Iterator[Table]:
         for _, table in tables_of(name, index, ALL):
             used |= {run.folder for cell in table.measured for run in cell.runs}
             yield table
-    others = [run for run in index.found.runs if run.finished and run.folder not in used]
+    runs = (run for run in index.found.runs if run.finished or run.state == CONTRADICTORY)
+    others = [run for run in runs if run.folder not in used]
     if others:
         yield from own_tables(others, _OTHERS)
 
