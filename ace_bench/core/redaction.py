@@ -10,6 +10,8 @@ import os
 import re
 from collections.abc import Sequence
 
+from ace_bench.core.secret_forms import forms_of
+
 HIDDEN = "[key]"
 
 _NAME = re.compile(
@@ -26,16 +28,17 @@ _FORMS = re.compile(
 )
 _MASKED = re.compile(r"\bsk-[\w*.-]{4,}")
 """A key as servers show it, partly masked."""
-_LOGIN = re.compile(r"(\w://)([^\s'\"/?#]*|[^\s'\"/?#]*:[^\s'\"]*)@")
-"""User and password of an address; a password may contain a slash, though it should not."""
+_LOGIN = re.compile(r"(\w://)([^\s'\"/?#]{0,2000}|[^\s'\"/?#]{0,200}:[^\s'\"]{0,2000})@")
+"""User and password of an address; a password may contain a slash, though it should not. Long ones are tokens."""
 _QUERY = re.compile(r"[?&]([\w.%-]+)=([^\s&#'\"]+)")
 
 
 def redact(text: str) -> str:
     """Replace keys, passwords in addresses and the values of secret environment variables in a message."""
-    for secret in secrets_of_environment():
-        text = text.replace(secret, HIDDEN)
-    text = _MASKED.sub(HIDDEN, _FORMS.sub(HIDDEN, _LOGIN.sub(rf"\g<1>{HIDDEN}@", text)))
+    text = forms_of(tuple(secrets_of_environment())).hide(text, HIDDEN)
+    if "@" in text:
+        text = _LOGIN.sub(rf"\g<1>{HIDDEN}@", text)
+    text = _MASKED.sub(HIDDEN, _FORMS.sub(HIDDEN, text))
     return _QUERY.sub(lambda one: f"{one[0][: -len(one[2])]}{HIDDEN}" if _secret_parameter(one[1]) else one[0], text)
 
 

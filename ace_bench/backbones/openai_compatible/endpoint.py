@@ -13,6 +13,7 @@ import urllib.request
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from ace_bench.backbones.openai_compatible.connections import Connection, Connections, TransportError
@@ -27,6 +28,7 @@ from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, r
 from ace_bench.backbones.openai_compatible.settings import Address
 from ace_bench.core.errors import SettingError
 from ace_bench.core.redaction import HIDDEN, SHORTEST, redact
+from ace_bench.core.secret_forms import SecretForms
 from ace_bench.core.types import Record
 
 
@@ -201,9 +203,9 @@ class Secrets:
     key: str
     headers: Mapping[str, str] = field(default_factory=dict)
     texts: tuple[str, ...] = ()
-    """Texts to hide in replies and errors, longest first."""
+    """Texts to hide in replies and errors."""
     logins: tuple[str, ...] = ()
-    """Proxy credentials to hide in errors, longest first."""
+    """Proxy credentials to hide in errors."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({HIDDEN})"
@@ -211,11 +213,19 @@ class Secrets:
     def hide(self, text: str) -> str:
         """Replace every secret in a reply. Short ones stay: servers without keys are often sent a word such as
         EMPTY."""
-        return _without(text, (secret for secret in self.texts if len(secret) >= SHORTEST))
+        return self._forms_in_replies.hide(text, HIDDEN)
 
     def hide_in_error(self, text: str) -> str:
         """Replace all secrets and everything that looks like one, such as partly masked keys."""
-        return redact(_without(text, (*self.texts, *self.logins)))
+        return redact(self._forms_in_errors.hide(text, HIDDEN))
+
+    @cached_property
+    def _forms_in_replies(self) -> SecretForms:
+        return SecretForms(secret for secret in self.texts if len(secret) >= SHORTEST)
+
+    @cached_property
+    def _forms_in_errors(self) -> SecretForms:
+        return SecretForms((*self.texts, *self.logins))
 
 
 def read_secrets(address: Address, others: Iterable[str] = ()) -> Secrets:
@@ -232,19 +242,7 @@ def read_secrets(address: Address, others: Iterable[str] = ()) -> Secrets:
     }
     sent = {*own.values(), *others, *([] if variable is None else [key])}
     headers = {name.lower(): value for name, value in {**(address.extra_headers or {}), **own}.items()}
-    return Secrets(key=key, headers=headers, texts=_variants(sent), logins=_variants(_logins_of_proxies()))
-
-
-def _variants(secrets: Iterable[str]) -> tuple[str, ...]:
-    # In JSON that is echoed inside JSON, the quotes and backslashes of a key are escaped.
-    variants = {variant for secret in secrets for variant in (secret, json.dumps(secret)[1:-1])}
-    return tuple(sorted(variants, key=lambda text: (-len(text), text)))
-
-
-def _without(text: str, secrets: Iterable[str]) -> str:
-    for secret in secrets:
-        text = text.replace(secret, HIDDEN)
-    return text
+    return Secrets(key=key, headers=headers, texts=(*sent,), logins=(*_logins_of_proxies(),))
 
 
 def _logins_of_proxies() -> Iterator[str]:
