@@ -97,6 +97,8 @@ def _bindings(statement: ast.stmt) -> Iterator[tuple[str, bool]]:
 
 
 _LONGEST_QUERY = 120
+_DEEPEST = 100
+"""Levels of syntax; a call in a chain takes two, one within another's arguments two or three."""
 _UNREADABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 """What parsing hostile code may raise (a null byte is a ``ValueError``)."""
 _MAYBE = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.IfExp, ast.BoolOp)
@@ -152,9 +154,20 @@ def read_action(action: str, rules: ToolRules) -> tuple[StatementReading, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # the code is the model's
-            return tuple(_read_statement(statement, rules) for statement in ast.parse(action).body)
+            tree = ast.parse(action)
+        _check_depth(tree)
+        return tuple(_read_statement(statement, rules) for statement in tree.body)
     except _UNREADABLE:
         return (StatementReading(changes=True),)
+
+
+def _check_depth(tree: ast.AST) -> None:
+    """Raise ``ValueError`` for code so deep that reading each part with its surroundings would take too long."""
+    level: list[ast.AST] = [tree]
+    for _ in range(_DEEPEST):
+        level = [part for node in level for part in ast.iter_child_nodes(node)]
+    if level:
+        raise ValueError(f"code of more than {_DEEPEST} levels")
 
 
 def _read_statement(statement: ast.stmt, rules: ToolRules) -> StatementReading:
@@ -228,9 +241,9 @@ def _is_constant(node: ast.expr) -> bool:
 def _chain(node: ast.expr) -> Iterator[ast.expr]:
     """Yield the parts of a dotted name, with the calls in between."""
     yield node
-    match node:
-        case ast.Attribute(value=owner) | ast.Call(func=owner):
-            yield from _chain(owner)
+    while isinstance(node, ast.Attribute | ast.Call):
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+        yield node
 
 
 def _escapes(node: ast.AST, rules: ToolRules, called: set[ast.AST]) -> bool:

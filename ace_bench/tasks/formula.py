@@ -40,7 +40,7 @@ _QUESTION, _END = "Question: ", ". Answer:"
 _MAX_ANSWER = 1_000
 """The lenient rule reads so many characters of an answer: a number with a few words is shorter."""
 
-_NUMBER = re.compile(r"[-+−]?\s*[$€£¥]?\s*[-+−]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"[-+−]?\s*+(?:[$€£¥]\s*+)?[-+−]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _SCALES = (("thousand", "k"), ("million", "mn", "m"), ("billion", "bn", "b"), ("trillion", "tn"))
 _THOUSANDS = {word: power for power, words in enumerate(_SCALES, start=1) for word in words}
 """Scale words with the power of a thousand that each means."""

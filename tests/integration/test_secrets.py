@@ -1,5 +1,6 @@
 """Secrets stay in the environment: planted in every place, they are in no file and on no console."""
 
+import base64
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,13 @@ from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, launch
 
 KEY, TOKEN, PASSWORD = "sk-planted-0123456789abcdef", 'gateway "planted" token', "planted-proxy-password"
-PLANTED = ("planted", "0123456789abcdef")
+ENCODED = (
+    "".join(f"%{ord(one):02x}" for one in KEY),
+    "".join(f"&#{ord(one)};" for one in KEY),
+    "".join(f"\\u{ord(one):04x}" for one in KEY),
+    base64.b64encode(f"me:{KEY}".encode()).decode(),
+)
+PLANTED = ("planted", "0123456789abcdef", *(form[12:-12] for form in ENCODED))
 SAMPLES = ("task=finer", "task.source=sample", "method=ace", "limit={train: 3, val: 1, test: 3}")
 
 
@@ -22,11 +29,14 @@ class Echoing(Handler):
     """A server that repeats what it was sent: the worst that a gateway under debugging does."""
 
     def _error(self, status: int, code: str, message: str) -> None:
-        super()._error(status, code, f"{message} You sent {dict(self.headers)} to http://u:{PASSWORD}@me{self.path}")
+        super()._error(
+            status, code, f"{message} You sent {dict(self.headers)} {ENCODED} to http://u:{PASSWORD}@me{self.path}"
+        )
 
     def _send(self, status: int, content: Any, *, cut: bool = False) -> None:
         if "choices" in content and not self.server.count("replies") % 3:
-            content["choices"][0]["message"]["content"] = f"not JSON; you are {self.headers['Authorization']}"
+            content["choices"][0]["message"]["content"] = f"not JSON: {self.headers['Authorization']} {ENCODED}"
+            content["model"] = f"{content['model']} {ENCODED}"
         super()._send(status, content, cut=cut)
 
 
