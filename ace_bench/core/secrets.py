@@ -15,6 +15,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.redaction import secret_by_name, secret_by_value, secrets_of_environment
 
 _NAMES_OF_VARIABLES = "headers_from_env"
+_HEADER = re.compile(rf"(.+)\.(?:extra_headers|{_NAMES_OF_VARIABLES})\.([\w-]+)")
+"""Where a setting holds a header, or the variable of one."""
 _MARK = re.compile(r"[\[{]|[-:?](\s|$)")
 """What every mapping and list of YAML has; other values need no parser, which is slow to import."""
 
@@ -22,10 +24,11 @@ _MARK = re.compile(r"[\[{]|[-:?](\s|$)")
 def refuse_secrets(settings: Mapping[str, object]) -> None:
     """Raise ``ConfigError`` that names the first setting with a secret, without the secret."""
     for path, why in _find_keys(settings, "", secrets_of_environment()):
-        header = path.rpartition(".")[2] if "extra_headers" in path else "HEADER"
+        header = _HEADER.fullmatch(path)
+        owner, name = header.groups() if header else ("backbone", "HEADER")
         raise ConfigError(
             f"{path} {why} and would be written into the run folder: put it into an environment variable and name "
-            f"that, by backbone.api_key_env=VARIABLE or +backbone.headers_from_env.{header}=VARIABLE"
+            f"that, by {owner}.api_key_env=VARIABLE or +{owner}.headers_from_env.{name}=VARIABLE"
         )
 
 
@@ -45,9 +48,9 @@ def _find_keys(value: object, path: str, known: Sequence[str]) -> Iterator[tuple
         for key, part in value.items():
             name = str(key)
             whole = f"{path}.{name}" if path else name
-            if name.endswith(_NAMES_OF_VARIABLES):
-                continue
-            if not isinstance(part, bool | Mapping | list) and part not in (None, "", "null") and secret_by_name(name):
+            variable = _NAMES_OF_VARIABLES in whole.split(".")
+            given = not isinstance(part, bool | Mapping | list) and part not in (None, "", "null")
+            if given and not variable and secret_by_name(name):
                 yield whole, "is a secret by its name"
             yield from _find_keys(part, whole, known)
     elif isinstance(value, Sequence) and not isinstance(value, str):

@@ -139,13 +139,16 @@ class _TerminalDisplay:
         from rich.table import Column
 
         self._bars = Bars(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24 if console.width >= _WIDE else 10),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.fields[left]}", markup=False),
             # Details take what is left of the line and are cut where it ends.
             TextColumn(
-                "{task.fields[details]}", style="dim", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+                "{task.fields[details]}",
+                style="dim",
+                markup=False,
+                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
             ),
             console=console,
             expand=True,

@@ -52,7 +52,7 @@ def _planted(monkeypatch):
 def reaching(url: str) -> tuple[str, ...]:
     return (
         *over_http(url, api_key_env="MY_KEY"),
-        "+backbone.headers_from_env.X-Gateway=MY_GATEWAY",
+        "+backbone.headers_from_env.X-Api-Key=MY_GATEWAY",
         "backbone.retry.first_pause=0.001",
         "backbone.retry.longest_pause=0.002",
         "backbone.retry.times=2",

@@ -194,7 +194,7 @@ def unit_vectors(text: str, expected: int) -> Matrix:
     try:
         rows = sorted(msgspec.json.decode(text, type=_Rows).data, key=lambda row: row.index)
         vectors = np.array([row.embedding for row in rows], dtype=np.float32)
-    except (msgspec.DecodeError, ValueError) as error:
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise BackboneUnavailable(f"the embeddings endpoint sent no usable vectors: {error}") from error
     if [row.index for row in rows] != list(range(expected)) or vectors.ndim != 2 or not np.isfinite(vectors).all():
         raise BackboneUnavailable(f"the embeddings endpoint sent {len(rows)} vectors for {expected} texts")

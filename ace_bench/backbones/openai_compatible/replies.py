@@ -113,7 +113,7 @@ def read_embeddings_answer(body: bytes) -> Answer | Problem:
     """Read usage and model of a reply with embeddings; its text is the whole body."""
     try:
         data = msgspec.json.decode(body, type=_EmbeddingsBody)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return unreadable_body(f"{error}; it begins {body[:80].decode(errors='replace')!r}")
     used = read_usage(data.usage)
     return Answer(
