@@ -6,8 +6,9 @@ Finding runs reads ``identity.json``, and ``metrics.json`` or, for an unfinished
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -252,8 +253,7 @@ def find_runs(*folders: Path) -> Found:
                 runs.append(read_run(folder))
             except StoreError as error:
                 damaged.append(Problem(folder=folder, reason=str(error)))
-        places = ((run, place_of_run(run.folder, vars(run), run.digest).problem) for run in runs)
-        misplaced = [Problem(folder=run.folder, reason=reason) for run, reason in places if reason]
+        misplaced = [*_misplaced(runs)]
     same = settle_same_runs(runs)
     return Found(
         runs=same.runs,
@@ -275,6 +275,19 @@ def latest_repetitions(runs: Iterable[R], key: Callable[[R], K]) -> dict[K, R]:
 def precedence(run: RunSummary) -> tuple[bool, bool, int]:
     """Order repetitions of a run: the last one counts."""
     return run.finished, not run.older, run.attempt
+
+
+def _misplaced(runs: Iterable[RunSummary]) -> Iterator[Problem]:
+    """Yield the folders that have another run's name; the names of links say nothing."""
+    parents: dict[str, str] = {}  # the seeds of a run share theirs, and to resolve a path takes long
+    for run in runs:
+        parent, name = os.path.split(run.folder)
+        if parent not in parents:
+            parents[parent] = os.path.realpath(parent)
+        real = Path(parents[parent], name)
+        place = place_of_run(real.resolve() if real.is_symlink() else real, vars(run), run.digest)
+        if place.problem:
+            yield Problem(folder=run.folder, reason=place.problem)
 
 
 def read_run(folder: Path) -> RunSummary:

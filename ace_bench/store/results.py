@@ -138,13 +138,13 @@ class Place:
 
 def read_place(folder: Path) -> Place:
     """Return what a run records of its place, finished or not; raises ``StoreError``."""
-    return place_of_run(folder, read_metrics(folder) or read_about(folder), read_identity(folder)["digest"])
+    return place_of_run(folder.resolve(), read_metrics(folder) or read_about(folder), read_identity(folder)["digest"])
 
 
 def place_of_run(folder: Path, about: Mapping[str, Any], digest: str) -> Place:
-    """Return the place of a run from its description and the digest of its identity."""
+    """Return the place of a run from its description and the digest of its identity; ``folder`` is no link."""
     group = "-".join(about[name] for name in ("task", "method", "backbone", "mode"))
-    return Place(folder=folder.resolve(), group=group, digest=digest, seed=about["seed"])
+    return Place(folder=folder, group=group, digest=digest, seed=about["seed"])
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
