@@ -40,7 +40,7 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     headline = metrics["headline"]
     table = Table(title=Text(title(metrics)), title_justify="left", show_header=False, title_style="bold")
     table.add_column(style="dim")
-    table.add_column()
+    table.add_column(overflow="fold")  # a setting that is longer than the column is still whole
     table.add_row(f"{headline['split']} {headline['metric']}", _headline(headline))
     after = metrics["splits"][headline["split"]]["after"]
     for name, value in after.items():

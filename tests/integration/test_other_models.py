@@ -13,7 +13,7 @@ from tests.backbones.serving import over_http, running
 from tests.launching import launch
 
 OTHER = "another-model-7b"
-RUN = ("task=finer", "task.source=sample", "limit=4", "concurrency=1", "estimate=false", "method=base")
+RUN = ("task=finer", "task.source=sample", "concurrency=1", "estimate=false", "method=base")
 
 
 class Router(Server):
@@ -38,9 +38,9 @@ def answered(tmp_path_factory):
     """A finished run and a stopped one."""
     folder = tmp_path_factory.mktemp("results")
     with running(Router([answer("x")], ["small-model"])) as server:
-        ended = launch(folder, *overrides(server))
+        ended = launch(folder, *overrides(server, "limit=4"))
         server.asked_for = 0
-        stopped = launch(folder, *overrides(server, "seed=1", "budget.calls=2"))
+        stopped = launch(folder, *overrides(server, "limit=4", "seed=1", "budget.calls=2"))
     assert (ended.status, stopped.status) == (0, 3)
     return SimpleNamespace(root=folder, run=ended.folder, stopped=stopped.folder)
 
@@ -74,3 +74,26 @@ def test_a_cell_carries_a_mark_that_every_format_explains(answered, form, wanted
     assert f"{OTHER} answered 2 of 4 calls to small-model" in " ".join(text.split())
     if form != "csv":
         assert text.count("#") >= 2
+
+
+class Reasoning(Server):
+    """Answers the probe, and reports all later replies as reasoning."""
+
+    def next(self, path, headers, body):
+        reply = super().next(path, headers, body)
+        asks = body is not None and "tag" in str(body["messages"])
+        return answer(None, reasoning_content='{"final_answer": "x"}') if asks else reply
+
+
+def test_replies_that_are_all_reasoning_are_counted_and_paid_for_once(tmp_path):
+    with running(Reasoning([answer('{"ready": true}')], ["small-model"])) as server:
+        ended = launch(tmp_path, *over_http(server.url, model="small-model"), *RUN, "limit=8")
+        asked = sum("tag" in str(body["messages"]) for body in server.asked())
+    metrics = json.loads((ended.folder / "metrics.json").read_text())
+    summary = " ".join((ended.folder / "summary.txt").read_text().replace("│", " ").split())
+    assert metrics["all_reasoning_replies"] == {"adapt": {}, "evaluate": {"generator": 8}}
+    assert "replies without text generator 8 of 8: the server reports all of it as reasoning" in summary
+    assert "raise sampling" not in summary
+    assert asked == 8 + 3
+    *_, warning = run_data(read_run(ended.folder))["warnings"]
+    assert warning.startswith("8 of 8 replies have no text")
