@@ -41,6 +41,10 @@ _MEMBER = re.compile(r"""(["'])final_answer\1\s*:\s*(["'])((?:(?!\2)[^\\\n]|\\.)
 _SENTENCE = re.compile(r"the final answer is:?[ \t]*\n?([^\n]+)", re.IGNORECASE)
 _FINISH = re.compile(r"\bFinish\[([^\[\]\n]*)\]")
 _BOXED = r"\boxed{"
+_WRAPPED = re.compile(
+    r"<(answer|response|output|solution|final_answer)>((?:(?!</?\1>).)+)</\1>", re.DOTALL | re.IGNORECASE
+)
+"""A whole reply between tags, as some models wrap what they say behind their thoughts."""
 _WRAPPING = " \t$*`"
 _ANSWER = "final_answer"
 _OWN, _REASONED = ("reasoning", _ANSWER), ("rationale", "answer")
@@ -154,7 +158,9 @@ class SingleTurn:
         fields = {**own, **sample.inputs, **shown.render(sample)}
         messages = self._prompts.render(self._generator.template, fields)
         if self._generator.answer_format == "text":
-            return Attempt(answer=self._text_reply(lm, messages))
+            text = self._text_reply(lm, messages)
+            wrapped = None if self._parse_replies == "official" else _WRAPPED.fullmatch(text)
+            return Attempt(answer=wrapped[2].strip() if wrapped else text)
         if self._generator.answer_format == "xml":
             return self._solve_with_tags(messages, lm)
         if self._parse_replies == "official":

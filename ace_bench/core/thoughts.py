@@ -26,23 +26,35 @@ from ace_bench.core.errors import RolloutFault
 from ace_bench.core.replies import ToolTurn, is_offer, read_turn, write_turn
 from ace_bench.core.types import Completion, Fault, Record
 
-_NAME = r"(?:[\w.-]{1,40}[:_-])?(?:think(?:ing)?|thoughts?|reasoning|reflections?|analysis|scratchpad|monologue)"
+_NAME = (
+    r"(?:[\w.-]{1,40}[:_-])?(?:think(?:ing)?|thoughts?|reasoning|reflections?|analysis|scratch_?pad|monologue|cot)"
+    r"(?:[_-](?:process|steps?|content|block))?"
+)
 _CHANNEL = r"(?:\|start\|>[^<]{0,80}<)?\|channel\|>\s*(?:%s)\b[^<]{0,200}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
-_OPEN = (_CHANNEL % "analysis|commentary", r"\|open\|>think<\|sep\|>", r"\|channel>\s*thought\b", r"unused16\]")
-_CLOSE = (_CHANNEL % "final", r"\|close\|>think<\|sep\|>", r"channel\|>", r"unused17\]", r"BEGIN FINAL RESPONSE\]")
+_OPEN = (
+    _CHANNEL % "analysis|commentary", r"\|im_start\|>\s*think\b", r"\|open\|>think<\|sep\|>",
+    r"\|channel>\s*thought\b", r"unused16\]",
+)  # fmt: skip
+_CLOSE = (
+    _CHANNEL % "final", r"\|im_start\|>\s*answer\b", r"\|close\|>think<\|sep\|>", r"channel\|>", r"unused17\]",
+    r"BEGIN FINAL RESPONSE\]",
+)  # fmt: skip
 _MARK = re.compile(
-    r"[<＜\[【⟨《«‹◁](?:"  # a set of characters first: texts without any are passed over quickly
+    r"[<＜&\[【⟨《«‹◁](?:"  # a set of characters first: texts without any are passed over quickly
     rf"(?P<open>{'|'.join(_OPEN)})|(?P<close>{'|'.join(_CLOSE)})"
-    rf"|(?<=[<＜])(?P<tag>/?){_NAME}(?::[\w.-]{{1,40}})?(?:\s[^<>＜＞]{{0,200}})?[>＞]"
-    rf"|(?<=[^<＜])(?P<bracket>/?){_NAME}[\]】⟩》»›▷]"
+    rf"|(?<=[<＜])[ ]?(?P<tag>/?)[ ]?{_NAME}(?::[\w.-]{{1,40}})?(?:\s[^<>＜＞]{{0,200}})?[>＞]"
+    rf"|lt;(?P<escaped>/?){_NAME}&gt;"
+    rf"|(?<=[^<＜&])(?P<bracket>/?){_NAME}[\]】⟩》»›▷]"
     r"|(?<=<)[|｜](?P<token>[^|｜<>\n]{1,60})[|｜]>)",
     re.IGNORECASE,
 )
 _GLUED = "assistantfinal"
 """What is left of gpt-oss's marks where the server drops special tokens."""
-_BEHIND_WORDS = rf"(?P<words>(?-i:{_GLUED})|\bHere(?:['’]s| is) my (?:final )?(?:response|answer):)"
+_BEHIND_WORDS = (
+    rf"(?P<words>(?-i:{_GLUED})|\bHere(?:['’]s| is) my (?:final )?(?:response|answer):|\.\.\.done thinking\.)"
+)
 _BEGINNING = re.compile(
-    r"\s*(?:Here(?:['’]s| is) my (?:thought|reasoning) process:|Here are my reasoning steps:"
+    r"\s*(?:Here(?:['’]s| is) my (?:thought|reasoning) process:|Here are my reasoning steps:|Thinking\.\.\.\n"
     rf"|(?:assistant)?analysis(?=[A-Z]['’\w]*\s)|(?:assistant)?(?:analysis|commentary)(?=.*{_GLUED}))",
     re.DOTALL,
 )
@@ -125,13 +137,15 @@ def split_thoughts(text: str) -> Parts:
 class _Mark(NamedTuple):
     """A mark in a text.
 
-    ``message``: the end of a message closes it, too. ``opens``: its place is one where a block may open. ``quoted``: it
-    stands in quotation marks or code. ``behind_word``: a sentence goes on before it; ``goes_on``: behind it.
+    ``endless``: it needs no closing mark; headings such as ``[Reasoning]`` do. ``message``: the end of a message closes
+    it, too. ``opens``: its place is one where a block may open. ``quoted``: it stands in quotation marks or code.
+    ``behind_word``: a sentence goes on before it; ``goes_on``: behind it.
     """
 
     start: int
     end: int
     kind: Literal["open", "close", "end"]
+    endless: bool = True
     message: bool = False
     opens: bool = True
     quoted: bool = False
@@ -152,8 +166,8 @@ def _cut(text: str, marks: Sequence[_Mark]) -> tuple[str, str]:
         mark = marks[at]
         leads = not said and first >= mark.start
         next_at = at + 1
-        if mark.kind == "open" and (leads or (mark.opens and not mark.quoted)):
-            ends = closing.get(at, last if leads and last > at else None)
+        ends = closing.get(at, last if leads and last > at else None)
+        if mark.kind == "open" and (leads or (mark.opens and not mark.quoted)) and (ends is not None or mark.endless):
             said += [text[begin : mark.start]] if text[begin : mark.start].strip() else []
             thoughts.append(text[mark.end : len(text) if ends is None else marks[ends].start])
             begin, next_at = (len(text), len(marks)) if ends is None else (marks[ends].end, ends + 1)
@@ -232,6 +246,7 @@ def _place(text: str, part: re.Match[str], kind: Literal["open", "close", "end"]
         part.start(),
         part.end(),
         kind,
+        endless=part["bracket"] is None or part[0][1:-1].lower() == "think",
         message=part["open"] is not None or (part["token"] or "").startswith("content_"),
         opens=_STARTS_ANEW.search(before) is not None and after[:1] not in tuple(":,;.)"),
         quoted=quoted or near,
@@ -256,7 +271,7 @@ def _kind(mark: re.Match[str], *, began: bool) -> Literal["open", "close", "end"
         if parts & _THOUGHT_WORDS:
             return "close" if ends else "open"
         return "end" if ends else None
-    slash = mark["tag"] if mark["tag"] is not None else mark["bracket"]
+    slash = next((mark[name] for name in ("tag", "escaped", "bracket") if mark[name] is not None), None)
     return None if slash is None else "close" if slash else "open"
 
 

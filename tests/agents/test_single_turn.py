@@ -190,3 +190,16 @@ def test_without_code_the_prompt_does_not_offer_it_and_nothing_is_run():
     assert attempt.trajectory == ()
     assert "EXECUTE" not in lm.texts[0]
     assert "<cheatsheet>\n- add\n</cheatsheet>" in lm.texts[0]
+
+
+@pytest.mark.parametrize(
+    ("reply", "lenient", "official"),
+    [
+        ("<answer>5</answer>", "5", "<answer>5</answer>"),
+        ("<Output>\n5\n</Output>", "5", "<Output>\n5\n</Output>"),
+        ("<answer>5</answer> or <answer>6</answer>", *["<answer>5</answer> or <answer>6</answer>"] * 2),
+    ],
+)
+def test_an_answer_alone_may_stand_between_tags(reply, lenient, official):
+    for rules, answer in (("lenient", lenient), ("official", official)):
+        assert solve(Replies(reply), PLAIN, NoContext(), parse_replies=rules).answer == answer

@@ -73,11 +73,20 @@ CUT = {
     "behind the answer": ('{"a":1}<think>hm</think>', '{"a":1}'),
     "behind the answer, cut": ('{"a":1}\n<think>hm', '{"a":1}'),
     "between": ("Intro.\n<think>x</think>\nA", "Intro.\n\nA"),
+    "a process": ("<thought_process>B</thought_process>A", "A"),
+    "blanks in tags": ("< think >B</ think >A", "A"),
+    "escaped tags": ("&lt;think&gt;B&lt;/think&gt;A", "A"),
+    "turns": ("<|im_start|>think\nB\n<|im_start|>answer\nA<|im_end|>", "A"),
+    "a turn that ends": ("<|im_start|>think\nB<|im_end|>\n<|im_start|>answer\nA", "A"),
+    "a terminal's words": ("Thinking...\nB\n...done thinking.\n\nA", "A"),
     "an end of turn": ("A<|im_end|>", "A"),
     "two ends of turn": ("A</s></s> ", "A"),
 }
 
 KEPT = {
+    "a heading in brackets": "[Reasoning] It is B.\n[Answer] A",
+    "a thought in brackets": "[Thought]: look\n[Action]: go",
+    "an entity": "AT&T &lt;b&gt;",
     "JSON about tags": '{"final_answer": "use <think> and </think> here"}',
     "a mark in a JSON string": '{"reasoning": "a </think> b", "final_answer": "A"}',
     "JSON of a mark": '{"final_answer": "</think>"}',

@@ -123,7 +123,7 @@ def _journal(folder: Path, kind: type[T]) -> list[T]:
 def _spoken(record: CallRecord) -> Call:
     assert record.request is not None
     prompt = spoken([{"role": message.role, "content": message.content} for message in record.request.messages])
-    return Call(record.role, prompt, record.completion.text)
+    return Call(record.role, prompt, record.completion.as_written)
 
 
 def _call(record: CallRecord, rollouts: Mapping[str, RolloutRecord]) -> Call:
