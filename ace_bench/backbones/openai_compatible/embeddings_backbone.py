@@ -90,9 +90,9 @@ class EmbeddingsBackbone(HttpBackbone):
         """
         del role, session, schema
         texts = [message.content for message in messages]
-        outcome, shown = self._ask(texts, self._retry, may_repeat), texts
-        while _is_too_long(outcome) and (shorter := _halve_longest(shown)) is not None:
-            outcome, shown = self._ask(shorter, self._retry, may_repeat), shorter
+        outcome, shorter = self._ask(texts, self._retry, may_repeat), _halve_longest(texts)
+        while _is_too_long(outcome) and shorter is not None:
+            outcome, shorter = self._ask(shorter, self._retry, may_repeat), _halve_longest(shorter)
         try:
             completion = accept(outcome, schema=None, prices=self.prices, endpoint=self._endpoint)
         except BackboneUnavailable as error:
@@ -148,7 +148,7 @@ def _is_too_long(outcome: CallResult) -> bool:
 
 def _halve_longest(texts: Sequence[str]) -> Sequence[str] | None:
     """Cut texts to half the length of the longest, as libraries cut what their models cannot read; ``None``: short."""
-    longest = max(map(len, texts))
+    longest = max(map(len, texts), default=0)
     return None if longest <= _SHORTEST else [text[: longest // 2] for text in texts]
 
 
