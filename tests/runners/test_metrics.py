@@ -185,3 +185,14 @@ def test_a_search_compares_the_best_validation_or_else_the_test():
     metrics = {"headline": {"after": 50}, "validation": [{"score": 3.0}, {"score": 7.0}, {"score": 5.0}]}
     assert objective(metrics) == 7.0
     assert objective({**metrics, "validation": []}) == 50.0
+
+
+def test_replies_that_end_in_blanks_are_counted_by_role_and_the_summary_names_the_option(tmp_path):
+    blank = Completion(text='{"reasoning": "The entity "' + "\n" * 3_000, usage=Usage(), seconds=0.1, cut=True)
+    script = Scripted(reflector=lambda call: blank if call.nth == 0 else {"key_insight": "k"})
+    ran = play(tmp_path, script=script, train=2, val=1, test=1)
+    assert ran.metrics["cut_replies"]["adapt"] == ran.metrics["blank_replies"]["adapt"] == {"reflector": 2}
+    summary = " ".join((ran.folder / "summary.txt").read_text().replace("│", " ").split())
+    assert "replies cut in blanks reflector 2 of 4: start the server" in summary
+    assert '"disable_any_whitespace": true' in summary
+    assert not [call for call in script.of("reflector") if "\n" * 20 in call.prompt]
