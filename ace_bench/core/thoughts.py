@@ -4,8 +4,8 @@ A server that does not report thoughts apart leaves them in the text, between ma
 (``<think>``, ``<seed:think>``), brackets (``[THINK]``, ``◁think▷``), special tokens (``<|START_THINKING|>``), gpt-oss's
 channels with or without their tokens, or sentences ("Here is my thought process:"). A mark counts by its place:
 
-- A block is thought where it opens at the start of the reply, at the start of a line or right behind a sentence. If
-  nothing closes it, all that follows is thought; a named block other than at the start of the reply must be closed.
+- A block is thought where it opens at the start of the reply, and if its name is about thinking also at the start of a
+  line or right behind a sentence. If nothing closes it, all that follows is thought.
 - A closing mark that nothing opened ends thoughts which the server's template began: all before it is thought.
 - A mark in quotation marks, in code or in the middle of a sentence is something that the model wrote about.
 
@@ -137,6 +137,7 @@ def split_thoughts(text: str) -> Parts:
 class _Mark(NamedTuple):
     """A mark in a text.
 
+    ``weak``: a name such as reasoning, which prompts and answers use, too, so that it only counts at the start.
     ``endless``: it needs no closing mark; headings such as ``[Reasoning]`` do. ``message``: the end of a message closes
     it, too. ``opens``: its place is one where a block may open. ``quoted``: it stands in quotation marks or code.
     ``behind_word``: a sentence goes on before it; ``goes_on``: behind it.
@@ -145,6 +146,7 @@ class _Mark(NamedTuple):
     start: int
     end: int
     kind: Literal["open", "close", "end"]
+    weak: bool = False
     endless: bool = True
     message: bool = False
     opens: bool = True
@@ -167,7 +169,11 @@ def _cut(text: str, marks: Sequence[_Mark]) -> tuple[str, str]:
         leads = not said and first >= mark.start
         next_at = at + 1
         ends = closing.get(at, last if leads and last > at else None)
-        if mark.kind == "open" and (leads or (mark.opens and not mark.quoted)) and (ends is not None or mark.endless):
+        if (
+            mark.kind == "open"
+            and (leads or (mark.opens and not mark.quoted and not mark.weak))
+            and (ends is not None or mark.endless)
+        ):
             said += [text[begin : mark.start]] if text[begin : mark.start].strip() else []
             thoughts.append(text[mark.end : len(text) if ends is None else marks[ends].start])
             begin, next_at = (len(text), len(marks)) if ends is None else (marks[ends].end, ends + 1)
@@ -188,7 +194,9 @@ def _first_character(text: str, begin: int) -> int:
 
 def _ends_thoughts(mark: _Mark, *, mentioned: bool) -> bool:
     """Whether a closing mark ends thoughts that nothing opened. ``mentioned``: an opening mark stands in a sentence."""
-    return not mark.quoted and not (mark.goes_on and (mark.behind_word or mentioned))
+    if mark.quoted or (mark.weak and mentioned):
+        return False
+    return not (mark.goes_on and (mark.behind_word or mentioned))
 
 
 def _pair(marks: Sequence[_Mark]) -> Mapping[int, int]:
@@ -241,12 +249,14 @@ def _between(before: int, total: int) -> bool:
 
 def _place(text: str, part: re.Match[str], kind: Literal["open", "close", "end"], *, quoted: bool) -> _Mark:
     before, after = text[max(0, part.start() - _NEAR) : part.start()], text[part.end() : part.end() + _NEAR]
+    name = part[0].lower()
     near = _OPEN_QUOTE.search(before) is not None and _CLOSE_QUOTE.match(after) is not None
     return _Mark(
         part.start(),
         part.end(),
         kind,
-        endless=part["bracket"] is None or part[0][1:-1].lower() == "think",
+        weak=part["open"] is None and part["close"] is None and "think" not in name and "thought" not in name,
+        endless=part["bracket"] is None or name == "[think]",
         message=part["open"] is not None or (part["token"] or "").startswith("content_"),
         opens=_STARTS_ANEW.search(before) is not None and after[:1] not in tuple(":,;.)"),
         quoted=quoted or near,

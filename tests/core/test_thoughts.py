@@ -84,6 +84,7 @@ CUT = {
 }
 
 KEPT = {
+    "a form with reasoning": "<sheet>\n- a\n</sheet>\n\n<reasoning>\nIt is.\n</reasoning>\n<sheet>b</sheet>",
     "a heading in brackets": "[Reasoning] It is B.\n[Answer] A",
     "a thought in brackets": "[Thought]: look\n[Action]: go",
     "an entity": "AT&T &lt;b&gt;",
