@@ -49,8 +49,8 @@ def _find_keys(value: object, path: str, known: Sequence[str]) -> Iterator[tuple
             name = str(key)
             whole = f"{path}.{name}" if path else name
             variable = _NAMES_OF_VARIABLES in whole.split(".")
-            given = not isinstance(part, bool | Mapping | list) and part not in (None, "", "null")
-            if given and not variable and secret_by_name(name):
+            is_value = not isinstance(part, bool | Mapping | list) and part not in (None, "", "null")
+            if is_value and not variable and secret_by_name(name):
                 yield whole, "is a secret by its name"
             yield from _find_keys(part, whole, known)
     elif isinstance(value, Sequence) and not isinstance(value, str):

@@ -26,6 +26,7 @@ ROLE_BACKBONE = "backbone@"
 
 _FOR_SOME = re.compile(r"(?P<only>[a-z_]\w*):(?P<override>[^=]+=.*)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z_][\w./@+-]*", re.ASCII)
+_INTERPOLATION = re.compile(r"(\\*)\$\{")
 _WORDS = ("null", "true", "false", "nan", "inf")
 """Words that the grammar of overrides does not read as text."""
 _EMBEDDED = "backbone=embedded"
@@ -154,7 +155,7 @@ def fits(compose: Compose, overrides: Sequence[str]) -> bool:
 def override_value(value: Any) -> str:
     """Format a value for an override."""
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {override_value(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{_escape_key(str(key))}: {override_value(part)}" for key, part in value.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(override_value, value)) + "]"
     if value is None or isinstance(value, bool):
@@ -165,8 +166,16 @@ def override_value(value: Any) -> str:
 
 
 def quote(text: str) -> str:
-    """Quote a text for an override: Hydra reads backslashes as they are, but for those in front of a quote."""
+    """Quote a text for an override: Hydra reads backslashes as they are, but for those in front of a quote.
+
+    An interpolation stays text, because values may be those that a run folder holds.
+    """
+    text = _INTERPOLATION.sub(lambda found: found[1] * 2 + "\\${", text)
     return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
+
+
+def _escape_key(key: str) -> str:
+    return re.sub(r"([\\()\[\]{}:=,\s])", r"\\\1", key)
 
 
 def _given_overrides(planned: PlannedRun, extra: Sequence[str]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from ace_bench.core.backbones import GENERATOR
 from ace_bench.core.encoding import collector_paused
-from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.errors import DataError, FolderDamaged, StoreError
 from ace_bench.core.identity import FORM
 from ace_bench.core.model_names import ModelCounts
 from ace_bench.core.types import Record, Stage
@@ -296,13 +296,16 @@ def read_run(folder: Path) -> RunSummary:
     about = metrics or read_about(folder)
     status = {"state": "finished"} if metrics else read_status(folder)
     attempt = _SEED.fullmatch(folder.name)
+    protocol = about.get("protocol", "paper")
+    if not isinstance(protocol, str) or not protocol.isidentifier():
+        raise FolderDamaged(f"{folder} names a protocol that is no word; repeat the command of the run")
     keys = ("task", "method", "backbone", "mode", "labels", "seed", "source", "simulated", "digest")
     return RunSummary(
         folder=folder,
         **{key: about[key] for key in keys},
         identity=identity["settings"],
         contents=identity["contents"],
-        protocol=about.get("protocol", "paper"),
+        protocol=protocol,
         attempt=int(attempt["attempt"] or 1) if attempt else 1,
         older=identity.get("form") != FORM,
         asked_models=about.get("roles", {}),

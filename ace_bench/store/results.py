@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -43,7 +43,9 @@ _GROUPS = dict.fromkeys(("task", "method", "agent", "backbone", "mode"), _Group)
 _SETTINGS = msgspec.defstruct("Settings", [*_GROUPS.items(), ("roles", dict[str, _Group | None] | None, None)])
 _IDENTITY = _object_with({"digest": str, "settings": {**_GROUPS, "roles": dict[str, _Group]}, "contents": _Group})
 _STATUS = _object_with({"state": str})
-_ABOUT: dict[str, Any] = dict.fromkeys(("task", "method", "backbone", "mode", "source", "digest"), str)
+_Option = Annotated[str, msgspec.Meta(pattern=r"\A[\w./-]*\Z")]
+"""A name of an option. Tables compose configurations of these names, so that a folder may put nothing else there."""
+_ABOUT: dict[str, Any] = dict.fromkeys(("task", "method", "backbone", "mode", "source", "digest"), _Option)
 _ABOUT |= {"labels": Labels, "seed": int, "simulated": bool}
 """The fields that describe a run, in ``environment.json`` and ``metrics.json``."""
 _DESCRIPTION = _object_with(_ABOUT)

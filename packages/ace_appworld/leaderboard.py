@@ -46,15 +46,30 @@ class _AttemptLine(RolloutLine):
     attempt: _Attempt = _Attempt()
 
 
-def _read_tested(folder: Path) -> tuple[Mapping[str, Any], dict[str, tuple[Turn, ...]]]:
-    """Read the task settings of a finished run and the agents' actions on the test split, by sample id."""
+_SPLITS = ("test_normal", "test_challenge")
+
+
+def _read_tested(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[Turn, ...]]]:
+    """Read which tasks a finished run tested, and the agents' actions, by sample id.
+
+    Of its other settings only limits count: the rest could choose code, or let recorded actions out of the sandbox.
+    """
     if not (folder / "metrics.json").is_file():
         raise ConfigError(f"{folder} is not the folder of a finished run; give one that a run printed last")
     run = read_run(folder)
     if run.task != "appworld":
         raise ConfigError(f"{folder} is a run on {run.task}; only AppWorld has this leaderboard")
     lines = tested_rollouts(folder, run.metrics, _AttemptLine)
-    return run.settings["task"], {sample: line.attempt.trajectory for sample, line in lines.items()}
+    recorded = run.settings["task"]
+    if (split := recorded.get("test_split")) not in _SPLITS:
+        raise ConfigError(f"{folder} tested the split {split}, and the leaderboard has {' and '.join(_SPLITS)}")
+    limits = {name: recorded.get(name) for name in ("timeout", "memory_gib")}
+    settings = {
+        "test_split": split,
+        "source": run.source,
+        **{k: v for k, v in limits.items() if type(v) in (int, float)},
+    }
+    return settings, {sample: line.attempt.trajectory for sample, line in lines.items()}
 
 
 def _replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path) -> tuple[Grade, int]:
@@ -101,8 +116,7 @@ def _pack(options: argparse.Namespace) -> None:
     shutil.rmtree(outputs, ignore_errors=True)
     outputs.mkdir(parents=True)
     engine = find_engine()
-    names = ("data_dir", "source", "sample_data", "test_split", "timeout", "memory_gib", "confinement")
-    task: Any = make_task("appworld", **{name: settings.get(name) for name in names}, sample_allowed=True)
+    task: Any = make_task("appworld", **settings, sample_allowed=True)
     if not (into / "data").exists():
         os.symlink(task.root / "data", into / "data")
     with closing(task):

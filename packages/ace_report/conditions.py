@@ -29,6 +29,7 @@ from ace_bench.report.planned import (
 from ace_bench.report.records import RunSummary, marks_of
 
 _CHOSEN = ("method", "mode", "task", "backbone")
+_NOT_IN_KEYS = re.compile(r"[^\w.@/-]")
 _PATH, _OTHER = re.compile(r"(?:\w+\.)+(?=\w+=)"), re.compile(r"[^\w.-]+")
 _LONGEST = 180
 """Maximum length of the conditions in a file name."""
@@ -258,7 +259,8 @@ def _changed_backbone(found: Settings, usual: Settings) -> Iterator[str]:
     for path, value in changed_settings(found, usual, "backbone"):
         keys = path.split(".")[1:]
         if _lookup(found, keys) is not _MISSING:
-            yield f"{'+' * (_lookup(usual, keys) is _MISSING)}{path}={override_value(value)}"
+            key = _NOT_IN_KEYS.sub("_", path)  # the folder of a run may hold anything
+            yield f"{'+' * (_lookup(usual, keys) is _MISSING)}{key}={override_value(value)}"
 
 
 def _lookup(config: Settings, path: Sequence[str]) -> Any:

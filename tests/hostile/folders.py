@@ -152,14 +152,42 @@ def _repository(folder: Path, command: str) -> None:
 
 def _escapes(folder: Path, command: str) -> None:
     del command
-    _json(folder / "metrics.json", lambda found: found.update(method=ESCAPES, backbone=f"[red]{ESCAPES}[/nothing]"))
-    _json(folder / "environment.json", lambda found: found.update(method=ESCAPES))
+    _json(folder / "metrics.json", lambda found: found["headline"].update(metric=f"[red]{ESCAPES}[/nothing]"))
     _json(folder / "identity.json", lambda found: found["settings"]["method"].update(own=ESCAPES))
     for path in (folder / "contexts").glob("*.json"):
         path.write_text(path.read_text().replace('"content": "', '"content": ' + json.dumps(ESCAPES)[:-1]))
     (folder / "SKILL.md").write_text(f"# Skill\n\n- {ESCAPES}\n")
     summary = folder / "summary.txt"
     summary.write_text(ESCAPES + summary.read_text())
+
+
+def _composed(folder: Path, command: str) -> None:
+    """Plant interpolations and overrides wherever tables compose configurations of what a run recorded."""
+    asked = f"${{oc.env:{SECRET}}}"
+
+    def change(identity: dict[str, Any]) -> None:
+        settings = identity["settings"]
+        settings["backbone"].update({"model": asked, f"x={asked}": 1, "extra_body": {f"a: {asked}, b": [asked]}})
+        settings.update(embedder=asked, prompts=f"x', name: {asked}", limit={"train": asked})
+
+    _json(folder / "identity.json", change)
+    for name in ("environment.json", "metrics.json"):
+        _json(folder / name, lambda about: about.update(seed=1))
+
+
+def _names(**names: str) -> Plant:
+    def plant(folder: Path, command: str) -> None:
+        for name in ("environment.json", "metrics.json"):
+            _json(folder / name, lambda about: about.update(names))
+
+    return plant
+
+
+def _leaderboard(folder: Path, command: str) -> None:
+    journal = folder / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"kinD"', b'"kind"'))  # it is read only if it is sound
+    own = {"_target_": "ace_appworld.task.AppWorld", "confinement": "none", "test_split": "test_normal"}
+    _task("appworld", **own, data_dir=_call(command), sample_data=_call(command))(folder, command)
 
 
 PLANTED: Mapping[str, Plant] = {
@@ -205,6 +233,11 @@ PLANTED: Mapping[str, Plant] = {
     "pickles": _pickles,
     "repository": _repository,
     "escapes": _escapes,
+    "interpolations": _composed,
+    "interpolated method": _names(method=f"${{oc.env:{SECRET}}}"),
+    "interpolated backbone": _names(backbone=f"{{_target_: x, name: ${{oc.env:{SECRET}}}}}"),
+    "interpolated protocol": _names(protocol=f"${{oc.env:{SECRET}}}"),
+    "leaderboard": _leaderboard,
 }
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from omegaconf import OmegaConf
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.planned import PlannedRun, left_out, override_value, read_setting, run_overrides
@@ -68,7 +69,12 @@ def test_a_value_that_cannot_be_parsed_is_named():
 
 @settings(deadline=None)
 @given(value=VALUES)
+@example(value="${oc.env:HOME}")
+@example(value={"a, b: c": ["it's \\${seed}"]})
 def test_a_value_is_read_as_it_was_written(value):
-    assert PARSER.parse_override(f"key={override_value(value)}").value() == value
+    def composed(parsed):
+        return OmegaConf.to_container(OmegaConf.create({"key": parsed}), resolve=True)["key"]
+
+    assert composed(PARSER.parse_override(f"key={override_value(value)}").value()) == value
     setting = read_setting(f"gepa:key={override_value(value)}")
-    assert (setting.only, setting.value) == ("gepa", value)
+    assert (setting.only, composed(setting.value)) == ("gepa", value)
