@@ -74,6 +74,6 @@ def _entries(folder: str, on_closed: Callable[[str], object]) -> tuple[list[str]
                     inner.append(entry.name)
     except PermissionError:
         on_closed(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        pass  # it has gone meanwhile
+    except OSError:
+        pass  # it has gone meanwhile, or is no folder of files, such as one of /proc behind a link
     return sorted(inner, reverse=True), sorted(linked)

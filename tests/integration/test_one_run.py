@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -201,6 +202,7 @@ def test_runs_behind_links_are_found_once(three_seeds, said, tmp_path):
         "above": tmp_path,
         "itself": tmp_path / "mix" / "itself",
         "gone": tmp_path / "gone",
+        "system": Path("/proc/self"),
     }
     mix = tmp_path / "mix"
     mix.mkdir()
