@@ -123,7 +123,6 @@ EXTRAS: Mapping[str, str] = {
     "langchain_core": "langchain",
     "langgraph": "langchain",
     "matplotlib": "analysis",
-    "mcp": "mcp",
     "model2vec": "static",
     "optuna": "optimisers",
     "pandas": "analysis",
