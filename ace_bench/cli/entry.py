@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import io
+import os
 import sys
 from collections.abc import Sequence
 
@@ -15,9 +17,20 @@ if "multiprocessing" not in sys.modules:  # the workers of a sweep import the pr
     exit_on_signals()
 
 
+def _make_output_safe() -> None:
+    """Let any text be printed: where the encoding lacks a character as its escape, nowhere where output is closed."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - until the process ends
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that the first argument names; return the exit status."""
     exit_on_signals()
+    _make_output_safe()
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     from ace_bench.cli.main import main as run
 

@@ -116,8 +116,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         from ace_bench.store.files import disk_problem
 
-        if (problem := disk_problem(error, failed="read or written")) is None:
-            raise
+        problem = disk_problem(error, failed="read or written")
         _drop_output()
     except ImportError as error:
         from ace_bench.core.resources import missing_extra

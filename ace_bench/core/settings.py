@@ -105,10 +105,22 @@ def settings_of(path: str) -> Iterator[None]:
 
 def check(value: Any, kind: Any, path: str) -> None:
     """Raise ``ConfigError`` if a value does not fit an annotation."""
-    if isinstance(value, int | float) and abs(value) > _LARGEST and not math.isinf(value):
-        raise ConfigError(f"{path}{_format_given(value)} is larger than any number that can be used")
     if not _fits(value, kind):
         raise ConfigError(f"{path}{_format_given(value)} must be {describe(kind)}")
+    check_size(value, path)
+
+
+def check_size(value: Any, path: str) -> None:
+    """Raise ``ConfigError`` for a number, at any depth, that the libraries that get it cannot handle."""
+    if isinstance(value, Mapping):
+        for name, one in value.items():
+            check_size(one, f"{path}.{name}" if path else str(name))
+    elif isinstance(value, list | tuple):
+        for one in value:
+            check_size(one, path)
+    elif isinstance(value, int | float) and abs(value) > _LARGEST and not math.isinf(value):
+        bound = f"at most {_LARGEST:,}" if value > 0 else f"at least -{_LARGEST:,}"
+        raise ConfigError(f"{path}{_format_given(value)} must be {bound}")
 
 
 def _value(value: Any, kind: Any, path: str) -> Any:

@@ -164,10 +164,9 @@ def reporting(
         errors.say(f"error: {error}", style="red")
         report.status = EXIT_ERROR
     except OSError as error:
-        problem = disk_problem(error, failed="read or written")
-        if problem is None or error.filename is None:
+        if error.filename is None:
             raise
-        host.say_stopped(Stopped(problem))
+        host.say_stopped(Stopped(disk_problem(error, failed="read or written")))
         report.status = EXIT_STOPPED
     except ImportError as error:
         if (needed := missing_extra(error)) is None:

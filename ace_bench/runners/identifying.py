@@ -24,7 +24,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, prompt_folders
 from ace_bench.core.secrets import refuse_secret_arguments
-from ace_bench.core.settings import build, check_role_sampling, settings_of, with_role_sampling
+from ace_bench.core.settings import build, check_role_sampling, check_size, settings_of, with_role_sampling
 from ace_bench.core.task import Judged, Task
 from ace_bench.core.types import Record
 from ace_bench.runners.composing import RunConfig, digest_of_configs, settle
@@ -65,7 +65,7 @@ def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunCon
     with explain(folders, words):
         config, choices = (compose or Composer(folders)).compose(words)
     composed = settle(config, choices)
-    with suppress(FileUnwritable, OSError):  # without a cache, a start only takes longer
+    with suppress(FileUnwritable, OSError, OverflowError):  # without a cache, a start only takes longer
         if set(_RESOLVER.findall(str(config))) <= set(_PURE):
             write_sealed(cached, msgspec.msgpack.encode(composed))
     return composed
@@ -111,6 +111,7 @@ def identify(config: RunConfig, code_of: Callable[[Record], Code] = code_of) -> 
             simulated = simulated or embeddings.simulated
     if settings.official_commit is not None:  # a finished run builds no method of its own
         check_commit(settings.official_commit, state_followed(build_part(resolved, "method"), task))
+    check_size(resolved, "")
     roots, imported = _prompt_roots(settings.prompts)
     module = str((resolved["method"] or {}).get("_target_")).rpartition(".")[0].rpartition(".")[2]
     prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group, module=module)

@@ -88,10 +88,18 @@ def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[s
     found = [*suggestions(folders, arguments), *filter(None, [missing_extra(error)])]
     if found:
         return str(found[0])
+    if isinstance(error, ValueError) and (key := next(filter(None, map(_endless_number, arguments)), None)):
+        return f"{key} is larger than any number that can be used"
     # Hydra raises a ValueError for task=null, and so may anybody else.
     if isinstance(error, ValueError):
         return None
     return _explained_by_cause(error, folders, arguments) or _short_message(error)
+
+
+def _endless_number(argument: str) -> str:
+    """Return the key of a number that is longer than Python reads, "" for any other argument."""
+    key, _, value = argument.partition("=")
+    return key if re.search(r"\d{4000}", value) else ""
 
 
 def _explained_by_cause(error: Exception, folders: Sequence[Path], arguments: Sequence[str]) -> str | None:
@@ -256,7 +264,7 @@ def _named_options(value: str) -> list[str]:
 
 
 def _suggest(word: str, known: Sequence[str]) -> str:
-    matches = get_close_matches(word, known, n=1, cutoff=0.5)
+    matches = get_close_matches(word, known, n=1)
     if matches and word != "null":
         return f"did you mean {matches[0]}?"
     return (

@@ -47,6 +47,7 @@ class Composer:
 
     def __init__(self, folders: Sequence[Path]) -> None:
         """``folders`` are searched in order; the first one holds ``config.yaml``."""
+        self._folders = folders
         version.setbase("1.3")
         Plugins.instance()  # registers the reader of ``file://``
         path = ConfigSearchPathImpl()
@@ -103,7 +104,10 @@ class Composer:
         try:
             return settle(*self.compose(overrides), written=False)
         except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: Hydra's for task=null
-            raise ConfigError(f"{' '.join(overrides)} cannot be composed: {error}") from error
+            from ace_bench.runners.override_help import explanation  # it composes, too
+
+            problem = explanation(error, self._folders, overrides)
+            raise ConfigError(problem or f"{' '.join(overrides)} cannot be composed: {error}") from error
 
     def _is_choice(self, override: Override) -> bool:
         return self._is_group(override.key_or_group) and not isinstance(override.value(), dict)

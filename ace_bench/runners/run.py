@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ace_bench.core.errors import ConfigError, FolderDamaged
@@ -14,9 +15,9 @@ from ace_bench.runners.identifying import IdentifiedRun, identify
 from ace_bench.runners.summary import summary_table
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import Damage, examine
-from ace_bench.store.folder import RunFolder
+from ace_bench.store.folder import FolderInUse, RunFolder, choose_folder
 from ace_bench.store.processes import last_code, read_processes
-from ace_bench.store.results import METRICS, read_metrics
+from ace_bench.store.results import IDENTITY, METRICS, read_metrics
 
 if TYPE_CHECKING:
     from ace_bench.runners.build import RunSpec
@@ -46,11 +47,27 @@ def run(config: RunConfig, host: Host) -> Record | None:
     preflight.check_keys(preflight.distinct_backbones(spec))
     check_records(spec.folder)
     spec = preflight.with_leakage(spec)
-    with open_resources(spec) as resources:
-        host.on_folder(spec.folder)
-        with closing(RunFolder(spec.folder, spec.folder_mode)) as folder:
-            settle_code(folder, spec, host)
-            return execute(folder, spec, host, resources)
+    with open_resources(spec) as resources, closing(_open_folder(spec)) as folder:
+        host.on_folder(folder.path)
+        spec = replace(spec, folder=folder.path)
+        settle_code(folder, spec, host)
+        return execute(folder, spec, host, resources)
+
+
+def _open_folder(spec: IdentifiedRun) -> RunFolder:
+    """Open the run's folder; with ``resume=false`` the next one where another process has taken this one meanwhile."""
+    path = spec.folder
+    while True:
+        try:
+            folder = RunFolder(path, spec.folder_mode)
+        except FolderInUse:
+            if spec.resume:
+                raise
+        else:
+            if spec.resume or not (path / IDENTITY).exists():
+                return folder
+            folder.close()
+        path = choose_folder(path.parent, spec.seed, resume=False)
 
 
 def build_run(found: IdentifiedRun) -> RunSpec:

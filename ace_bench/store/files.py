@@ -25,7 +25,6 @@ DRAFT = ".part"
 _SEAL = sha256().digest_size
 """Bytes of the checksum in front of a sealed file."""
 _SYNCS_AT_ONCE = 8
-CHECK_DISK = "check its disk"
 _ELSEWHERE = "name another place"
 PRIVATE = 0o700
 """The mode of folders that only their owner may enter."""
@@ -35,25 +34,24 @@ _FIXES = {
     errno.EFBIG: "raise the limit on the size of files (ulimit -f)",
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make it writable, or {elsewhere}"),
     errno.EISDIR: "move that folder away",
-    **dict.fromkeys((errno.EEXIST, errno.ENOTDIR, errno.ENAMETOOLONG), "{elsewhere}"),
-    errno.EIO: CHECK_DISK,
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit on open files (ulimit -n)"),
+    **dict.fromkeys((errno.ENOTSUP, errno.ENOLCK), "its file system has no locks; {elsewhere}"),
+    **dict.fromkeys((errno.EIO, errno.ESTALE), "check its disk"),
 }
+"""What to do about an error, by its number; about any other, name another place."""
 
 
-def disk_problem(
-    error: OSError, path: object = None, *, elsewhere: str = _ELSEWHERE, failed: str = "written"
-) -> str | None:
-    """Return one sentence with the cause and the fix, ``None`` if the error is not about a disk or a permission.
+def disk_problem(error: OSError, path: object = None, *, elsewhere: str = _ELSEWHERE, failed: str = "written") -> str:
+    """Return one sentence with the cause and the fix.
 
     ``path`` replaces a missing or temporary file name; without either, it is about the standard output. ``elsewhere``
     is how the user chooses another place, ``failed`` what could not be done to the file.
     """
-    if error.errno not in _FIXES:
-        return None
     named = error.filename2 or error.filename
     file = path if named is None or str(named).endswith(DRAFT) else named
     what = "the output cannot be written" if file is None else f"{file} cannot be {failed}"
-    return f"{what} ({error.strerror}); {_FIXES[error.errno].format(elsewhere=elsewhere)}"
+    fix = _FIXES.get(error.errno or 0, "{elsewhere}").format(elsewhere=elsewhere)
+    return f"{what} ({error.strerror or error}); {fix}"
 
 
 def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
@@ -68,13 +66,11 @@ def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
 
 @contextlib.contextmanager
 def writing(path: Path | None = None, *, elsewhere: str = _ELSEWHERE) -> Iterator[None]:
-    """Turn an ``OSError`` of the disk into ``FileUnwritable``; for the arguments see ``disk_problem``."""
+    """Turn an ``OSError`` into ``FileUnwritable``; for the arguments see ``disk_problem``."""
     try:
         yield
     except OSError as error:
-        if (problem := disk_problem(error, path, elsewhere=elsewhere)) is None:
-            raise
-        raise FileUnwritable(problem) from error
+        raise FileUnwritable(disk_problem(error, path, elsewhere=elsewhere)) from error
 
 
 @contextlib.contextmanager

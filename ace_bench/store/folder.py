@@ -58,6 +58,10 @@ def choose_folder(parent: Path, seed: int, *, resume: bool) -> Path:
     return parent / (f"seed{seed}" if number == 1 else f"seed{seed}-{number}")
 
 
+class FolderInUse(StoreError):
+    """Another process works on a run folder."""
+
+
 class RunFolder:
     """One run on disk, locked by one process at a time.
 
@@ -68,7 +72,7 @@ class RunFolder:
     """
 
     def __init__(self, path: Path, mode: int = PRIVATE):
-        """Open or create the folder and lock it; raises ``StoreError`` if another process holds the lock.
+        """Open or create the folder and lock it; raises ``FolderInUse`` if another process holds the lock.
 
         ``mode`` applies to new folders, less what the umask takes.
         """
@@ -81,7 +85,7 @@ class RunFolder:
             try:
                 self._lock.acquire(timeout=0)
             except Timeout as error:
-                raise StoreError(
+                raise FolderInUse(
                     f"{path} is in use by another process; wait for it or stop it, or pass resume=false for a new one"
                 ) from error
             opened.callback(self._lock.release)
@@ -179,6 +183,8 @@ def is_in_use(path: Path) -> bool:
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError:  # a file system without locks, on which no run can have begun
+        return False
     finally:
         os.close(lock)
     return False

@@ -29,7 +29,7 @@ import msgspec
 
 from ace_bench.core.errors import FolderUnwritable, StoreError
 from ace_bench.core.types import Record
-from ace_bench.store.files import CHECK_DISK, disk_problem, replace_files, sync
+from ace_bench.store.files import disk_problem, replace_files, sync
 
 T = TypeVar("T")
 
@@ -194,7 +194,6 @@ class DiskGuard:
             yield
         except OSError as error:
             problem = disk_problem(error, path, elsewhere="choose another folder with results=")
-            problem = problem or f"{path} cannot be written ({error}); {CHECK_DISK}"
             self._reason = self._reason or problem  # if several threads fail at once, all report the first reason
             failure = FolderUnwritable(self._reason)
             self.on_failure(failure)

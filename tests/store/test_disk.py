@@ -40,9 +40,23 @@ def test_a_write_that_fails_names_the_fix_and_leaves_what_was_there(number, fix,
     assert kept.read_text() == "before"
 
 
-def test_other_errors_are_not_taken_for_a_full_disk(tmp_path):
-    with pytest.raises(OSError, match="Invalid"), writing(tmp_path):
-        raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+@pytest.mark.parametrize("number", sorted(errno.errorcode))
+def test_every_error_of_the_system_is_a_sentence_with_its_cause_and_a_fix(number, tmp_path):
+    """Some numbers are classes of their own, such as ``FileNotFoundError``."""
+    with pytest.raises(FileUnwritable) as raised, writing(tmp_path / "x", elsewhere="name another place"):
+        raise OSError(number, os.strerror(number))
+    said = str(raised.value)
+    assert said.startswith(f"{tmp_path / 'x'} cannot be written ({os.strerror(number)}); ")
+    assert "\n" not in said
+    assert not said.endswith("; ")
+
+
+def test_an_error_without_a_number_is_a_sentence(tmp_path):
+    with (
+        pytest.raises(FileUnwritable, match=r"x cannot be written \(read only\); name another place"),
+        writing(Path("x")),
+    ):
+        raise OSError("read only")
 
 
 @pytest.mark.parametrize(

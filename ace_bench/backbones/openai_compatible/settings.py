@@ -271,8 +271,12 @@ class ChatSettings(Address):
 
 def check_url(url: str, name: str = "base_url", example: str = "http://localhost:8000/v1") -> str:
     """Return an address that requests can be sent to, the setting ``name``; raises ``SettingError``."""
-    parts = urllib.parse.urlsplit(url or "")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    try:
+        parts = urllib.parse.urlsplit(url or "")
+        port = parts.port
+    except ValueError as error:  # a port above 65535, brackets that do not close
+        raise SettingError(f"{name}={url} must be like {example}: {error}") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
         raise SettingError(f"{name}={url} must be like {example}")
     if parts.query or parts.fragment:
         raise SettingError(f"{name} must end with its path, as in {example}: drop what follows")
