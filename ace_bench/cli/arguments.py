@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import JustifyMethod
     from rich.table import Table
 
-_MISTAKE = 2
+_MISTAKE, _MOST_DIGITS = 2, 9
 DIFFERENCES = "compare all numbers with the paper's, even those measured in another setting"
 """Help of an option that several commands have."""
 
@@ -45,8 +45,10 @@ class Parser(argparse.ArgumentParser):
 
 def count(text: str) -> int:
     """Read an argument that is a whole number, 1 or more."""
-    if not text.isdecimal() or int(text) == 0:
+    if not text.isdecimal() or not text.strip("0"):
         raise argparse.ArgumentTypeError(f"{text} must be a whole number, 1 or more")
+    if len(text.lstrip("0")) > _MOST_DIGITS:
+        raise argparse.ArgumentTypeError(f"{text[:80]} must be at most {'9' * _MOST_DIGITS}")
     return int(text)
 
 

@@ -119,8 +119,8 @@ def _read_settings(words: Sequence[str]) -> dict[str, Any]:
             OmegaConf.update(settings, override.key_or_group, override.value(), force_add=True)
         refuse_settings_in_texts(OmegaConf.to_container(settings), "task")
         changes = OmegaConf.to_container(settings, resolve=True)
-    except (HydraException, OmegaConfBaseException) as error:
-        said = explanation(error, (), ()) or str(error).splitlines()[0]
+    except (HydraException, OmegaConfBaseException, ValueError) as error:
+        said = explanation(error, (), words) or str(error).splitlines()[0]
         raise ConfigError(said) from error
     assert isinstance(changes, dict)
     return {str(key): value for key, value in changes.items()}

@@ -77,7 +77,8 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
     for group, name in _FILES:
         path = groups[group].get(name)
         if isinstance(path, str) and _is_file(path):
-            groups[group][name] = digest_of_text(Path(path).read_text(encoding="utf-8", errors="replace"))
+            text = Path(path).read_text(encoding="utf-8", errors="replace")
+            groups[group][name] = text.strip() if name == "instruction" else digest_of_text(text)
     return {
         **groups,
         **{name: config.get(name) for name in TOP},

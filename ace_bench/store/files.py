@@ -39,17 +39,20 @@ _FIXES = {
     **dict.fromkeys((errno.EIO, errno.ESTALE), "check its disk"),
 }
 """What to do about an error, by its number; about any other, name another place."""
+_OF_OUTPUTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+"""Errors without a file's name that are about the standard output."""
 
 
 def disk_problem(error: OSError, path: object = None, *, elsewhere: str = _ELSEWHERE, failed: str = "written") -> str:
     """Return one sentence with the cause and the fix.
 
-    ``path`` replaces a missing or temporary file name; without either, it is about the standard output. ``elsewhere``
-    is how the user chooses another place, ``failed`` what could not be done to the file.
+    ``path`` replaces a missing or temporary file name; without either, it may be about the standard output.
+    ``elsewhere`` is how the user chooses another place, ``failed`` what could not be done to the file.
     """
     named = error.filename2 or error.filename
     file = path if named is None or str(named).endswith(DRAFT) else named
-    what = "the output cannot be written" if file is None else f"{file} cannot be {failed}"
+    unnamed = "the output cannot be written" if error.errno in _OF_OUTPUTS else f"a file cannot be {failed}"
+    what = unnamed if file is None else f"{file} cannot be {failed}"
     fix = _FIXES.get(error.errno or 0, "{elsewhere}").format(elsewhere=elsewhere)
     return f"{what} ({error.strerror or error}); {fix}"
 

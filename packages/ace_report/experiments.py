@@ -16,6 +16,7 @@ from msgspec.structs import replace as changed
 
 from ace_bench.core.errors import DataError
 from ace_bench.report.planned import TESTED, Need, PlannedRun, read_setting
+from ace_report.paper.measures import check_unit
 from ace_report.paper.rows import read_yaml
 from ace_report.paper.tables import CLAIM, DATA, Cell, Claim, Experiment, check_experiment
 
@@ -167,7 +168,10 @@ def load_experiments(folder: Traversable = DATA) -> Experiments:
             name = _name(file.name.removesuffix(".yaml"))
             found[name] = changed(read_yaml(file, Experiment), id=name).with_combinations
             check_experiment(found[name], str(file))
-    experiments = Experiments(by_name=found, claims=read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim]))
+    claims: dict[str, Claim] = read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim])
+    for name, claim in claims.items():
+        check_unit(claim.unit, f"{folder.joinpath('claims.yaml')}: {name}")
+    experiments = Experiments(by_name=found, claims=claims)
     for name, experiment in found.items():
         experiments.runs(name)
         for bars in experiment.bars.values():

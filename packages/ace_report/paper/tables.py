@@ -9,6 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from ace_bench.core.errors import DataError
+from ace_report.paper.measures import check_metric, check_unit
 from ace_report.paper.rows import Column, Combinations, Row, YamlModel
 
 CLAIM = "claim"
@@ -123,6 +124,8 @@ def check_experiment(result: Experiment, where: str) -> None:
     if result.against:
         _check_known((result.against,), result.rows, f"{where}: against")
     for name, column in result.columns.items():
+        check_unit(column.unit, f"{where}: column {name}")
+        check_metric(column.metric, f"{where}: column {name}")
         _check_known((*column.mean_of, *filter(None, [column.evaluates])), result.columns, f"{where}: column {name}")
         if column.weights and len(column.weights) != len(column.mean_of):
             raise DataError(f"{where}: column {name} has {len(column.weights)} weights for {len(column.mean_of)} parts")

@@ -14,7 +14,9 @@ from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.report.records import find_runs
 from ace_bench.store.results import CHECKSUMS
 from ace_report.conditions import Variant
+from ace_report.experiments import load_experiments
 from ace_report.matching import ModelNames, Runs, SimilarRuns, settings_with_defaults
+from ace_report.paper.measures import check_metric
 from tests.launching import composed, launch
 from tests.packages.report.conftest import EXPERIMENTS, compose, refs
 from tests.packages.report.planned import Planner
@@ -198,3 +200,38 @@ def test_a_run_on_a_server_of_ones_own_has_no_settings_of_a_server_that_runs_sta
     settings = identity_settings(compose([*(f"{group}={name}" for group, name in chosen.items()), *own]))
     assert "server" not in settings["backbone"]
     assert settings_with_defaults(SimpleNamespace(**chosen, older=False, identity=settings), compose) == settings
+
+
+def leaves(record, path=""):
+    for name, value in record.items():
+        if isinstance(value, dict):
+            yield from leaves(value, f"{path}{name}.")
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{path}{name}"
+
+
+def test_every_number_of_a_run_is_a_known_metric(tmp_path):
+    run = launch(tmp_path, "task=formula", "task.source=sample", "method=ace", "limit=2", "mode.epochs=1")
+    besides = ("schema", "seed", "steps", "splits.", "as_authors.", "data.", "models.", "thoughts.", "cache.servers")
+    for path in leaves(run.metrics):
+        if not path.startswith(besides):
+            check_metric(path, "here")
+
+
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("{unit: bulets}", "column one: there is no unit bulets; did you mean bullets?"),
+        ("{unit: count, metric: context.itemz}", "there is no metric context.itemz; below context did you mean items?"),
+        ("{unit: count, metric: contxt.items}", "there is no metric contxt.items; did you mean context?"),
+        ("{unit: count, metric: spent.adapt.all.in}", "metric spent.adapt.all.in has 4 parts, and those of spent 5"),
+        ("{unit: count, metric: usd.total/timing.adapt.wal_s}", "below timing.adapt did you mean wall_s?"),
+    ],
+)
+def test_units_and_metrics_that_no_run_has_are_refused_when_the_file_is_read(column, said, tmp_path):
+    file = tmp_path / "experiments" / "seed_009.yaml"
+    file.parent.mkdir()
+    file.write_text(f"title: x\nmodel: embedded\ncolumns:\n  one: {column}\nrows: {{}}\n")
+    with pytest.raises(DataError) as refused:
+        load_experiments(tmp_path)
+    assert said in str(refused.value)
