@@ -15,7 +15,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.redaction import secret_by_name, secret_by_value, secrets_of_environment
 
 _NAMES_OF_VARIABLES = "headers_from_env"
-_HEADER = re.compile(rf"(.+)\.(?:extra_headers|{_NAMES_OF_VARIABLES})\.([\w-]+)")
+_HEADER = re.compile(rf"(?:(.+)\.)?(?:extra_headers|{_NAMES_OF_VARIABLES})\.([\w-]+)")
 """Where a setting holds a header, or the variable of one."""
 _MARK = re.compile(r"[\[{]|[-:?](\s|$)")
 """What every mapping and list of YAML has; other values need no parser, which is slow to import."""
@@ -25,7 +25,8 @@ def refuse_secrets(settings: Mapping[str, object]) -> None:
     """Raise ``ConfigError`` that names the first setting with a secret, without the secret."""
     for path, why in _find_keys(settings, "", secrets_of_environment()):
         header = _HEADER.fullmatch(path)
-        owner, name = header.groups() if header else ("backbone", "HEADER")
+        owner, name = header.groups() if header else (None, "HEADER")
+        owner = owner or "backbone"
         raise ConfigError(
             f"{path} {why} and would be written into the run folder: put it into an environment variable and name "
             f"that, by {owner}.api_key_env=VARIABLE or +{owner}.headers_from_env.{name}=VARIABLE"
