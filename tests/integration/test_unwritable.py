@@ -68,7 +68,27 @@ def _file(at: Path) -> Iterator[Place]:
     assert (at / "file").read_text() == "kept"
 
 
-PLACES = {"a full disk": _full, "a file in the place of a folder": _file}
+def _nowhere(at: Path) -> Iterator[Place]:
+    del at
+    yield Place(to=Path("/proc/nowhere"))
+
+
+def _too_long(at: Path) -> Iterator[Place]:
+    yield Place(to=at / ("x" * 300))
+
+
+def _loop(at: Path) -> Iterator[Place]:
+    (at / "loop").symlink_to(at / "loop")
+    yield Place(to=at / "loop")
+
+
+PLACES = {
+    "a full disk": _full,
+    "a file in the place of a folder": _file,
+    "a folder that cannot be made": _nowhere,
+    "a name that is too long": _too_long,
+    "a link to itself": _loop,
+}
 
 
 def _child(arguments: Sequence[str], folder: Path, place: Place, output: Connection) -> None:

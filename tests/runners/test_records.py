@@ -64,7 +64,7 @@ def test_a_folder_that_exists_is_never_removed(error, tmp_path):
     assert [process.how for process in read_processes(stopped.folder)] == ["stopped", "stopped"]
 
 
-@pytest.mark.parametrize("error", [OSError(errno.EINVAL, "odd", "file"), ImportError("odd", name="nothing_known")])
-def test_an_error_that_is_neither_the_disks_nor_of_a_missing_extra_is_raised(error):
+@pytest.mark.parametrize("error", [OSError(errno.EINVAL, "odd"), ImportError("odd", name="nothing_known")])
+def test_an_error_that_names_neither_a_file_nor_a_missing_extra_is_raised(error):
     with pytest.raises(type(error), match="odd"), reporting():
         raise error
