@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingCalls, EmbeddingsBackbone
 from ace_bench.contexts.playbook.embeddings import Matrix
@@ -19,6 +19,7 @@ from ace_bench.core.types import Completion, Message, Record, Stage
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.limits import Budget, Stop
+from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog, Ledger
 from ace_bench.store.reservations import FILE as RESERVATIONS
 from ace_bench.store.reservations import ReservationLog
@@ -41,7 +42,7 @@ def open_backbone(name: str, *, folder: Path, settings: Sequence[str] = (), seed
         if isinstance(backbone, Lifecycle):
             stack.callback(backbone.close)
             backbone.start(_log.info)
-        yield _record(backbone, _open_log(folder, stack), seed, Budget(**config.settings["budget"]))
+        yield _record(backbone, _open_logs(folder, stack), seed, Budget(**config.settings["budget"]))
 
 
 @contextmanager
@@ -51,22 +52,28 @@ def open_embedder(settings: EmbedderSettings, *, folder: Path) -> Iterator[Recor
         backbone = EmbeddingsBackbone(settings)
         stack.callback(backbone.close)
         backbone.check()
-        calls = _open_log(folder, stack)
-        yield RecordedEmbedder(_record(backbone, calls, seed=0), calls.replies(EMBEDDER))
+        logs = _open_logs(folder, stack)
+        yield RecordedEmbedder(_record(backbone, logs, seed=0), logs.calls.replies(EMBEDDER))
 
 
-def _open_log(folder: Path, stack: ExitStack) -> CallLog:
+class _Logs(NamedTuple):
+    calls: CallLog
+    reserved: ReservationLog
+
+
+def _open_logs(folder: Path, stack: ExitStack) -> _Logs:
     folder.mkdir(parents=True, exist_ok=True)
-    return stack.enter_context(closing(CallLog(folder / "calls.jsonl")))
+    calls = stack.enter_context(closing(CallLog(folder / CALLS)))
+    return _Logs(calls, stack.enter_context(closing(ReservationLog(folder / RESERVATIONS, calls.guard))))
 
 
-def _record(backbone: Backbone, calls: CallLog, seed: int, budget: Budget | None = None) -> RecordedBackbone:
+def _record(backbone: Backbone, logs: _Logs, seed: int, budget: Budget | None = None) -> RecordedBackbone:
     gateway = CallGateway(
-        calls=calls,
+        calls=logs.calls,
         budget=budget or Budget(),
         stop=Stop(),
         wall=lambda: 0.0,
-        reserved=ReservationLog(calls.path.parent / RESERVATIONS, calls.guard),
+        reserved=logs.reserved,
         seed=seed,
     )
     return RecordedBackbone(backbone=backbone, gateway=gateway)
