@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from ace_bench.core.settings import Count, Port, Seconds, Share, Text
 from ace_bench.core.types import Record
 
 LOCAL = "127.0.0.1"
-_STRUCTURE = ("--structured-outputs-config", "--guided-decoding", "--config")
+_STRUCTURE = re.compile(r"--structured-outputs-config|--guided-decoding|--config(=|$)")
 """Options of vLLM that decide how replies are structured: of today, of versions before 0.11, and a file of options."""
 
 
@@ -120,7 +121,7 @@ class Serve(Launch):
     def _compact(self) -> tuple[str, ...]:
         """Return what keeps JSON free of endless blanks, unless the flags decide how replies are structured."""
         given = (str(flag).replace("_", "-") for flag in self.flags)
-        return () if any(flag.startswith(_STRUCTURE) for flag in given) else COMPACT_JSON
+        return () if any(map(_STRUCTURE.match, given)) else COMPACT_JSON
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -31,6 +31,7 @@ def test_commands_of_a_plain_server_and_of_one_with_everything_that_can_be_set(f
         "structured as dotted flags say": fake.serve(flags=["--structured_outputs_config.backend=guidance"]),
         "structured as an older vLLM is told": fake.serve(flags=["--guided-decoding-backend", "xgrammar"]),
         "structured as a file says": fake.serve(flags=["--config", "serve.yaml"]),
+        "a format of the model's own files": fake.serve(flags=["--config_format", "mistral"]),
         "all": fake.serve(served_name="short", flags=flags, **ALL),
         "another program": by_command(fake, served_name="short", flags=["--n_threads", 2]),
     }
