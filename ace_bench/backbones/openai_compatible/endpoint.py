@@ -54,10 +54,15 @@ class Endpoint:
         """What decides whether a request gets through: the address, the model and the names of the keys."""
         return {one.name: getattr(self._address, one.name) for one in fields(Address) if one.name != "connections"}
 
-    def at(self, base_url: str, *, timeout: float | None = None) -> Endpoint:
+    def at(self, base_url: str) -> Endpoint:
         """Return the same model, asked by the same keys, at another address."""
-        address = replace(self._address, base_url=base_url, timeout=timeout or self._address.timeout)
-        return Endpoint(address, self.setting)
+        return Endpoint(replace(self._address, base_url=base_url), self.setting)
+
+    def pages_at(self, root: str, *, timeout: float | None = None) -> Endpoint:
+        """Return the pages that the server shows beside its API, asked for by the same keys."""
+        limit = timeout or self._address.timeout
+        # The stock client reaches nothing beside the API.
+        return Endpoint(replace(self._address, base_url=root, timeout=limit, client="built_in"), self.setting)
 
     def ready(self) -> Secrets:
         """Read the key; raises ``ConfigError`` if it is missing."""
@@ -103,17 +108,15 @@ class Endpoint:
 
     def _unlisted_context_length(self) -> int | None:
         """Ask the places beside the API where servers on a machine of one's own report the length."""
-        root = self.base_url.rstrip("/").removesuffix("/v1")
-        # The stock client can only list models.
-        beside = Endpoint(replace(self._address, base_url=root, client="built_in"))
+        pages = self.pages_at(self.base_url.rstrip("/").removesuffix("/v1"))
         try:
-            replies = ((path, beside._send("GET", path, None, {})) for path in OTHER_PLACES)
+            replies = ((path, pages._send("GET", path, None, {})) for path in OTHER_PLACES)
             lengths = (
                 read_other_place(path, reply, self.model) for path, reply in replies if not isinstance(reply, Problem)
             )
             return next((length for length in lengths if length is not None), None)
         finally:
-            beside.close()
+            pages.close()
 
     def page(self, path: str) -> str | None:
         """Return what the server shows at a path, ``None`` if it does not answer."""

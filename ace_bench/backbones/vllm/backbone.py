@@ -57,7 +57,7 @@ class Vllm(OpenAICompatible):
             self._root = check_url(url, "url", "http://localhost:8000").rstrip("/").removesuffix("/v1")
         # The port of a server to be launched is not known yet; neither identity nor prices depend on it.
         super().__init__(base_url=f"{self._root}/v1", model=name, **client)
-        self._pages = self._endpoint.at(self._root, timeout=TIMEOUT_S)
+        self._pages = self._endpoint.pages_at(self._root, timeout=TIMEOUT_S)
         self._server: Server | None = None
 
     @property
@@ -81,7 +81,7 @@ class Vllm(OpenAICompatible):
             self._server.start(say)
             self._root = self._server.root
             self._endpoint = self._endpoint.at(f"{self._root}/v1")
-            self._pages = self._endpoint.at(self._root, timeout=TIMEOUT_S)
+            self._pages = self._endpoint.pages_at(self._root, timeout=TIMEOUT_S)
         self._endpoint.ready()
         self.read_context_length()
 

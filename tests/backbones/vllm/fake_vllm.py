@@ -18,7 +18,10 @@ BEHAVIOUR = os.environ.get("FAKE_VLLM", "").split()
 CHILD = "import signal, time; signal.signal(signal.SIGTERM, signal.{}); time.sleep(300)".format(
     "SIG_IGN" if "deaf" in BEHAVIOUR else "SIG_DFL"
 )
-METRICS = 'vllm:prefix_cache_queries_total{engine="0"} 10.0\nvllm:prefix_cache_hits_total{engine="0"} 4.0\n'
+METRICS = (
+    'vllm:prefix_cache_queries_total{engine="0"} 10.0\nvllm:prefix_cache_hits_total{engine="0"} 4.0\n'
+    'vllm:num_requests_running{engine="0"} 3.0\nvllm:num_requests_waiting{engine="0"} 2.0\n'
+)
 
 
 class Handler(BaseHTTPRequestHandler):

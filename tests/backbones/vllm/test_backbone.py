@@ -7,7 +7,7 @@ import pytest
 
 from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted
-from ace_bench.core.types import CacheCounters, Message
+from ace_bench.core.types import CacheCounters, Message, ServerLoad
 from tests.launching import built, composed
 
 ASKED = (Message(role="user", content="hello"),)
@@ -138,3 +138,10 @@ def test_the_message_that_nobody_listens_names_the_setting_of_the_address(option
     for ask in (backbone.probe, lambda: backbone.complete(ASKED, role="generator", session="s")):
         with pytest.raises((ConfigError, BackboneUnavailable), match=rf"or correct backbone\.{setting}$"):
             ask()
+
+
+@pytest.mark.parametrize("client", ["built_in", "openai"])
+def test_the_load_of_a_server_is_read_whichever_client_sends_the_calls(make, client):
+    backbone = make(*LAUNCH, f"+backbone.client={client}")
+    backbone.start(quiet)
+    assert backbone.load() == ServerLoad(running=3, waiting=2)
