@@ -44,8 +44,9 @@ _RATE = re.compile(
     re.I,
 )
 _LIMIT_AND_REQUESTED = re.compile(r"\blimit:? ?(\d[\d,]{0,17})\b.{0,80}?\brequested:? ?(\d[\d,]{0,17})", re.I)
-_REPLY_FIELD = r"(max_(completion_|new_|output_)?tokens|max tokens|maxOutputTokens|(completion|output) tokens?)"
-_REPLY_LIMIT = re.compile(rf"{_REPLY_FIELD}", re.I)
+_REPLY_LIMIT = re.compile(
+    r"max_(completion_|new_|output_)?tokens|max tokens|maxOutputTokens|(completion|output) tokens?", re.I
+)
 _BESIDE_REPLY = re.compile(r"(prompt|input|message|total|sequence)", re.I)
 """Where the limit of replies is refused for the prompt beside it, as in ``inputs + max_new_tokens <= 4096``."""
 _OTHER_LIMIT = re.compile(
@@ -125,8 +126,10 @@ def says_over_rate(codes: str, text: str) -> bool:
 
 
 def says_filtered(codes: str, text: str) -> bool:
-    """Whether a refusal says that a filter of the provider blocked the prompt or the reply, and not the account."""
-    return bool(_FILTER_CODES.search(codes) or _FILTERED.search(f"{codes} {text}")) and not _ACCOUNT.search(text)
+    """Whether a refusal says that a filter of the provider blocked the prompt or the reply: no account, no setting."""
+    if _ACCOUNT.search(text) or _BAD_FIELD.search(text):
+        return False
+    return bool(_FILTER_CODES.search(codes) or _FILTERED.search(f"{codes} {text}"))
 
 
 def ended_by_filter(reason: str) -> bool:
