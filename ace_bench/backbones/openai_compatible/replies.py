@@ -18,11 +18,8 @@ from ace_bench.backbones.openai_compatible.token_counts import read_usage
 from ace_bench.core.replies import ToolCall, without_surrogates
 from ace_bench.core.types import Usage
 
-_ENDS = {
-    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "model_length", "max_length"), "length"),
-    **dict.fromkeys(("content_filter", "safety", "recitation", "prohibited_content", "sensitive"), "content_filter"),
-}
-"""What servers call the two ends that matter: the limit of the reply's length, and a filter."""
+_CUT = ("length", "max_tokens", "max_output_tokens", "model_length", "max_length")
+"""What servers call the end of a reply at the limit of its length."""
 _BROKEN_OFF = ("abort", "aborted", "cancelled", "error")
 """Ends of a reply that the server broke off: what it holds is not what the model would have said."""
 
@@ -157,7 +154,7 @@ def _upstream_error(error: Any) -> Problem:
 def _end(reason: Any) -> str:
     """Return why a reply ended; SGLang's own form is an object with the reason as its type."""
     named = _plain(reason.get("type") if isinstance(reason, dict) else reason).lower()
-    return _ENDS.get(named, named)
+    return "length" if named in _CUT else named
 
 
 def _plain(value: Any) -> str:
