@@ -73,12 +73,8 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "dropped_items": by_stage(lambda stage: sums[stage].dropped),
         "counters": by_stage(lambda stage: dict(sorted(sums[stage].counters.items()))),
         "calls": by_stage(lambda stage: {role: paid.calls for role, paid in ledger.roles(stage).items()}),
-        "cut_replies": by_stage(
-            lambda stage: {role: paid.cut for role, paid in ledger.roles(stage).items() if paid.cut}
-        ),
-        "blank_replies": by_stage(
-            lambda stage: {role: paid.blank for role, paid in ledger.roles(stage).items() if paid.blank}
-        ),
+        "cut_replies": by_stage(lambda stage: _by_role(ledger, stage, "cut")),
+        "blank_replies": by_stage(lambda stage: _by_role(ledger, stage, "blank")),
         "thoughts": by_stage(
             lambda stage: {
                 role: {"replies": paid.thought, "characters": paid.thought_chars}
@@ -86,12 +82,8 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
                 if paid.thought
             }
         ),
-        "several_objects": by_stage(
-            lambda stage: {role: paid.several for role, paid in ledger.roles(stage).items() if paid.several}
-        ),
-        "all_reasoning_replies": by_stage(
-            lambda stage: {role: paid.all_reasoning for role, paid in ledger.roles(stage).items() if paid.all_reasoning}
-        ),
+        "several_objects": by_stage(lambda stage: _by_role(ledger, stage, "several")),
+        "all_reasoning_replies": by_stage(lambda stage: _by_role(ledger, stage, "all_reasoning")),
         "models": count_models(
             (experiment.arena.backbone(role).name, answered, number)
             for (role, answered), number in ledger.models().items()
@@ -104,6 +96,12 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "timing": timing_of(experiment),
     }
     return {**metrics, "as_authors": certify(experiment.folder.path, metrics)}
+
+
+def _by_role(ledger: Ledger, stage: Stage, figure: str) -> dict[str, int]:
+    """Return a figure of the account of each role in a stage; roles with 0 are left out."""
+    numbers = {role: getattr(paid, figure) for role, paid in ledger.roles(stage).items()}
+    return {role: number for role, number in numbers.items() if number}
 
 
 def objective(metrics: Record) -> float:
