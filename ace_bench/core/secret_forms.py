@@ -37,6 +37,8 @@ class SecretForms:
 
     def hide(self, text: str, mark: str) -> str:
         """Return the text with ``mark`` in place of every secret."""
+        if not self._secrets:
+            return text
         decoded = _decode(text) if _ENCODED.search(text) else text
         return self._pattern.sub(mark, text) if any(form in decoded for form in self._forms) else text
 
