@@ -29,7 +29,10 @@ _FORMS = re.compile(
 _MASKED = re.compile(r"\bsk-[\w*.-]{4,}")
 """A key as servers show it, partly masked."""
 _LOGIN = re.compile(r"(\w://)([^\s'\"/?#]{0,2000}|[^\s'\"/?#]{0,200}:[^\s'\"]{0,2000})@")
-"""User and password of an address; a password may contain a slash, though it should not. Long ones are tokens."""
+"""User and password of an address; a password may contain a slash, though it should not.
+
+Its lengths are bounded so that a long text takes linear time.
+"""
 _QUERY = re.compile(r"[?&]([\w.%-]+)=([^\s&#'\"]+)")
 
 

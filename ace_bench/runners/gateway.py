@@ -62,7 +62,7 @@ class _Call(msgspec.Struct, frozen=True, kw_only=True):
 
         So no two draws of a run share a seed, and the same run draws the same replies again, in any order.
         """
-        draws: Callable[[str], bool] | None = getattr(self.backbone, "draws", None)  # as in ``backbone_at``
+        draws: Callable[[str], bool] | None = getattr(self.backbone, "draws", None)  # asking a protocol is slow
         if draws is None or not draws(self.caller.role):
             return self.run_seed
         return int(digest_of_text(f"{self.run_seed}/{self.id}")[:8], 16) >> 1

@@ -259,7 +259,7 @@ def _unknown(key: str, known: Sequence[str]) -> str:
 
 
 def _named_options(value: str) -> list[str]:
-    """Return the options that an override names: a sweep and a list name several."""
+    """Return the options that an override names. A sweep or a list can name several."""
     return value.strip("[]").replace(" ", "").split(",")
 
 

@@ -16,7 +16,7 @@
 | any other 4xx; 5xx with a refusal of the request    | bad_request                   | fault                    |
 
 A request that is refused as ``bad_request`` may be at fault itself, or the settings of the run. Whether the server
-answers others tells them apart (``runners.refusals``).
+answers others tells them apart (``runners.outages``).
 """
 
 from __future__ import annotations
