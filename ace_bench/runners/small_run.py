@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -181,6 +182,7 @@ class StandIn:
         if self._role in (role, GENERATOR):
             self.first.setdefault(role, messages)
         completion = self._substitute.complete(messages, role=role, session=session, schema=schema)
+        completion = replace(completion, text=_without_absent_fields(completion.text, schema))
         if self._opposite:
             completion = replace(completion, text=_opposite_verdict(completion.text))
         limit = longest_reply(self._real, role)
@@ -199,6 +201,18 @@ class StandIn:
     def _exchange(self, messages: Sequence[Message]) -> float:
         replies = [place for place, message in enumerate(messages) if message.role == "assistant"]
         return sum(self.count(message.content) for message in messages[replies[0] :]) / len(replies) if replies else 0.0
+
+
+def _without_absent_fields(text: str, schema: Record | None) -> str:
+    """Return a reply without the fields that the schema has no place for: a server that obeys it writes none."""
+    if schema is None or "properties" not in schema:
+        return text
+    try:
+        said = msgspec.json.decode(text, type=dict[str, Any])
+    except (ValueError, RecursionError):
+        return text
+    kept = {name: value for name, value in said.items() if name in schema["properties"]}
+    return text if len(kept) == len(said) else json.dumps(kept, ensure_ascii=False)
 
 
 def _opposite_verdict(text: str) -> str:

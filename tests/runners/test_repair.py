@@ -68,8 +68,10 @@ def damage(path, kind, rng, other=None):
 
 
 LOGS = ("journal.jsonl", "calls.jsonl")
-HARMLESS = ("processes.jsonl", "status.json", "checksums.jsonl", "journal.jsonl")
-"""Files of which no number depends on what is gone: a last line, a reason, or what the run makes again by itself."""
+HARMLESS = ("processes.jsonl", "status.json", "checksums.jsonl", "journal.jsonl", "reservations.jsonl")
+"""Files of which no number depends on what is gone: a last line, a reason, or what the run makes again by itself.
+
+Reservations of another run count against a budget alone."""
 
 
 def made(results, *overrides):

@@ -6,6 +6,7 @@ and for the counters of its cache.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import re
@@ -260,6 +261,7 @@ def cache_counters(root: str) -> CacheCounters | None:
 def _get(url: str) -> bytes | None:
     import httpx2
 
+    logging.getLogger(httpx2.__name__).setLevel(logging.WARNING)  # at INFO it prints a line for each look
     # The environment's proxy cannot reach a server on this machine.
     local = httpx2.URL(url).host in ("127.0.0.1", "localhost")
     try:
