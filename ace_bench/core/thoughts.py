@@ -5,7 +5,8 @@ A server that does not report thoughts apart leaves them in the text, between ma
 channels with or without their tokens, or sentences ("Here is my thought process:"). A mark counts by its place:
 
 - A block is thought where it opens at the start of the reply, and if its name is about thinking also at the start of a
-  line or right behind a sentence. If nothing closes it, all that follows is thought.
+  line or right behind a sentence. If nothing closes it, all that follows is thought. One that is closed may also
+  stand right behind a word, without a blank.
 - A closing mark that nothing opened ends thoughts which the server's template began: all before it is thought.
 - A mark in quotation marks, in code or in the middle of a sentence is something that the model wrote about.
 
@@ -27,7 +28,7 @@ from ace_bench.core.replies import ToolTurn, is_offer, read_turn, write_turn
 from ace_bench.core.types import Completion, Fault, Record
 
 _NAME = (
-    r"(?:[\w.-]{1,40}[:_-])?(?:think(?:ing)?|thoughts?|reasoning|reflections?|analysis|scratch_?pad|monologue|cot)"
+    r"(?:[\w.-]{1,40}[:_-]|ant)?(?:think(?:ing)?|thoughts?|reasoning|reflections?|analysis|scratch_?pad|monologue|cot)"
     r"(?:[_-](?:process|steps?|content|block))?"
 )
 _CHANNEL = r"(?:\|start\|>[^<]{0,80}<)?\|channel\|>\s*(?:%s)\b[^<]{0,200}(?:<\|constrain\|>[^<]{0,80})?<\|message\|>"
@@ -251,14 +252,15 @@ def _place(text: str, part: re.Match[str], kind: Literal["open", "close", "end"]
     before, after = text[max(0, part.start() - _NEAR) : part.start()], text[part.end() : part.end() + _NEAR]
     name = part[0].lower()
     near = _OPEN_QUOTE.search(before) is not None and _CLOSE_QUOTE.match(after) is not None
+    glued = before[-1:].isalnum()
     return _Mark(
         part.start(),
         part.end(),
         kind,
         weak=part["open"] is None and part["close"] is None and "think" not in name and "thought" not in name,
-        endless=part["bracket"] is None or name == "[think]",
+        endless=not glued and (part["bracket"] is None or name == "[think]"),
         message=part["open"] is not None or (part["token"] or "").startswith("content_"),
-        opens=_STARTS_ANEW.search(before) is not None and after[:1] not in tuple(":,;.)"),
+        opens=(glued or _STARTS_ANEW.search(before) is not None) and after[:1] not in tuple(":,;.)"),
         quoted=quoted or near,
         behind_word=_WORD_BEFORE.search(before) is not None,
         goes_on=_SENTENCE_AFTER.match(after) is not None,

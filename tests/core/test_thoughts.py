@@ -16,6 +16,8 @@ CUT = {
     "upper case": ("<THINK>draft</THINK>A", "A"),
     "an attribute": ('<think lang="en">x</think>A', "A"),
     "a namespace": ("<seed:think>x</seed:think>A", "A"),
+    "a prefix without a sign": ("<antThinking>x</antThinking>A", "A"),
+    "behind a word": ("A<think>check</think>", "A"),
     "another name": ("<reasoning>x</reasoning>A", "A"),
     "a prefix": ("<longcat_think>x</longcat_think>A", "A"),
     "opened by the template": ("draft it's B.\n</think>\n\nA", "A"),
