@@ -202,7 +202,7 @@ def test_runs_behind_links_are_found_once(three_seeds, said, tmp_path):
         "above": tmp_path,
         "itself": tmp_path / "mix" / "itself",
         "gone": tmp_path / "gone",
-        "system": Path("/proc/self"),
+        "system": Path("/proc/sys"),
     }
     mix = tmp_path / "mix"
     mix.mkdir()
