@@ -20,9 +20,8 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_CONTROL = re.compile("[\x80-\x84\x86-\x9f]")
+_CONTROL = re.compile("[\0\x80-\x84\x86-\x9f]")
 """Control characters that no text has. U+0085 is a line break in UTF-8, and a sign of an error elsewhere."""
-_NEXT_LINE = "\x85"
 _WESTERN = "[’‘“”–—…€•™®©°£§«»¿¡]|(?<![À-ž])[À-ž]{1,4}(?![À-ž])"
 _CYRILLIC = "[а-яё«»–—№]|[А-ЯЁ](?=[а-яё ])"
 _CHINESE = "[一-龥、。，！？：；（）「」《》“”]{2,}"
@@ -72,20 +71,23 @@ def decode(content: bytes, encoding: str, path: Path) -> str:
 
 
 def refuse_controls(text: str, where: str) -> None:
-    """Raise ``DataError`` for control characters that only a text has that was read in a wrong encoding before."""
+    """Raise ``DataError`` for bytes of zero, and characters that a text read in a wrong encoding before has."""
     if control := _CONTROL.search(text):
         place = control.start()
+        cause = "" if control[0] == "\0" else ": cp1252 was read as latin-1 before"
         raise DataError(
             f"{where}: {text[max(0, place - _EXCERPT) : place + _EXCERPT]!r} holds the control character "
-            f"U+{ord(control[0]):04X}, which no text has: cp1252 was read as latin-1 before; write the file anew from "
-            "its source"
+            f"U+{ord(control[0]):04X}, which no text has{cause}; write the file anew from its source"
         )
 
 
 def _utf_by_zeros(content: bytes) -> str | None:
-    """Return the UTF of a text without a mark: no other encoding has bytes of zero, and its line breaks have some."""
+    """Return the UTF of a text without a mark: no other encoding has bytes of zero, and its line breaks have some.
+
+    A few of them in a text that is UTF-8 are an error of the file.
+    """
     start = content[:4096]
-    if b"\0" not in start:
+    if b"\0" not in start or (start.count(0) < len(start) / 4 and _read_utf_8(content) is not None):
         return None
     if start.count(0) >= len(start) / 2 and len(content) % 4 == 0 and b"\0\0" in start:
         return "utf-32-be" if start.startswith(b"\0") else "utf-32-le"

@@ -79,6 +79,8 @@ def test_what_is_no_utf_is_never_guessed_and_the_advice_reads_it(encoding, form,
         ("中国".encode(), "gb18030", "is UTF-8, not gb18030; leave task.encoding=gb18030 out"),
         ("It\x92s".encode(), "utf-8", "line 2: 'It\\x92s,y' holds the control character U+0092"),
         (b"a\xff\x81\x8d", "cp1252", "line 2 is not cp1252; "),
+        (b"Wh\0y", "utf-8", "line 2: 'Wh\\x00y,y' holds the control character U+0000, which no text has; write"),
+        ("Wh\0y é".encode(), "utf-8", "line 2: 'Wh\\x00y é,y' holds the control character U+0000"),
     ],
 )
 def test_a_setting_that_corrupts_is_refused(content, encoding, said, tmp_path):
