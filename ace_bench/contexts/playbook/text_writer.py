@@ -14,7 +14,7 @@ _HEADING = re.compile(r"##(?!#)[ \t]*(.*)")
 _UUID = "[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 PLAIN_HEAD = re.compile(rf"[ \t]*\[([A-Za-z][^\s\[\]]*-[0-9]{{4,9}}|{_UUID})\](?!\()(.*)")
 COUNTED_HEAD = re.compile(r"[ \t]*\[([^\s\[\]]+)\][ \t]*(helpful[ \t]*=.*)")
-_COUNTERS_WITHIN = re.compile(r"\bhelpful[ \t]*[=:].{0,20}\bharmful[ \t]*[=:]")
+_COUNTERS_WITHIN = re.compile(r"\bhelpful[ \t]*[=:][ \t]*[0-9].{0,20}\bharmful[ \t]*[=:]")
 _ESCAPED = re.compile(r"([ \t]*)\\(\\*)(.*)")
 
 
@@ -30,7 +30,7 @@ def starts_bullet(line: str) -> bool:
 
 
 def resembles_bullet(line: str) -> bool:
-    """Whether a line has the two counters of a bullet, in whatever form."""
+    """Whether a line has the two counters of a bullet, in whatever form; one that explains the form has none."""
     return not line.lstrip().startswith("\\") and _COUNTERS_WITHIN.search(line) is not None
 
 
