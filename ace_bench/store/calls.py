@@ -155,8 +155,10 @@ def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> i
 def _restore_head(stored: Record, base: Request | None) -> Record:
     """Return settings and schema; raises ``ValueError`` or ``KeyError`` if they were not stored against this base."""
     before: Record = {} if base is None else {"settings": base.settings, "schema": base.schema}
-    spans = {"schema": join_schema(stored["schema_spans"], before["schema"])} if "schema_spans" in stored else {}
-    return {**before, **stored, **spans}
+    if "schema_spans" not in stored:
+        return {**before, **stored}
+    spans = msgspec.convert(stored["schema_spans"], Spans)
+    return {**before, **stored, "schema": join_schema(spans, before["schema"])}
 
 
 def restore_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Completion, Message, Stage, Usage
 from ace_bench.store.call_log import CallLog, PaidReply
-from ace_bench.store.calls import StoredRequest, read_calls, restore_request
+from ace_bench.store.calls import Request, StoredRequest, read_calls, restore_request
 from ace_bench.store.lines import SEAL
 from ace_bench.store.requests import RequestHistory
 
@@ -172,6 +172,13 @@ def test_a_request_that_was_changed_is_not_believed(changes, opened, tmp_path):
     path.write_text(json.dumps({**unsealed, "request": {**record["request"], **changes}}) + "\n")
     with pytest.raises(StoreError, match=r"does not hold the messages of session 0/generator/\w+/0: it was changed"):
         list(read_calls(tmp_path))
+
+
+@pytest.mark.parametrize("spans", [5, None, [5], [[0]], [[0, "x"]], [[0, 10**9]], ["{"], []], ids=str)
+def test_a_schema_of_wrong_spans_is_not_believed(spans):
+    base = Request(messages=(), schema=OBJECT, settings={})
+    stored = StoredRequest(base="base", first=None, head={"schema_spans": spans}, messages=[])
+    assert restore_request(stored, base, None, "0" * 16) is None
 
 
 def test_a_call_that_damage_took_is_made_again_and_the_others_are_whole(opened, tmp_path):
