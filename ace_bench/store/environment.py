@@ -27,6 +27,8 @@ _PACKAGES = (
 )
 _VERSION = re.compile(r"^Version:(.+)$", re.MULTILINE)
 _LIMIT_S = 5.0
+_LARGE = 1 << 26
+"""Bytes of a file of which only the size is compared."""
 _LINK = "120000"
 """How git calls a symbolic link."""
 
@@ -80,7 +82,8 @@ def git_state(folder: Path) -> dict[str, Any] | None:
     """Return commit and whether files differ from it (``dirty``); ``None`` where git knows no such checkout.
 
     The checkout may be a stranger's: ``git status`` would run the filters that its configuration names, so files are
-    compared here, byte by byte. A file that a filter changes, as Git LFS does, therefore differs.
+    compared here, byte by byte, very large ones by their size. A file that a filter changes, as Git LFS does,
+    therefore differs.
     """
     root = _git(folder, "rev-parse", "--show-toplevel")
     if root is None:
@@ -114,6 +117,8 @@ def _differs(root: str, line: str) -> bool:
         status = os.lstat(path)
         if stat.S_ISLNK(status.st_mode) != (mode == _LINK) or str(status.st_size) != size:
             return True
+        if status.st_size > _LARGE:
+            return False
         if not stat.S_ISREG(status.st_mode):
             content = os.fsencode(os.readlink(path))
         else:
