@@ -1,1 +1,1 @@
-"""The Optuna sweeper, in the package where Hydra looks for plugins."""
+"""The sweeper of a plan, in the package where Hydra looks for plugins."""

@@ -14,15 +14,15 @@ _NODE = {
     "_target_": "hydra_plugins.ace_bench_sweeper.planned_sweeper.PlannedBasicSweeper",
     "max_batch_size": None,
     "params": None,
-    "plan": None,
+    "plan": "???",
 }
 ConfigStore.instance().store(group="hydra/sweeper", name="planned", node=_NODE, provider="ace_bench")
 
 
 class PlannedBasicSweeper(BasicSweeper):
-    """``plan`` is a JSON file with the overrides of each run, ``None`` for all combinations."""
+    """``plan`` is a JSON file with the overrides of each run."""
 
-    def __init__(self, *, max_batch_size: int | None, params: Mapping[str, str] | None, plan: str | None) -> None:
+    def __init__(self, *, max_batch_size: int | None, params: Mapping[str, str] | None, plan: str) -> None:
         super().__init__(max_batch_size, dict(params or {}))
         self._plan = plan
 
@@ -30,7 +30,6 @@ class PlannedBasicSweeper(BasicSweeper):
         self, overrides: list[Override], max_batch_size: int | None
     ) -> list[list[list[str]]]:
         """Return the overrides of each run, in batches."""
-        if self._plan is None:
-            return BasicSweeper.split_arguments(overrides, max_batch_size)
+        del overrides
         planned = msgspec.json.decode(Path(self._plan).read_bytes(), type=list[list[str]])
         return [*self.split_overrides_to_chunks(planned, max_batch_size)]
