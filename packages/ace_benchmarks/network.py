@@ -15,7 +15,7 @@ from typing import get_args
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Client, PriceCard, Rate, Retry, Sampling
-from ace_bench.core.types import Attempt, Grade, Message, Stage
+from ace_bench.core.types import Attempt, Completion, Grade, Message, Stage
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
@@ -84,24 +84,27 @@ def _ours(url: str, client: Client, threads: int) -> Callable[[int], object]:
     def call(number: int) -> object:
         caller = Caller(stage=Stage.EVALUATE, role="generator", session=f"sample {number}")
         reply = BoundLm(gateway=gateway, backbone=backbone, caller=caller)([Message(role="user", content=_PROMPT)])
-        journal.add_rollout(
-            RolloutRecord(
-                key=caller.session,
-                stage=caller.stage,
-                split="test",
-                sample=str(number),
-                context="",
-                trial=0,
-                attempt=Attempt(answer="", reply=reply.text),
-                grade=Grade(score=0.0, correct=False, observed="", gold=""),
-                fault=None,
-                calls=1,
-                seconds=reply.seconds,
-            )
-        )
+        journal.add_rollout(rollout_of(caller, number, reply))
         return reply
 
     return call
+
+
+def rollout_of(caller: Caller, number: int, reply: Completion) -> RolloutRecord:
+    """Return what a run keeps of an evaluation that took one call."""
+    return RolloutRecord(
+        key=caller.session,
+        stage=caller.stage,
+        split="test",
+        sample=str(number),
+        context="",
+        trial=0,
+        attempt=Attempt(answer="", reply=reply.text),
+        grade=Grade(score=0.0, correct=False, observed="", gold=""),
+        fault=None,
+        calls=1,
+        seconds=reply.seconds,
+    )
 
 
 def _bare_http(url: str) -> Callable[[int], object]:

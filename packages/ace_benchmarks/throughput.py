@@ -34,14 +34,15 @@ from ace_bench.backbones.openai_compatible.settings import (
     Sampling,
 )
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.types import Attempt, Grade, Stage
+from ace_bench.core.types import Stage
 from ace_bench.runners.call_slots import Slots
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.calls import CallRecord, read_calls
-from ace_bench.store.journal import Journal, RolloutRecord
+from ace_bench.store.journal import Journal
 from ace_benchmarks.measuring import Figure, Setting
+from ace_benchmarks.network import rollout_of
 from ace_benchmarks.writing_server import digest_of_prompt, writing_server
 
 IN_FLIGHT = (1, 64, 200)
@@ -181,21 +182,7 @@ class _Harness:
         caller = Caller(stage=Stage.EVALUATE, role=call.role, session=f"sample {number}")  # each is a new call
         ask = BoundLm(gateway=self._gateway, backbone=self._backbone, caller=caller)
         reply = ask(call.request.messages, call.request.schema)
-        self._journal.add_rollout(
-            RolloutRecord(
-                key=caller.session,
-                stage=caller.stage,
-                split="test",
-                sample=str(number),
-                context="",
-                trial=0,
-                attempt=Attempt(answer="", reply=reply.text),
-                grade=Grade(score=0.0, correct=False, observed="", gold=""),
-                fault=None,
-                calls=1,
-                seconds=reply.seconds,
-            )
-        )
+        self._journal.add_rollout(rollout_of(caller, number, reply))
         return reply.usage.completion or 0
 
 

@@ -113,7 +113,7 @@ def read_file(path: Path) -> str:
     try:
         if path.stat().st_size > _MOST_BYTES or not path.is_file():
             raise DataError(
-                f"{path} is no file of at most {_MOST_BYTES >> 20} MiB; is it a checkout of the authors' code?"
+                f"{path} is not a file, or larger than {_MOST_BYTES >> 20} MiB; is it a checkout of the authors' code?"
             )
         return path.read_text(encoding="utf-8")
     except OSError as error:

@@ -27,7 +27,7 @@ SAME = [
     ("gpt-oss-20b", "/srv/gpt-oss-20b-mxfp4.gguf"),
     ("qwen3-32b", "Qwen3-32B-UD-Q4_K_XL.gguf"),
     ("Qwen/Qwen3-8B", "Qwen/Qwen3-8B-FP8"),
-    ("Qwen/Qwen3-8B", "/root/.cache/huggingface/hub/models--Qwen--Qwen3-8B/snapshots/0a1b2c/"),
+    ("Qwen/Qwen3-8B", "/srv/models/hub/models--Qwen--Qwen3-8B/snapshots/0a1b2c/"),
     ("accounts/fireworks/models/llama-v3p1-8b-instruct", "llama-v3p1-8b-instruct"),
     ("llama3", "llama3:latest"),
     ("my-adapter", "my-adapter"),

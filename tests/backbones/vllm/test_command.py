@@ -29,7 +29,7 @@ def test_commands_of_a_plain_server_and_of_one_with_everything_that_can_be_set(f
         "plain": fake.serve(),
         "structured as the flags say": fake.serve(flags=own),
         "structured as dotted flags say": fake.serve(flags=["--structured_outputs_config.backend=guidance"]),
-        "structured as an older vLLM is told": fake.serve(flags=["--guided-decoding-backend", "xgrammar"]),
+        "the option of an older vLLM": fake.serve(flags=["--guided-decoding-backend", "xgrammar"]),
         "structured as a file says": fake.serve(flags=["--config", "serve.yaml"]),
         "a format of the model's own files": fake.serve(flags=["--config_format", "mistral"]),
         "all": fake.serve(served_name="short", flags=flags, **ALL),
