@@ -87,7 +87,11 @@ class Page {
     const last = embedded && !run ? OF_RUN.map(([one, label]) => [one, label, link(runs[0], one)]) : [];
     const tab = ([one, label, href]) => el("a", { href, "aria-current": one === name && "page", onclick: (event) => this.keepChosen(event, one) }, label);
     this.tabs.replaceChildren(...[...several, ...own, ...last].map(tab));
-    this.tabs.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    const current = this.tabs.querySelector("[aria-current]");
+    if (current) { // not by scrollIntoView: in Chromium the next Tab then begins behind the link that is shown
+      const { offsetLeft: left, offsetWidth: width } = current, { scrollLeft: from, clientWidth: room } = this.tabs;
+      this.tabs.scrollLeft = Math.min(left, Math.max(from, left + width - room));
+    }
     this.strip();
   }
 

@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from ace_bench.core.encoding import digest_of
 from tests.packages.report.page.browsing import expect, expect_text, ready, rows
 from tests.packages.report.page.runs import viewing
 
@@ -35,6 +36,7 @@ def written(source, folder, about, settings):
     identity, metrics = (json.loads((source / name).read_text()) for name in ("identity.json", "metrics.json"))
     for name, value in settings.items():
         identity["settings"][name] = {**identity["settings"][name], **value} if isinstance(value, dict) else value
+    identity["digest"] = metrics["digest"] = digest_of(identity["settings"])  # else all were one run with many results
     metrics["headline"]["after"] = 10.0 + len(str(folder)) % 7 + about["seed"]
     (folder / "identity.json").write_text(json.dumps(identity))
     (folder / "metrics.json").write_text(json.dumps({**metrics, **about}))
