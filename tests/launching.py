@@ -25,7 +25,7 @@ from ace_bench.runners.build import RunSpec, assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.host import reporting
 from ace_bench.runners.identifying import IdentifiedRun
-from ace_field.stream_memory import StreamMemory
+from ace_field.stream_memory import SimilarMemory
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
@@ -85,7 +85,7 @@ def learns(method: str) -> bool:
 
 def needs_verdicts(method: str) -> bool:
     """Whether a method refuses ``labels=none``, at no cost."""
-    return issubclass(method_class(method), StreamMemory)
+    return issubclass(method_class(method), SimilarMemory)
 
 
 def retries(method: str) -> bool:

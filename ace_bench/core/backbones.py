@@ -44,11 +44,6 @@ GENERATOR, JUDGE, EMBEDDER = "generator", "judge", "embedder"
 """Roles that a run may have whatever its method is."""
 
 
-def answers_samples(role: str) -> bool:
-    """Whether a role answers samples: the generator, or one of several that take turns (``generator_2``)."""
-    return role == GENERATOR or role.startswith(f"{GENERATOR}_")
-
-
 class Backbone(Protocol):
     """A chat-completions model."""
 

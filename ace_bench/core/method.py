@@ -70,16 +70,12 @@ class Method(Protocol[C]):
         """How it adapts its context; with ``none`` the start context is evaluated."""
 
     @property
-    def answering_roles(self) -> Sequence[str]:
-        """The roles that answer samples in turn, by their place in the stream or split: usually the generator alone."""
-
-    @property
     def scores_last_trial(self) -> bool:
         """Whether a sample's answer comes from its last trial, which an event ``FINAL_TRIAL`` names (Reflexion)."""
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
-        """The roles that it calls besides those that answer samples, and the prompt templates of each."""
+        """The roles that it calls besides the generator, and the prompt templates of each."""
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of each template in ``roles``, given the fields of a sample and of the context.

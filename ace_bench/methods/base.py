@@ -13,7 +13,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 
 from ace_bench.contexts.loading import load_context
-from ace_bench.core.backbones import GENERATOR, Lm
+from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.method import Adaptation, Arena, C, ContextUpdate, Learning, Workload
@@ -54,7 +54,6 @@ class BaseMethod(ABC, Generic[C]):
 
     generator: GeneratorSpec
     scores_last_trial: bool = False
-    answering_roles: Sequence[str] = (GENERATOR,)
     follows: str = ""
     """State of the authors' code that ``method.protocol=authors`` follows, as OWNER/NAME@COMMIT."""
 

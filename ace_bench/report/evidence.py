@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from ace_bench.core.backbones import answers_samples
+from ace_bench.core.backbones import GENERATOR
 from ace_bench.core.encoding import decoder_of
 from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.method import FINAL_TRIAL
@@ -180,7 +180,7 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
             count += call.fault is None or not call.fault.unanswered
             total += NO_USAGE if call.replayed else call.usage
             samples |= {sample["id"]} if sample else set()
-            sessions |= {call.session} if answers_samples(call.role) else set()
+            sessions |= {call.session} if call.role == GENERATOR else set()
     figures = {
         "in": total.prompt,
         "out": total.completion,

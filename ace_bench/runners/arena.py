@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Lm, Sampled, TokenCounter
@@ -35,8 +35,7 @@ class RunArena:
 
     Stage, scope, sample, context and trial identify a rollout; one that is recorded is replayed. ``scope`` separates
     rollouts that must not be shared, such as rollouts of different epochs. ``select`` comes from the method and returns
-    the part of a context that the agent gets for a sample. ``answering_roles`` answer samples in turn; ``turns`` holds
-    the place of each sample, by its id.
+    the part of a context that the agent gets for a sample.
     """
 
     task: Task
@@ -52,9 +51,7 @@ class RunArena:
     seed: int
     stage: Stage
     select: Callable[[Context, Sample], Context]
-    answering_roles: Sequence[str]
     scope: str = ""
-    turns: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def sections(self) -> tuple[str, ...]:
@@ -71,13 +68,9 @@ class RunArena:
         """Whether a reply that cannot be read is an attempt that failed, or a fault."""
         return self.gateway.faults.learn_unreadable
 
-    def at(self, stage: Stage, scope: str = "", *, samples: Sequence[Sample] = (), turn: int = 0) -> RunArena:
-        """Return the same arena for another stage and scope.
-
-        ``samples`` are answered from ``turn`` on; without any, turns stay as they are.
-        """
-        turns = {sample.id: turn + place for place, sample in enumerate(samples)}
-        return replace(self, stage=stage, scope=scope, turns=turns or self.turns)
+    def at(self, stage: Stage, scope: str = "") -> RunArena:
+        """Return the same arena for another stage and scope."""
+        return replace(self, stage=stage, scope=scope)
 
     def samples(self, split: str) -> Sequence[Sample]:
         """Return the first ``limit`` samples of a split, in file order."""
@@ -189,11 +182,10 @@ class RunArena:
 
     def _attempt(self, key: str, sample: Sample, context: Context, trial: int, reflection: str | None) -> RolloutRecord:
         started = time.monotonic()
-        role = self.answering_roles[self.turns.get(sample.id, 0) % len(self.answering_roles)]
         for restarts in range(_ATTEMPTS):
             if restarts:
                 self.gateway.replay(key)
-            lm = self._bind(role, key)
+            lm = self._bind(GENERATOR, key)
             fault: Fault | None = None
             try:
                 with self.task.open(sample) as session:
@@ -223,7 +215,6 @@ class RunArena:
             seconds=round(time.monotonic() - started, 4),
             restarts=restarts,
             judge_fault=judge_fault,
-            role=role,
         )
 
     def _judge(self, sample: Sample, answer: str | None, grade: Grade) -> tuple[Grade, Fault | None]:

@@ -14,7 +14,7 @@ from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Cache
 from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
-from ace_bench.core.settings import build, given_by_role
+from ace_bench.core.settings import build
 from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Labels, Record, Stage
 from ace_bench.runners.arena import RunArena
@@ -37,10 +37,6 @@ _PROTOCOL, _PAPER, _OFFICIAL = "protocol", "paper", "official"
 _HASHED = (
     "embedder=auto: sentence-transformers is not installed, so hashed words find bullets that say the same in much the "
     "same words; embedder=static:MODEL, a sentence model (its name or folder) or an endpoint also finds synonyms."
-)
-_ALIKE = (
-    "{} have the generator's model and sampling, so one model answers every sample: choose others with "
-    "backbone@roles.ROLE=NAME."
 )
 
 
@@ -110,15 +106,8 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         rehearsal=build_part(resolved, "rehearsal"),
         trackers=_trackers(resolved),
         metadata=metadata,
-        notes=(*_notes(run, method, hashed=run.config.automatic and metadata.get("embedder") == HASHING), *notes),
+        notes=(*((_HASHED,) if run.config.automatic and metadata.get("embedder") == HASHING else ()), *notes),
     )
-
-
-def _notes(run: IdentifiedRun, method: Method[Any], *, hashed: bool) -> tuple[str, ...]:
-    """Return what the console says about the parts of a run."""
-    others = {role for role in method.answering_roles if role != GENERATOR}
-    alike = others and not others & {*run.backbones, *given_by_role(run.config.settings)}
-    return (*((_HASHED,) if hashed else ()), *((_ALIKE.format(", ".join(sorted(others))),) if alike else ()))
 
 
 def _protocol(run: IdentifiedRun, method: Method[Any]) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -143,8 +132,7 @@ def _trackers(resolved: Record) -> tuple[Tracker, ...]:
 
 def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]:
     """Return the roles that this run calls, each with its templates."""
-    answering = dict.fromkeys((GENERATOR, *method.answering_roles), (method.generator.template,))
-    templates = {**answering, **method.roles}
+    templates = {GENERATOR: (method.generator.template,), **method.roles}
     if (template := judge_template(task)) is not None:
         templates[JUDGE] = tuple(filter(None, (template,)))
     return templates
@@ -200,7 +188,6 @@ def build_experiment(
         seed=spec.seed,
         stage=Stage.EVALUATE,
         select=spec.method.select,
-        answering_roles=spec.method.answering_roles,
     )
     _connect_embedders(spec.method, arena, folder)
     reporting = {one.name: one for one in spec.backbones.values() if isinstance(one, CacheReporting)}

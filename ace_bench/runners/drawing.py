@@ -24,7 +24,7 @@ def draws_by_seed(
         return True
     if "draws_order" not in vars(type(mode)) or mode.draws_order(method):
         return True
-    roles = {GENERATOR, JUDGE, *method.answering_roles, *method.roles, *backbones} - {EMBEDDER}
+    roles = {GENERATOR, JUDGE, *method.roles, *backbones} - {EMBEDDER}
     answering = ((backbones.get(role, backbones[GENERATOR]), role) for role in roles)
     return not all(isinstance(backbone, Greedy) and backbone.is_greedy(role) for backbone, role in answering)
 

@@ -30,7 +30,6 @@ class Batch:
     ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
     attempts are predictions, which are scored. ``prepares``: the method prepares the context for the attempts; samples
     of a window are prepared for together, in its first step. ``validates``: the context is validated after the step.
-    ``turn`` counts the samples of the run before the first one.
     """
 
     step: Step
@@ -40,7 +39,6 @@ class Batch:
     predicts: bool = False
     prepares: bool = True
     validates: bool = False
-    turn: int = 0
 
 
 class Validation(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,7 +141,7 @@ class Experiment:
         """Return the arena of a step."""
         self.progress.enter("adapt", batch.step.total, done=batch.step.index)
         self.clock.enter(Stage.ADAPT)
-        return self.arena.at(Stage.ADAPT, batch.scope, samples=batch.window or batch.samples, turn=batch.turn)
+        return self.arena.at(Stage.ADAPT, batch.scope)
 
     def learning_arena(self, arena: RunArena, batch: Batch) -> RunArena:
         """Return the arena that a step learns in: the arena of predictions, unless it ``repeats`` calls.
@@ -205,7 +203,7 @@ class Experiment:
         """
         self.progress.enter(phase, len(samples))
         self.clock.enter(Stage.EVALUATE)
-        arena = self.arena.at(Stage.EVALUATE, name if self.repeats else "", samples=samples)
+        arena = self.arena.at(Stage.EVALUATE, name if self.repeats else "")
 
         def attempt(sample: Sample) -> RolloutRecord | None:
             replayed = arena.is_recorded(sample, context)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ace_bench.core.backbones import Backbone, Priced
+from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Priced
 from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
 from ace_bench.core.model_names import count_models
@@ -194,10 +194,10 @@ def _sum_journal(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[S
         stage.restarts += record.restarts
         stage.dropped += record.attempt.dropped
         stage.counters.update(record.attempt.counters)
-        for role, fault in ((record.role, record.fault), ("judge", record.judge_fault)):
+        for role, fault in ((GENERATOR, record.fault), (JUDGE, record.judge_fault)):
             if fault is not None:
                 stage.faults[f"{role}/{fault.owner}/{fault.kind}"] += 1
-        stage.unreadable[record.role] += bool(record.attempt.unreadable)
+        stage.unreadable[GENERATOR] += bool(record.attempt.unreadable)
     for event in (event for step in journal.steps for event in step.events):
         if event["event"] == "fault" and learn_unreadable and event["kind"] in UNREADABLE:
             sums[Stage.ADAPT].unreadable[event["role"]] += 1

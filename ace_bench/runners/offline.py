@@ -88,12 +88,11 @@ class Offline(Mode):
             if self.shuffle:
                 random.Random(f"{experiment.seed}/train/{epoch}").shuffle(order)
             groups += [(epoch, order[i : i + self.batch_size]) for i in range(0, len(order), self.batch_size)]
-        batches, turn = [], 0
+        batches = []
         for index, (epoch, group) in enumerate(groups):
             step = Step(index=index, total=len(groups), epoch=epoch, epochs=self.epochs)
             validates = self._validates(step)
-            batches.append(Batch(step=step, samples=group, scope=f"epoch{epoch}", validates=validates, turn=turn))
-            turn += len(group)
+            batches.append(Batch(step=step, samples=group, scope=f"epoch{epoch}", validates=validates))
         return batches
 
     def choose(self, experiment: Experiment, final: Context, validations: Sequence[Validation]) -> tuple[str, Context]:

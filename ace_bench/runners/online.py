@@ -40,8 +40,8 @@ class Online(Mode):
             )
 
     def draws_order(self, method: Method[Any]) -> bool:
-        """Whether a method learns from a shuffled stream, or its roles answer the samples of one in turn."""
-        return self.shuffle and (method.adaptation != "none" or len(method.answering_roles) > 1)
+        """Whether a method learns from a shuffled stream."""
+        return self.shuffle and method.adaptation != "none"
 
     def check(self, method: Method[Any]) -> None:
         """Reject offline optimisers."""
@@ -69,11 +69,11 @@ class Online(Mode):
         """Return the steps of all windows; the first of a window attempts the whole window."""
         if not experiment.adapts:
             return ()
-        order, found = self.tested(experiment), list[tuple[int, Sequence[Sample], Sequence[Sample]]]()
+        order, found = self.tested(experiment), list[tuple[Sequence[Sample], Sequence[Sample]]]()
         for start in range(0, len(order), self.window):
             window = order[start : start + self.window]
             steps = range(0, len(window), self.batch_size)
-            found += [(start + at, window[at : at + self.batch_size], () if at else window) for at in steps]
+            found += [(window[at : at + self.batch_size], () if at else window) for at in steps]
         return [
             Batch(
                 step=Step(index=index, total=len(found), epoch=0),
@@ -81,7 +81,6 @@ class Online(Mode):
                 window=window,
                 predicts=bool(window),
                 prepares=bool(window),
-                turn=turn,
             )
-            for index, (turn, samples, window) in enumerate(found)
+            for index, (samples, window) in enumerate(found)
         ]

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from ace_bench.agents.single_turn import SingleTurn
-from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Limited, Priced, answers_samples
+from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Limited, Priced
 from ace_bench.core.method import Span, exactly
 from ace_bench.core.task import Conversational, Stepwise
 from ace_bench.core.types import Message, Stage, Usage
@@ -121,7 +121,7 @@ class _Projection:
         self._code_runs = -(-agent.code_runs // 2) if self._unlike and isinstance(agent, SingleTurn) else 0
         more = (self._steps or 1) - 1 + self._code_runs
         exchange = max((standin.exchange for standin in standins), default=0.0) if self._steps else 0.0
-        reply = max(self._longest_reply(role) or 0 for role in spec.method.answering_roles)
+        reply = self._longest_reply(GENERATOR) or 0
         self._conversation = (exchange + self._unlike * reply) * more
 
     def bounds(self) -> tuple[Account, Account]:
@@ -151,24 +151,14 @@ class _Projection:
             rollouts = rollouts if self._work.learnt else exactly(0)
         if any(JUDGE in one.roles(stage) for one in self._rehearsals):
             others[JUDGE] = Span(0, rollouts.high)  # equal answers to a sample are judged once
-        attempt = self._calls_of_rollout(stage)
-        calls = {**{role: turns.times(attempt) for role, turns in self._turns(rollouts).items()}, **others}
+        calls = {GENERATOR: rollouts.times(self._calls_of_rollout(stage)), **others}
         return {role: span.times(Span(1, 1 + self._is_asked_again(role))) for role, span in calls.items()}
 
     def _is_asked_again(self, role: str) -> bool:
         """Whether an unreadable reply is asked for once more, and not within the steps of an agent."""
-        if not self._unlike or (answers_samples(role) and self._steps):
+        if not self._unlike or (role == GENERATOR and self._steps):
             return False
         return role in self._asked_again or (self._needed is not None and role in self._needed.asked_again)
-
-    def _turns(self, rollouts: Span) -> Mapping[str, Span]:
-        """Return how many of the rollouts each role answers."""
-        roles = self._spec.method.answering_roles
-        rounded = (len(roles) - 1 - place for place in range(len(roles)))
-        return {
-            role: Span((rollouts.low + more) // len(roles), (math.ceil(rollouts.high) + more) // len(roles))
-            for role, more in zip(roles, rounded, strict=True)
-        }
 
     def _in_proportion(self) -> Mapping[str, Span]:
         """Return the calls of adaptation, in proportion to the samples."""
@@ -209,7 +199,7 @@ class _Projection:
             return None
         grown, limit = self._grown(stage), self._longest_reply(role)
         written = grown if self._needed and role in self._needed.writers else 0
-        shown = self._conversation / 2 if answers_samples(role) else self._conversation
+        shown = self._conversation / 2 if role == GENERATOR else self._conversation
         more, completion = self._longer + grown + shown, _MARGIN * tokens.completion.high + written
         longest = tokens.prompt.high + more
         if limit is None or not self._unlike:

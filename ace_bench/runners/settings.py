@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced, answers_samples
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.settings import Count, Parallel, Seed, Text, make_part
@@ -133,10 +133,11 @@ def check_budget_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> No
 
 
 def check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None:
-    """Raise ``ConfigError`` for an agent with a limit in dollars if a backbone that answers samples has no prices."""
+    """Raise ``ConfigError`` for an agent with a limit in dollars if the generator's backbone has no prices."""
     if isinstance(agent, CostLimited) and agent.max_usd is not None:
-        answering = {role: backbone for role, backbone in backbones.items() if answers_samples(role)}
-        _check_prices(answering, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone")
+        _check_prices(
+            {GENERATOR: backbones[GENERATOR]}, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone"
+        )
 
 
 def _check_prices(backbones: Mapping[str, Backbone], limit: str, other: str) -> None:

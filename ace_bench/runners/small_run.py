@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.core.backbones import GENERATOR, Backbone, TokenCounter, answers_samples
+from ace_bench.core.backbones import GENERATOR, Backbone, TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.method import Learning, Span, Workload, exactly
 from ace_bench.core.prompts import estimate_tokens
@@ -194,7 +194,7 @@ class StandIn:
         prompt, reply = sum(self.count(message.content) for message in messages), self.count(completion.text)
         framed = Span(prompt, prompt + _FRAME * len(messages))
         self.tokens.setdefault(role, []).append((framed, exactly(reply)))
-        if answers_samples(role):
+        if role == GENERATOR:
             self.exchange = max(self.exchange, self._exchange(messages))
         return replace(completion, usage=Usage(prompt=prompt, completion=reply, cached=0))
 

@@ -23,7 +23,6 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A rollout with its grade, from which metrics are computed.
 
     ``restarts`` counts attempts lost to broken environments; ``judge_fault`` says why a judge gave no verdict.
-    ``role`` answered the sample.
     """
 
     key: str
@@ -39,7 +38,6 @@ class RolloutRecord(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     restarts: int = 0
     judge_fault: Fault | None = None
-    role: str = "generator"
 
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,14 +13,13 @@ import msgspec
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.selection import NearestTexts
-from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.encoding import convert
 from ace_bench.core.errors import SettingError
-from ace_bench.core.method import Arena, C, ContextUpdate, Learning, Span, Workload, exactly
-from ace_bench.core.prompts import Transcript, estimate_tokens
+from ace_bench.core.method import Arena, Span, exactly
+from ace_bench.core.prompts import Transcript
 from ace_bench.core.replies import ask
 from ace_bench.core.settings import Count
-from ace_bench.core.types import Attempt, Labels, Record, Rollout, Sample, Step
+from ace_bench.core.types import Labels, Record, Rollout, Sample
 from ace_bench.methods.base import BaseMethod, ask_role
 
 Item = TypeVar("Item", bound=msgspec.Struct)
@@ -31,9 +30,6 @@ SELF_JUDGE = "self_judge"
 
 ATTEMPT_FIELDS = frozenset(("trajectory", "reasoning", "answer", "observed"))
 """Fields that an attempt fills, beside its sample's."""
-
-_MOST_TOKENS = 4_000
-"""Steps that are kept lose their oldest outputs beyond it."""
 
 
 class SelfJudgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,42 +47,6 @@ class Judged:
     success: bool | None
     reasons: str = ""
     events: tuple[Record, ...] = ()
-
-
-def own_answer(attempt: Attempt) -> str | None:
-    """Return the answer, or the code that an agent ran in its environment."""
-    if attempt.ended is None:
-        return attempt.answer
-    return "\n".join(turn.action for turn in attempt.trajectory if turn.action) or None
-
-
-def steps_text(attempt: Attempt) -> str:
-    """Return an agent's steps, of long ones without the oldest outputs."""
-    steps = Transcript(attempt.trajectory)
-    while estimate_tokens(steps.text) > _MOST_TOKENS and (fewer := steps.shrink()) is not None:
-        steps = fewer
-    return steps.text
-
-
-class AppendingMethod(BaseMethod[C]):
-    """Appends what attempts leave to its context, one after the other, and makes no calls of its own."""
-
-    @abstractmethod
-    def append(self, context: C, rollout: Rollout, count: TokenCounter) -> C | None:
-        """Return the context with what a rollout leaves; ``None`` for nothing."""
-
-    def update(self, context: C, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[C]:
-        """Append the samples of a batch; no call is made."""
-        events, count = list[Record](), arena.counter("generator")
-        for rollout in rollouts:
-            grown = self.append(context, rollout, count)
-            context = context if grown is None else grown
-            events.append({"sample": rollout.sample.id, "event": "skipped" if grown is None else "remembered"})
-        return ContextUpdate(context=context, events=tuple(events))
-
-    def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return one rollout a sample and no other calls."""
-        return Workload(rollouts=exactly(learning.samples), roles={})
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import nlargest
-from itertools import chain
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -18,7 +17,7 @@ from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import ConfigError, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
-from ace_bench.core.prompts import Sized, Transcript
+from ace_bench.core.prompts import Transcript
 from ace_bench.core.replies import ask, ask_as_written
 from ace_bench.core.settings import Count, Protocol, Text
 from ace_bench.core.types import GeneratorSpec, Labels, Record, Rollout, Sample, Step
@@ -36,8 +35,6 @@ from ace_field.attempts import (
     judge_calls,
     valid_items,
 )
-
-S = TypeVar("S", bound=Sized)
 
 NO_ITEMS = "(none)"
 _SEPARATOR = "\n\n"
@@ -146,10 +143,6 @@ class ExtractorReply(msgspec.Struct, frozen=True, kw_only=True):
     memory_items: Annotated[list[Any], Meta(extra_json_schema={"items": _ITEM})]
 
 
-Extracted = tuple[Experience | None, tuple[Record, ...]]
-"""What attempts teach, ``None`` for nothing, and events."""
-
-
 @dataclass(kw_only=True, eq=False)
 class ReasoningBank(NearestMethod[ReasoningItems]):
     """Learns from every attempt, the failed ones too; nothing is ever removed.
@@ -201,12 +194,11 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
     ) -> ContextUpdate[ReasoningItems]:
         """Append what the attempts at each sample of a batch teach."""
         memory, events = context, list[Record]()
-        groups = self.judged_attempts(context, rollouts, arena)
-        learnt = arena.map(lambda group: self.extract(group, arena), groups)
-        for group, (experience, happened) in zip(groups, learnt, strict=True):
+        judged = judge(rollouts, arena)
+        learnt = arena.map(lambda attempt: self._extract(attempt, arena), judged)
+        for attempt, (experience, happened) in zip(judged, learnt, strict=True):
             memory = memory if experience is None else memory.with_experience(experience)
-            judged = chain.from_iterable(one.events for one in group)
-            events += about_sample(group[0].rollout.sample, (*judged, *happened))
+            events += about_sample(attempt.rollout.sample, (*attempt.events, *happened))
         return ContextUpdate(context=memory, events=tuple(events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
@@ -216,47 +208,25 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
         roles = {ROLE: Span(0, samples.high) if judged else samples, **judged}
         return Workload(rollouts=samples, roles=roles, shown_samples=self.top_k)
 
-    def judged_attempts(
-        self, context: ReasoningItems, rollouts: Sequence[Rollout], arena: Arena
-    ) -> Sequence[Sequence[Judged]]:
-        """Return the attempts at each sample, of which there is one."""
-        return [[one] for one in judge(rollouts, arena)]
+    def _extract(self, judged: Judged, arena: Arena) -> tuple[Experience | None, tuple[Record, ...]]:
+        """Return what an attempt teaches, ``None`` for nothing, and events; one without a verdict teaches nothing.
 
-    def extract(self, group: Sequence[Judged], arena: Arena) -> Extracted:
-        """Return what the attempt at a sample teaches; one without a verdict teaches nothing."""
-        (one,) = group
-        if one.success is None:
-            return None, ({"event": "skipped"},)
-        rollout, own = one.rollout, {"success": one.success, "reasons": one.reasons}
-        learnt = {"event": "extracted_success" if one.success else "extracted_failure"}
-        shown = Transcript(rollout.attempt.trajectory)
-        return self.ask(ROLE, group, shown, lambda steps: {**attempt_fields(rollout, steps), **own}, learnt, arena)
-
-    def ask(  # noqa: PLR0913, PLR0917 - what a call is made of
-        self,
-        template: str,
-        group: Sequence[Judged],
-        shown: S,
-        fields: Callable[[S], Mapping[str, Any]],
-        learnt: Record,
-        arena: Arena,
-    ) -> Extracted:
-        """Ask what attempts at a sample teach, showing the ``fields`` of as much of ``shown`` as fits.
-
-        Returns the checked items of the reply, or with ``protocol=authors`` whatever is replied; events also say what
-        was refused. The reference answer is shown where ``reference`` allows it and all attempts failed.
+        That is the checked items of the reply, or with ``protocol=authors`` whatever is replied; events also say what
+        was refused. The reference answer is shown where ``reference`` allows it and the attempt failed.
         """
-        lm, as_written = arena.lm(ROLE, group[0].rollout.key), self.protocol == "authors"
-        success = any(one.success for one in group)
-        known = next(one.rollout for one in group if one.rollout.fault is None)
-        gold = known.feedback.gold if self.reference and not success else None
-        form = {"gold": gold, "most": self.most_items, "markdown": as_written}
+        if judged.success is None:
+            return None, ({"event": "skipped"},)
+        rollout, as_written = judged.rollout, self.protocol == "authors"
+        gold = rollout.feedback.gold if self.reference and not judged.success else None
+        outcome = {"success": judged.success, "reasons": judged.reasons, "gold": gold}
+        form = {"most": self.most_items, "markdown": as_written}
+        lm = arena.lm(ROLE, rollout.key)
 
-        def send(part: S) -> ExtractorReply | str:
-            messages = arena.prompts.render(template, {**fields(part), **form})
+        def send(steps: Transcript) -> ExtractorReply | str:
+            messages = arena.prompts.render(ROLE, {**attempt_fields(rollout, steps), **outcome, **form})
             return ask_as_written(lm, messages) if as_written else ask(lm, messages, ExtractorReply)
 
-        reply, events = ask_role(ROLE, shown, send)
+        reply, events = ask_role(ROLE, Transcript(rollout.attempt.trajectory), send)
         if reply is None:
             return None, events
         items, refused, written = list[MemoryItem](), list[Record](), ""
@@ -265,6 +235,9 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
         else:
             clean, most = MemoryItem.cleaned, self.most_items
             items, refused = valid_items(reply.memory_items, MemoryItem, clean=clean, most=most, role=ROLE)
-        events = (*events, *refused, {**learnt, "items": [one.title for one in items]})
-        found = Experience(question=known.sample.asked, success=success, items=tuple(items), written=written)
-        return (found.measured(arena.counter("generator")) if found.text else None), events
+        learnt = "extracted_success" if judged.success else "extracted_failure"
+        events = (*events, *refused, {"event": learnt, "items": [one.title for one in items]})
+        experience = Experience(
+            question=rollout.sample.asked, success=judged.success, items=tuple(items), written=written
+        )
+        return (experience.measured(arena.counter("generator")) if experience.text else None), events

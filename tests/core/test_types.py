@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from ace_bench.core.backbones import answers_samples, backbone_name
+from ace_bench.core.backbones import backbone_name
 from ace_bench.core.method import Span, exactly
 from ace_bench.core.types import (
     NO_USAGE,
@@ -62,8 +62,3 @@ def test_spans_are_added_and_multiplied_end_by_end():
 )
 def test_a_backbone_is_called_by_its_model_where_its_option_takes_any(option, model, name):
     assert backbone_name(option, model) == name
-
-
-def test_the_generator_and_those_that_take_turns_with_it_answer_samples():
-    roles = ("generator", "generator_2", "generators", "judge")
-    assert [role for role in roles if answers_samples(role)] == ["generator", "generator_2"]

@@ -51,7 +51,7 @@ def test_what_labels_show_does_change_messages(labels, hides, tmp_path):
     assert not same_calls(tmp_path, *settings, f"labels={labels}", hides=hides)[0]
 
 
-MEMORIES = "self_stream_icl mem_prompt grow_prompt full_history exp_rag remem awm reasoning_bank matts reflexion"
+MEMORIES = "self_stream_icl mem_prompt awm reasoning_bank reflexion best_of_k"
 
 
 @pytest.mark.parametrize("method", MEMORIES.split())

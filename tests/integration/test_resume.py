@@ -23,12 +23,9 @@ VARIANTS = {
     "retrieval": ("method=dc_rs", *ONLINE),
     "reflexion": ("method=reflexion", "labels=correctness", *ONLINE),
     "draws": ("method=best_of_k", "labels=none", *ONLINE, "mode.window=2"),
-    "memory": ("method=mam_stream_icl", "backbone@roles.generator_3=embedded", *ONLINE, "mode.window=2"),
+    "memory": ("method=mem_prompt", "labels=correctness", *ONLINE, "mode.window=2"),
     "workflows": ("method=awm", *ONLINE, "labels=none"),
     "memory items": ("method=reasoning_bank", *ONLINE, "labels=none", "mode.window=2"),
-    "refined memory": ("method=remem", *ONLINE, "mode.window=2"),
-    "attempts": ("method=matts", "method.attempts=2", *ONLINE, "labels=none", "mode.window=2"),
-    "rechecks": ("method=matts", "method.scaling=sequential", *ONLINE),
     "workflows of examples": ("method=awm_offline", "mode.epochs=1", "method.examples=2"),
 }
 

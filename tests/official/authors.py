@@ -81,10 +81,10 @@ def run_cheatsheet(
     return Side(calls, [Step(step["after"]) for step in record["steps"]])
 
 
-def run_memory(code: Path, folder: Path, urls: Sequence[str], *, agent: str, top_k: int) -> Side:
-    """Run an agent of a StreamBench checkout on ``folder/rows.json``, with a model behind each URL."""
+def run_memory(code: Path, folder: Path, url: str, *, agent: str, top_k: int) -> Side:
+    """Run an agent of a StreamBench checkout on ``folder/rows.json``, with the model behind a URL."""
     script = _HERE / "authors_memories.py"
-    command = [sys.executable, str(script), str(code), str(folder), ",".join(urls), agent, str(top_k)]
+    command = [sys.executable, str(script), str(code), str(folder), url, agent, str(top_k)]
     record = _record(folder, command, {**os.environ})
     return Side([Call(call["role"], call["prompt"], call["reply"]) for call in record["calls"]], [])
 

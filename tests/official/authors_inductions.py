@@ -2,10 +2,10 @@
 
     python tests/official/authors_inductions.py CHECKOUT FOLDER SCRIPT
 
-SCRIPT is ``induce_prompt`` (CHECKOUT is one of zorazrw/agent-workflow-memory), ``induce_memory`` or ``induce_scaling``
-(google-research/reasoning-bank). ``FOLDER/attempts.json`` is a list in order: of attempts with query, thought, action
-and success, for ``induce_memory`` also with what a judge said ("" for none) and what the extractor replies; for
-``induce_scaling`` of tasks with query and the model's replies, one an attempt. The script runs after each.
+SCRIPT is ``induce_prompt`` (CHECKOUT is one of zorazrw/agent-workflow-memory) or ``induce_memory``
+(google-research/reasoning-bank). ``FOLDER/attempts.json`` is a list of attempts in order, with query, thought, action
+and success, for ``induce_memory`` also with what a judge said ("" for none) and what the extractor replies. The script
+runs after each.
 ``FOLDER/record.json`` then holds ``calls`` (prompt, system text and temperature; for ``induce_prompt`` only the prompt
 after each attempt, ``null`` where none has succeeded) and ``stored``: the parts of each reply as their memory keeps
 them.
@@ -92,15 +92,6 @@ def induce_memory(module: Any, attempts: list[dict[str, Any]]) -> None:
         judged = [{"rm": attempt["success"], "thoughts": attempt["judged"]}]
         (folder / f"{_MODEL}_autoeval.json").write_text(json.dumps(judged))
         _start(module, "--task", folder.name, "--criteria", "autoeval" if attempt["judged"] else "gt")
-
-
-def induce_scaling(module: Any, tasks: list[dict[str, Any]]) -> None:
-    """Run the script on each task. It reads the same folder for every attempt: a reading is given the next one here."""
-    sys.modules["utils.clients"] = MagicMock(CLIENT_DICT={_MODEL: _client(lambda: "items")})
-    for place, task in enumerate(tasks):
-        folder, replies = _write(place, task["query"], success=False), iter(task["replies"])
-        module.load_trajectory = lambda _, replies=replies: [next(replies)]
-        _start(module, "--task", folder.name, "--num_samples", str(len(task["replies"])))
 
 
 def main() -> None:

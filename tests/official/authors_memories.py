@@ -1,8 +1,8 @@
 """Runs the memories of the authors' StreamBench in a process of its own and writes down what they did.
 
-    python tests/official/authors_memories.py CHECKOUT FOLDER URLS AGENT TOP_K
+    python tests/official/authors_memories.py CHECKOUT FOLDER URL AGENT TOP_K
 
-CHECKOUT is a checkout of stream-bench/stream-bench, URLS those of its models, AGENT the name of one of its agents and
+CHECKOUT is a checkout of stream-bench/stream-bench, URL that of its model, AGENT the name of one of its agents and
 ``FOLDER/rows.json`` a list of DDXPlus rows in their order. ``FOLDER/record.json`` then holds ``calls`` (prompt and
 reply in order). The loop around their classes is that of their ``run_bench.py``; texts are embedded by this harness on
 both sides.
@@ -43,7 +43,7 @@ class _Index:
 
 
 def main() -> None:
-    checkout, folder, urls, name, top_k = sys.argv[1:]
+    checkout, folder, url, name, top_k = sys.argv[1:]
     sys.dont_write_bytecode = True
     from ace_bench.contexts.playbook.embed import make_embedder
 
@@ -58,23 +58,22 @@ def main() -> None:
 
     def get_llm(series: str, model_name: str) -> Any:
         def model(prompt: str, **_: Any) -> tuple[str, dict[str, Any]]:
-            said = completion(urls.split(",")[int(series)], {"messages": [{"role": "user", "content": prompt}]})
+            said = completion(url, {"messages": [{"role": "user", "content": prompt}]})
             reply = said.choices[0].message.content
             calls.append({"role": model_name, "prompt": prompt, "reply": reply})
             return reply, {"logprobs": [], "num_input_tokens": 0, "num_output_tokens": 0}
 
         return model
 
-    for module in map(import_module, ("stream_bench.agents.base", "stream_bench.agents.multiagent_rag")):
-        module.get_llm, module.setup_logger = get_llm, MagicMock()
+    base = import_module("stream_bench.agents.base")
+    base.get_llm, base.setup_logger = get_llm, MagicMock()
     bench = object.__new__(import_module("stream_bench.benchmarks.ddxplus").create_ddxplus())
     bench.option_text = "\n".join(f"{number}. {text}" for number, text in bench.LABEL2TEXT.items())
     bench.fewshot_text = ""
     rag = {"embedding_model": "", "order": "similar_at_bottom", "seed": 42, "top_k": int(top_k), "rag_filename": ""}
     sampling = {"max_tokens": 64, "temperature": 0.0}
-    names = ["generator", *(f"generator_{number}" for number in range(2, len(urls.split(",")) + 1))]
-    llms = [{"series": str(place), "model_name": one, **sampling} for place, one in enumerate(names)]
-    config = {"bench_name": "ddxplus", "split": "test", "mode": "normal", "seed": 42, "llm": llms[0], "llms": llms}
+    llm = {"series": "any", "model_name": "generator", **sampling}
+    config = {"bench_name": "ddxplus", "split": "test", "mode": "normal", "seed": 42, "llm": llm}
     agent = import_module("stream_bench.agents").load_agent(name)({
         **config, "agent_name": name, "exp_name": "", "rag": rag, "top_k": top_k, "warmup_steps": 0
     })  # fmt: skip

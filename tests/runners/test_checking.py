@@ -84,9 +84,11 @@ def test_every_problem_is_said_once_with_its_number_of_runs(tmp_path):
 
 
 def test_notes_are_returned_once_and_a_context_that_does_not_exist_yet_is_waited_for(tmp_path):
-    alike = ("method=mam_stream_icl", "mode=online", *SAMPLE, f"results={tmp_path}")
-    (note,) = RunChecks(compose).check(Candidate(overrides=("task=finer", *alike, f"seed={seed}")) for seed in (0, 1))
-    assert note.startswith("generator_2, generator_3 have the generator's model and sampling")
+    official = ("protocol=official", "official_commit=ba78d34", "method=dc", "mode=online")
+    words = ("task=finer", *official, *SAMPLE, f"results={tmp_path}")
+    runs = (Candidate(overrides=(*words, f"seed={seed}")) for seed in (0, 1))
+    (note,) = RunChecks(compose).check(runs)
+    assert note.startswith("protocol=official@ba78d34 names a state of ace-agent/ace")
     (other := tmp_path / "other.json").write_text('{"kind": "none"}')
     later = ("task=formula", "method=ace", f"method.initial={other}", *SAMPLE)
     assert RunChecks(compose).check([Candidate(overrides=later, waits=True)], results=tmp_path) == []

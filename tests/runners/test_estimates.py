@@ -11,8 +11,7 @@ from tests.backbones.serving import over_http
 from tests.launching import PLAYBOOK, launch, options
 
 OFFLINE, ONLINE = ("mode=offline", "mode.epochs=2"), ("mode=online",)
-EXACT = ("dc", "dc_rs", "mem_prompt", "mam_stream_icl", "reasoning_bank", "matts", "exp_rag")
-EXACT += ("awm_offline", "icl", "base")
+EXACT = ("dc", "dc_rs", "mem_prompt", "reasoning_bank", "awm_offline", "icl", "base")
 """Methods without retries, whose calls are known beforehand."""
 RUNS = {
     "ace": (*OFFLINE, "mode.select=best", "mode.eval_every=5"),
@@ -24,7 +23,6 @@ RUNS = {
     "frozen": (*OFFLINE[:1], f"method.context={PLAYBOOK}"),
     "gepa": (*OFFLINE[:1], "method.max_metric_calls=60"),
     "icl": (*OFFLINE[:1], "mode.before=false"),
-    "matts": (*ONLINE, "labels=none"),
     "mipro": (*OFFLINE[:1], "method.auto=light"),
     "reflexion": (*ONLINE, "method.trials=5"),
 }

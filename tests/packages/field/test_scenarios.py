@@ -9,8 +9,8 @@ import pytest
 from ace_bench.report.records import read_run
 from tests.expected import check
 from tests.methods.playing import context_of
-from tests.packages.field.making import BROKEN, TOO_LONG, Themed, even_right_as_text, item, learn, note_workflow
-from tests.runners.scripted import answer, events, gold, rollouts, steps
+from tests.packages.field.making import BROKEN, Themed, even_right_as_text, item, learn, note_workflow
+from tests.runners.scripted import answer, events, gold, steps
 
 PARTS = re.compile(r"<(\w+)>\n.*?\n</\1>", re.DOTALL)
 TEXTS = {"generator": even_right_as_text}
@@ -19,15 +19,6 @@ TEXTS = {"generator": even_right_as_text}
 def guess(call):
     """Wrong in every trial, each time otherwise."""
     return answer(f"guess {call.trial}")
-
-
-def second_right(call):
-    """Right on the second attempt alone."""
-    return answer(gold(call.sample)) if call.trial == 1 else guess(call)
-
-
-def lose_first(call):
-    return BROKEN if call.trial == 0 else second_right(call)
 
 
 def note(call):
@@ -74,37 +65,10 @@ def induce_until_the_last(call):
     return "no" if call.sample.endswith("4") else note_workflow(call)
 
 
-def think(call):
-    return {"operation": "think", "thought": f"{call.nth} on {call.sample[-1]}"}
-
-
 def note_two(call):
     return {"memory_items": [item(f"{name} of {call.sample}") for name in "ab"]}
 
 
-def tidy(call):
-    """Drops what sample 0 left, and an attempt that is not there; puts a note on the other."""
-    if call.sample.endswith("2") and "[1]" in call.prompt and "Note:" not in call.prompt:
-        (first,) = [n for n in (1, 2) if f"[{n}]\nQuestion: ask toy-test-0?" in call.prompt]
-        return {"operation": "refine", "drop": [first, 9], "notes": [{"number": 3 - first, "note": "mind the step"}]}
-    return {"operation": "act"}
-
-
-def note_second(call):
-    if "[1]" in call.prompt and "[2]" in call.prompt:
-        return TOO_LONG
-    return {"operation": "refine", "notes": [{"number": 2, "note": f"seen\nby {call.sample}"}]}
-
-
-def refuse(call):
-    return BROKEN if call.sample.endswith("1") else {"operation": "sleep"}
-
-
-def answer_as(name):
-    return lambda call: gold(call.sample) if int(call.sample[-1]) < 2 else f"{name} guesses"
-
-
-MODELS = {name: answer_as(name) for name in ("generator", "generator_2", "generator_3")}
 THEMED = {"task": Themed, "test": 7}
 BATCH = {"mode": "offline", "train": 6, "test": 1}
 AGAIN = {"mode": "offline", "train": 3, "test": 1}
@@ -116,9 +80,6 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
     "reasoning_bank": ("reasoning_bank", "gold", f"method.reference=true {THREE}", {}),
     "reasoning_bank_authors": ("reasoning_bank", "gold", "method.protocol=authors", {"extractor": write_markdown}),
     "reasoning_bank_judged": ("reasoning_bank", "none", "", {"self_judge": judge}),
-    "matts": ("matts", "correctness", "", {"generator": second_right, "test": 2}),
-    "matts_sequential": ("matts", "correctness", "method.scaling=sequential", {"generator": second_right}),
-    "matts_judged": ("matts", "none", "", {"generator": lose_first, "self_judge": judge, "test": 1}),
     "reflexion": ("reflexion", "correctness", "method.trials=4 method.memory=2", GUESSING),
     "reflexion_authors": ("reflexion", "correctness", "method.protocol=authors", GUESSING | {"reflector": write_lines}),
     "reflexion_judged": ("reflexion", "none", "", GUESSING | {"self_judge": judge, "test": 2}),
@@ -132,38 +93,21 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
     "reflexion_lost_note": ("reflexion", "correctness", "", GUESSING | {"reflector": lambda _: BROKEN, "test": 1}),
     "best_of_k": ("best_of_k", "correctness", "", {"generator": right_at({0: 0, 1: 3}), "test": 3}),
     "best_of_k_voted": ("best_of_k", "none", "mode.window=3", {"generator": draw, "test": 3}),
-    "remem": ("remem", "correctness", "method.rounds=2 mode.window=3 mode.batch_size=3", {"test": 6, "refiner": think}),
     "mem_prompt": ("mem_prompt", "correctness", "", TEXTS),
     "self_stream_icl": ("self_stream_icl", "correctness", "", TEXTS),
-    "grow_prompt": ("grow_prompt", "correctness", "method.top_k=2", TEXTS),
-    "grow_prompt_correct": ("grow_prompt", "correctness", f"{THREE} method.shown=correct", TEXTS),
-    "grow_prompt_incorrect": ("grow_prompt", "correctness", f"{THREE} method.shown=incorrect", TEXTS),
-    "grow_prompt_ours": ("grow_prompt", "correctness", "agent.scaffold=json", {}),
-    "grow_prompt_authors": ("grow_prompt", "correctness", "agent.scaffold=json method.protocol=authors", {}),
     **{
         f"mem_prompt_{order}": ("mem_prompt", "correctness", f"{THREE} method.order={order}", THEMED | TEXTS)
         for order in ("similar_last", "similar_first", "random")
     },
-    "exp_rag": ("exp_rag", "correctness", THREE, THEMED),
     "reasoning_bank_similar": ("reasoning_bank", "correctness", "", THEMED | {"extractor": note_two}),
     "mem_prompt_batch": ("mem_prompt", "correctness", "mode.batch_size=3", BATCH | TEXTS),
     "reasoning_bank_batch": ("reasoning_bank", "correctness", "mode.batch_size=3", BATCH),
-    "turns": ("mam_stream_icl", "correctness", "mode.before=true mode.window=1", {**MODELS, "test": 5}),
-    "turns_over_epochs": ("mam_stream_icl", "correctness", "mode.batch_size=2 mode.epochs=2", {**MODELS, **BATCH}),
-    "turns_with_a_fault": ("mam_stream_icl", "correctness", "", {**MODELS, "generator_3": lambda _: BROKEN, "test": 6}),
     "again_ours": ("mem_prompt", "correctness", "mode.epochs=3", AGAIN | TEXTS),
     "again_authors": ("mem_prompt", "correctness", "mode.epochs=3 method.protocol=authors", AGAIN | TEXTS),
-    "again_long_context": ("long_context", "correctness", "mode.epochs=3 method.fill=0.5", AGAIN | TEXTS),
-    "again_full_history": ("full_history", "correctness", "mode.epochs=3 method.fill=0.5", AGAIN),
-    "remem_drops": ("remem", "correctness", "", {"refiner": tidy}),
-    "remem_cramped": ("remem", "correctness", "method.top_k=2 method.rounds=1", {"refiner": note_second, "test": 5}),
-    "remem_broken": ("remem", "correctness", "", {"refiner": refuse, "test": 2}),
-    **{f"long_context_{labels}": ("long_context", labels, "", TEXTS) for labels in ("gold", "correctness", "none")},
-    **{f"full_history_{labels}": ("full_history", labels, "", {}) for labels in ("gold", "correctness", "none")},
 }
 
 
-LOUD = ("refined", "fault", "dropped_from_prompt", "contrasted", "voted", "last_trial")
+LOUD = ("fault", "dropped_from_prompt", "voted", "last_trial")
 
 
 def describe(ran, script):
@@ -174,14 +118,9 @@ def describe(ran, script):
             lines.append(f"# {role}, attempt {call.trial}")
             lines += [part[0] for part in PARTS.finditer(call.prompt) if part[1] not in ("task", "question")]
     context = context_of(ran)
-    kept = chain.from_iterable(
-        context.get(name, ()) for name in ("items", "experiences", "entries", "pairs", "thoughts")
-    )
+    kept = chain.from_iterable(context.get(name, ()) for name in ("items", "experiences", "entries"))
     lines.append(f"# kept: {', '.join(one.get('title') or one['question'] for one in kept)}")
     lines.append(f"# size: {steps(ran)[-1]['context_tokens']} tokens shown, {steps(ran)[-1]['context_size']} items")
-    for stage in ("adapt", "evaluate"):
-        roles = [one["role"] for one in sorted(rollouts(ran, stage), key=lambda one: one["key"])]
-        lines += [f"# turns in {stage}: {' '.join(roles)}"] * (len({*roles}) > 1)
     counts = ("operations", "calls", "faults", "trials")
     lines += [
         f"# {name}, {key}: {found}" for name in counts for key, found in ran.metrics.get(name, {}).items() if found
