@@ -4,10 +4,9 @@
     ace-bench reproduce table=2 prompts=my_prompts protocol=official
 
 Checkouts are recognised by their files: ace-agent/ace (ACE on FiNER and Formula), ace-agent/ace-appworld (ACE and ReAct
-on AppWorld), suzgunmirac/dynamic-cheatsheet, stream-bench/stream-bench, zorazrw/agent-workflow-memory,
-google-research/reasoning-bank, noahshinn/reflexion. The set holds their prompts, byte for byte, and sources.json:
-commits, licences, checksums. The rest comes from prompts/default. Their code is read, never run. Of several AppWorld
-files that fit a role, the one counts that the authors' experiments name, or the one that you name.
+on AppWorld), suzgunmirac/dynamic-cheatsheet, stream-bench/stream-bench. The set holds their prompts, byte for byte, and
+sources.json: commits, licences, checksums. The rest comes from prompts/default. Their code is read, never run. Of
+several AppWorld files that fit a role, the one counts that the authors' experiments name, or the one that you name.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from ace_bench.core.console import Console
 from ace_bench.core.errors import DataError
 from ace_bench.store.authors_code import describe_checkout, with_record
 from ace_bench.store.files import new_folder, write_files
-from ace_importers import appworld, dynamic_cheatsheet, finance, memories, stream_bench
+from ace_importers import appworld, dynamic_cheatsheet, finance, stream_bench
 
 
 class Importer(NamedTuple):
@@ -40,9 +39,6 @@ def importers(given: Mapping[str, Path | None], say: Callable[[str], object]) ->
         Importer(appworld.REPOSITORY, appworld.FOLDER, partial(appworld.templates, given=given, say=say)),
         Importer("suzgunmirac/dynamic-cheatsheet", dynamic_cheatsheet.FOLDER, dynamic_cheatsheet.templates),
         Importer("stream-bench/stream-bench", stream_bench.FILE, stream_bench.templates),
-        Importer("zorazrw/agent-workflow-memory", memories.AWM, memories.awm),
-        Importer("google-research/reasoning-bank", memories.REASONING_BANK, memories.reasoning_bank),
-        Importer("noahshinn/reflexion", memories.REFLEXION, memories.reflexion),
     )
 
 

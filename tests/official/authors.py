@@ -89,19 +89,6 @@ def run_memory(code: Path, folder: Path, url: str, *, agent: str, top_k: int) ->
     return Side([Call(call["role"], call["prompt"], call["reply"]) for call in record["calls"]], [])
 
 
-def run_attempts(
-    script: str, code: Path, folder: Path, attempts: Sequence[Mapping[str, Any]], *options: str
-) -> dict[str, Any]:
-    """Give finished attempts to a script of this folder that learns from them as a checkout does."""
-    (folder / "attempts.json").write_text(json.dumps(attempts), encoding="utf-8")
-    return _record(folder, [sys.executable, str(_HERE / script), str(code), str(folder), *options], {**os.environ})
-
-
-def induce(script: str, code: Path, folder: Path, attempts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Give finished attempts to a script of a checkout that learns from them."""
-    return run_attempts("authors_inductions.py", code, folder, attempts, script)
-
-
 def run_theirs(command: Sequence[str], **options: Any) -> str:
     """Run a script over the authors' code, which must not fail; return what it printed."""
     done = subprocess.run(command, capture_output=True, text=True, check=False, **options)

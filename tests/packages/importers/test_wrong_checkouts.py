@@ -41,10 +41,6 @@ WRONG = [  # a checkout, its file, what is changed in it (None: it is gone), and
     ("stream_bench", DDXPLUS, "'Cold'", "name()", "LABEL2TEXT holds more than numbers and names"),
     ("stream_bench", DDXPLUS, "{profile}", "{patient}", "get_cot_prompt: an unknown placeholder: patient"),
     ("stream_bench", DDXPLUS, 'f"""\\\n        Who', '"""\\\n        Who', "get_zeroshot_prompt has no f-string"),
-    ("awm", "webarena/induce_prompt.py", '"# To"', "", "no heading before the examples and one behind them"),
-    ("awm", "webarena/induce_prompt.py", "{t}|", "", "format_trajectory words no thought and action"),
-    ("reasoning_bank", "WebArena/induce_memory.py", "{status_label}", "", "main has no text with status_label"),
-    ("reflexion", "alfworld_runs/generate_reflections.py", 'query += " Now?"', "pass", "no earlier plans and no end"),
 ]
 
 
