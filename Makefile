@@ -106,7 +106,7 @@ bench: $(FULL)  ## measure the harness's own speed
 statistics: $(FULL)  ## simulate the error rates of intervals, tests and verdicts, and write them into docs/tables-and-figures.md (minutes)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.simulation.error_rates
 
-house: $(FULL)  ## count lines and files of the package, and the files and frames that a step of ACE passes; ARGS=--list lists them
+house: $(FULL)  ## count lines and files, and what a step of ACE and a configuration pass through; ARGS=--list lists it
 	$(BIN)/python scripts/measure_house.py $(ARGS)
 
 mutants: $(FULL) $(APPWORLD_READY)  ## make 100 small wrong changes at random places and count those that the tests notice (an hour); ARGS=--help
