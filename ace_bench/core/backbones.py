@@ -146,6 +146,15 @@ class Priced(Protocol):
 
 
 @runtime_checkable
+class ListPriced(Priced, Protocol):
+    """A backbone whose prices may come from a list."""
+
+    @property
+    def price_list(self) -> str | None:
+        """The list and its version; ``None`` if the prices are set, or unknown."""
+
+
+@runtime_checkable
 class Limited(Protocol):
     """A backbone that limits the length of its replies, so that a budget can reserve them."""
 

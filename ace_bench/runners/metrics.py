@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Priced
+from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, ListPriced, Priced
 from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
 from ace_bench.core.model_names import count_models
@@ -91,6 +91,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "unreadable_replies": by_stage(lambda stage: dict(sorted((+sums[stage].unreadable).items()))),
         "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
         "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
+        **_price_lists(ledger, experiment.arena.backbone),
         "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
         "cache": _cache(journal, ledger, experiment.arena.backbone),
         "timing": timing_of(experiment),
@@ -210,6 +211,13 @@ def _sum_journal(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[S
 
 def _tokens(account: Account) -> Record:
     return {"in": account.usage.prompt, "out": account.usage.completion}
+
+
+def _price_lists(ledger: Ledger, backbone: Callable[[str], Backbone]) -> Record:
+    """Return the lists that prices come from, with their versions; nothing if all prices are set or unknown."""
+    used = [backbone(role) for stage in Stage for role in ledger.roles(stage)]
+    lists = {one.price_list for one in used if isinstance(one, ListPriced)} - {None}
+    return {"price_lists": sorted(filter(None, lists))} if lists else {}
 
 
 def _cache(journal: Journal, ledger: Ledger, backbone: Callable[[str], Backbone]) -> Record:

@@ -245,7 +245,7 @@ def describe(estimate: Estimate) -> str:
         _range([getattr(end.usage, name) for end in ends], compact) for name in ("prompt", "completion")
     )
     usd = _range([end.usage.usd for end in ends], lambda dollars: f"${dollars:,.2f}")
-    dollars = "dollars n/a (a backbone has no prices)" if usd == NOT_KNOWN else f"{usd} without cache discounts"
+    dollars = "dollars n/a (backbone.prices are not set)" if usd == NOT_KNOWN else f"{usd} without cache discounts"
     lines = [
         f"Estimate: {calls} calls, {prompt} prompt tokens, {completion} completion tokens, {dollars}.",
         f"Low: no retries. Typical, at most: replies like those of {estimate.answered_by}, all retries, the longest "

@@ -74,7 +74,8 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
 
         table.add_row("code confined by", describe_layers(layers))
     usd = metrics["usd"]["total"]
-    table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}")
+    lists = f" at the prices of {', '.join(metrics['price_lists'])}" if metrics.get("price_lists") else ""
+    table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}{lists}")
     found = metrics.get("as_authors")  # runs of older versions have none
     certificate = {"as the authors'": certificate_text([found], simulated=metrics["simulated"])} if found else {}
     for name, value in {**certificate, **_records(processes)}.items():

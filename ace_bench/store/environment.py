@@ -22,8 +22,8 @@ from ace_bench.core.resources import import_folder
 
 _NAME = "ace-bench"
 _PACKAGES = (
-    *(_NAME, "dspy", "gepa", "httpx2", "hydra-core", "jinja2", "msgspec", "numpy", "sentence-transformers"),
-    "sqlglot",
+    *(_NAME, "dspy", "genai-prices", "gepa", "httpx2", "hydra-core", "jinja2", "msgspec", "numpy"),
+    *("sentence-transformers", "sqlglot"),
 )
 _VERSION = re.compile(r"^Version:(.+)$", re.MULTILINE)
 _LIMIT_S = 5.0

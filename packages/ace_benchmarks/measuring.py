@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
+from ace_bench.backbones.openai_compatible.list_prices import configured_prices
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.errors import AceBenchError, ConfigError
 from ace_bench.core.resources import configs_folder
@@ -141,10 +142,10 @@ class Setting:
 def price_card(backbone: str) -> PriceCard:
     """Return the list prices of a backbone's configuration."""
     path = configs_folder() / "backbone" / f"{backbone}.yaml"
-    prices = OmegaConf.select(OmegaConf.load(path), "prices") if path.is_file() else None
-    if prices is None:
-        raise ConfigError(f"--prices {backbone}: {path} is no file with prices")
-    return PriceCard(**prices)
+    card = configured_prices(cast(DictConfig, OmegaConf.load(path))) if path.is_file() else PriceCard()
+    if card.input is None:
+        raise ConfigError(f"--prices {backbone}: neither {path} nor the price list has prices")
+    return card
 
 
 def metrics_of(folder: Path) -> dict[str, Any]:

@@ -28,6 +28,7 @@ class Metered(Scripted):
     """Has prices, and a server that was asked before and finds a quarter of each prompt in its cache."""
 
     looked_up = 40
+    price_list = "kept-prices 7"
 
     def dollars(self, usage):
         return PriceCard(input=1.0, cached_input=0.5, output=2.0).dollars(usage)

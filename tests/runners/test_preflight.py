@@ -119,7 +119,7 @@ def test_a_dry_run_shows_prompts_and_an_estimate_and_leaves_nothing(tmp_path, ca
     for role in ("generator", "reflector", "curator"):
         assert f"first prompt of the {role}" in prompts
     assert "<playbook>" in prompts
-    assert "dollars n/a (a backbone has no prices)" in estimate
+    assert "dollars n/a (backbone.prices are not set)" in estimate
     assert " 0 " not in estimate
     assert "replies like those of embedded" in estimate
 

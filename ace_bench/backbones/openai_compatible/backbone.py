@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
+from ace_bench.backbones.openai_compatible.list_prices import with_list_prices
 from ace_bench.backbones.openai_compatible.outcomes import accept
 from ace_bench.backbones.openai_compatible.probing import check_simulated, control, probe, shorten_retries
 from ace_bench.backbones.openai_compatible.problems import Problem
@@ -41,9 +42,13 @@ class OpenAICompatible(HttpBackbone):
     """
 
     takes_tools = asks_again = True
+    hosted = True
+    """Whether the server may be a provider's, which the price list knows by its address."""
 
     def __init__(self, **settings: Annotated[Any, ChatSettings]):
         given = ChatSettings(**settings)
+        if self.hosted:
+            given = with_list_prices(given)
         super().__init__(given, retry=given.retry, rate=given.rate, prices=given.prices)
         self.name = given.model or ""
         self.simulated = given.simulated

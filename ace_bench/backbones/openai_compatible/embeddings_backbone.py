@@ -15,7 +15,8 @@ import numpy as np
 import orjson
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
-from ace_bench.backbones.openai_compatible.outcomes import accept, explain, price_usage
+from ace_bench.backbones.openai_compatible.list_prices import list_prices
+from ace_bench.backbones.openai_compatible.outcomes import accept, explain, price_usage, prices_fact
 from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, shorten_retries
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, check_url
@@ -60,6 +61,8 @@ class EmbeddingsBackbone(HttpBackbone):
             connections=1,
         )
         prices = PriceCard(input=price, cached_input=price, output=0.0)
+        if price is None and not settings.simulated:
+            prices = list_prices(settings.url, settings.model)
         super().__init__(address, retry=retry or Retry(), rate=Rate(), prices=prices)
 
     def check(self) -> None:
@@ -127,7 +130,7 @@ class EmbeddingsBackbone(HttpBackbone):
             "endpoint": self._endpoint.base_url,
             "embeddings": f"{rows.shape[1]} dimensions",
             "tokens": "reported" if usage.prompt is not None else "not reported: n/a in all tables",
-            "prices": "known" if usage.usd is not None else "unknown: dollars are n/a",
+            "prices": prices_fact(self.prices, usage),
         }
         return Probe(facts=facts, usage=usage)
 

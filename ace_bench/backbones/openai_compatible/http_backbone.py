@@ -61,8 +61,13 @@ class HttpBackbone:
         return estimate_tokens(text)
 
     def dollars(self, usage: Usage) -> float | None:
-        """Price some tokens by the card in the configuration."""
+        """Return the price of some tokens."""
         return self.prices.dollars(usage)
+
+    @property
+    def price_list(self) -> str | None:
+        """The list that the prices come from; ``None`` if they are set, or unknown."""
+        return self.prices.source
 
     def _send(
         self,

@@ -125,7 +125,14 @@ def price_usage(outcome: CallResult, prices: PriceCard) -> Usage:
     if isinstance(result, Problem) and outcome.discarded == NO_USAGE:
         return NO_USAGE  # without an answer nothing was used
     used = result.usage + outcome.discarded if isinstance(result, Answer) else outcome.discarded
-    return replace(used, usd=prices.dollars(used))
+    return replace(used, usd=prices.call_dollars(used))
+
+
+def prices_fact(prices: PriceCard, usage: Usage) -> str:
+    """Say where the prices of a probe come from, or why its dollars are unknown."""
+    if usage.usd is not None:
+        return prices.source or "as set"
+    return "dollars are n/a without tokens" if usage.prompt is None else "neither set nor listed: dollars are n/a"
 
 
 def _fault(answer: Answer, schema: Record | None) -> Fault | None:

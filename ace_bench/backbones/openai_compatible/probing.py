@@ -16,7 +16,7 @@ import msgspec
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
 from ace_bench.backbones.openai_compatible.first_reply import model_warning, thoughts_warning
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult
-from ace_bench.backbones.openai_compatible.outcomes import explain, price_usage
+from ace_bench.backbones.openai_compatible.outcomes import explain, price_usage, prices_fact
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.requests import Dialect, Question, refuses_system_role
@@ -95,7 +95,7 @@ def probe(
         "tokens": "reported" if None not in (usage.prompt, usage.completion) else "not reported: n/a in all tables",
         "cached tokens": "reported" if cached else "not reported by these calls",
         **tried,
-        "prices": "known" if usage.usd is not None else "unknown: dollars are n/a",
+        "prices": prices_fact(prices, usage),
         "latency": f"{outcome.seconds:.2f} s",
         "speed": "n/a" if longest is None else f"{longest.tokens_per_s:,.1f} tokens/s",
     }

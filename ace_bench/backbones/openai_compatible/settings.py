@@ -155,14 +155,26 @@ class CacheHints:
 
 @dataclass(frozen=True, kw_only=True)
 class PriceCard:
-    """Dollars per million tokens; ``None`` is unknown. A provider without a discount has ``cached_input = input``."""
+    """Dollars per million tokens; ``None`` is unknown. A provider without a discount has ``cached_input = input``.
+
+    A card without any price stands for the list's prices (``list_prices``).
+    """
 
     input: NotNegative | None = None
     cached_input: NotNegative | None = None
     output: NotNegative | None = None
 
+    @property
+    def source(self) -> str | None:
+        """The list that the prices come from; ``None`` for prices of the configuration."""
+        return None
+
+    def call_dollars(self, usage: Usage) -> float | None:
+        """Return the price of one call; ``None`` if a price or token count is unknown."""
+        return self.dollars(usage)
+
     def dollars(self, usage: Usage) -> float | None:
-        """Return the price of a call; ``None`` if a price or token count is unknown."""
+        """Return the price of some tokens; ``None`` if a price or token count is unknown."""
         parts = (self.input_dollars(usage.prompt, usage.cached), _cost(usage.completion, self.output))
         return None if parts[0] is None or parts[1] is None else parts[0] + parts[1]
 

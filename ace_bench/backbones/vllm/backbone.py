@@ -32,6 +32,7 @@ class Vllm(OpenAICompatible):
     """
 
     address_setting = "url"
+    hosted = False
 
     def __init__(
         self,

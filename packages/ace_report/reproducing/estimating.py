@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ace_bench.backbones.openai_compatible.settings import PriceCard
+from ace_bench.backbones.openai_compatible.list_prices import configured_prices
 from ace_bench.core.backbones import GENERATOR
 from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import AceBenchError
@@ -179,13 +179,13 @@ class Estimator:
 
 def _price_tokens(costs: Array, settings: Mapping[str, Any]) -> Array:
     """Price known tokens at the backbone's list prices, none of them cached."""
-    prices = {name: value for name, value in (settings["backbone"].get("prices") or {}).items() if name != "_target_"}
+    prices = configured_prices(settings["backbone"])
     priced = costs.copy()
     for line in priced:
         prompt, completion = line[1:3]
         if not np.isnan(prompt):
             tokens = Usage(prompt=round(prompt), completion=round(completion), cached=0)
-            dollars = PriceCard(**prices).dollars(tokens)
+            dollars = prices.dollars(tokens)
             line[3] = np.nan if dollars is None else dollars
     return priced
 

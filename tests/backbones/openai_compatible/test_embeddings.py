@@ -66,9 +66,9 @@ def vectors(*rows, **more):
 def test_a_probe_says_what_an_endpoint_returns_and_reports():
     with serving(vectors((0, [0, 3]), simulated=True), vectors((0, [1, 1, 1]), usage=None)) as server:
         one = backbone(server, usd_per_million=2.0)
-        facts = {"endpoint": server.url, "embeddings": "2 dimensions", "tokens": "reported", "prices": "known"}
+        facts = {"endpoint": server.url, "embeddings": "2 dimensions", "tokens": "reported", "prices": "as set"}
         assert one.probe() == Probe(facts=facts, usage=Usage(prompt=4, completion=0, cached=0, usd=8e-6))
-        unknown = {"tokens": "not reported: n/a in all tables", "prices": "unknown: dollars are n/a"}
+        unknown = {"tokens": "not reported: n/a in all tables", "prices": "dollars are n/a without tokens"}
         assert one.probe().facts == {**facts, "embeddings": "3 dimensions", **unknown}
         assert [body["input"] for _, _, body in server.seen] == [["ready"]] * 2
     with serving(vectors((0, [0, 3]), simulated=True)) as server, pytest.raises(ConfigError, match="simulated=false"):
