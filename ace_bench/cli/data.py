@@ -3,11 +3,10 @@
     ace-bench data finer
     ace-bench data bird_sql
     ace-bench data ddxplus
-    ace-bench data ddxplus --release FOLDER
 
-Data comes as files with known checksums, as a data set of the Hugging Face hub at a fixed revision, or from a
-publisher's original release on this machine; the last two are converted into the files of the task. The next call
-resumes an interrupted download. A file gets its final name after its checksum matched; complete files are skipped.
+Data comes as files with known checksums, or as a data set of the Hugging Face hub at a fixed revision, which is
+converted into the files of the task. The next call resumes an interrupted download. A file gets its final name after
+its checksum matched. Complete files are skipped.
 """
 
 from __future__ import annotations
@@ -39,9 +38,6 @@ from ace_bench.tasks.data import HubDataset, RemoteFile, download_folder, load_f
 CHUNK = 1 << 16
 TIMEOUT = 60.0
 """Seconds without data after which a connection counts as lost."""
-
-RELEASE_ROWS = 2_000
-"""The number of rows sampled for a split from an original release, which may hold a million."""
 
 Made = Iterable[tuple[str, Sequence[Mapping[str, str]]]]
 """Files of a task by name, each with its rows."""
@@ -155,17 +151,11 @@ def hub_rows(dataset: HubDataset) -> Made:
 
 
 def convert(options: argparse.Namespace) -> Made | None:
-    """Return the files to make from a data set or a release; ``None`` if the files are downloaded unchanged.
+    """Return the files to make from a data set of the hub; ``None`` if the files are downloaded unchanged.
 
     Raises ``ConfigError`` for options that do not apply to the task.
     """
-    kind = task_class(options.task)
-    from_release: Callable[[Path, int], Made] | None = getattr(kind, "release_rows", None)
-    if options.release is not None:
-        if from_release is None:
-            raise ConfigError(f"task {options.task} cannot be made from a release; drop --release")
-        return from_release(options.release, options.rows)
-    hub: HubDataset | None = getattr(kind, "hub", None)
+    hub: HubDataset | None = getattr(task_class(options.task), "hub", None)
     if hub is None and options.revision is not None:
         raise ConfigError(f"task {options.task} does not come from the hub; drop --revision")
     return None if hub is None else hub_rows(replace(hub, revision=options.revision or hub.revision))
@@ -193,8 +183,6 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--dir", type=Path, help="where to put the files (default: data/<task> in the current folder)")
     parser.add_argument("--base-url", help="a mirror: the files' own names are looked up under this address")
     parser.add_argument("--revision", help="another revision of a data set of the hub than the pinned one")
-    parser.add_argument("--release", type=Path, help="ddxplus: folder with the original release, instead of the hub")
-    parser.add_argument("--rows", type=int, default=RELEASE_ROWS, help="with --release: rows drawn a split")
     options = parser.parse_args(arguments)
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:

@@ -32,7 +32,12 @@ from ace_bench.core.settings import Count, Seed
 from ace_bench.core.types import Grade
 from ace_bench.tasks.answers import AnswerTask, Grader, percent
 from ace_bench.tasks.data import DataSettings, HubDataset, Row, shuffle
-from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, SPLITS, release_rows
+
+PROFILE, DIAGNOSIS = "PATIENT_PROFILE", "PATHOLOGY"
+"""Fields of a row, named as on the hub."""
+
+SPLITS = {"train": "train", "validate": "val", "test": "test"}
+"""Splits of the hub and of the task."""
 
 CONDITIONS = (
     "Acute COPD exacerbation / infection",
@@ -133,7 +138,6 @@ class Ddxplus(AnswerTask):
         "others",
     )
     hub: HubDataset = HubDataset(config="ddxplus", splits=SPLITS, fields=(PROFILE, DIAGNOSIS))
-    release_rows = staticmethod(release_rows)
 
     def __init__(
         self,

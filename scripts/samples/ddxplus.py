@@ -7,9 +7,10 @@ occur in training.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ace_bench.tasks.ddxplus_release import DIAGNOSIS, PROFILE, profile_text
+from ace_bench.tasks.ddxplus import DIAGNOSIS, PROFILE
 from scripts.samples.draw import SIZES, WORDINGS, Draw, read_blocks
 
 _ANYONE = "Anyone"
@@ -64,3 +65,12 @@ def _row(picture: Picture, anyone: Picture, split: str, draw: Draw) -> dict[str,
         draw.shuffled([*worded(picture.history, draw.number(0, 1)), *worded(anyone.history, 2)]),
     )
     return {PROFILE: profile, DIAGNOSIS: picture.name}
+
+
+def profile_text(age: str, sex: str, complaint: str, symptoms: Sequence[str], history: Sequence[str]) -> str:
+    """Format a profile: one finding per line; empty parts are left out."""
+    parts = [f"Age: {age}\nSex: {sex}\nChief complaint: {complaint}"]
+    for heading, lines in (("Symptoms", symptoms), ("History", history)):
+        if lines:
+            parts.append("\n".join([f"{heading}:", *(f"- {line}" for line in lines)]))
+    return "\n\n".join(parts)

@@ -1,4 +1,4 @@
-"""Data that is made of a data set of the hub or of an original release, by the command that downloads."""
+"""Data that is made of a data set of the hub, by the command that downloads."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ace_bench.cli.main import start
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.ddxplus import Ddxplus
-from tests.tasks.tiny_release import write_tiny_release
 
 CARD = """---
 configs:
@@ -83,19 +82,3 @@ def test_what_the_hub_lacks_is_named(hub):
         list(hub_rows(replace(Ddxplus.hub, fields=("AGE",), splits={"dev": "val"})))
     with pytest.raises(DataError, match=r"\(medqa\) at [0-9a-f]{40} cannot be loaded from the hub: "):
         list(hub_rows(replace(Ddxplus.hub, config="medqa")))
-
-
-def test_a_release_with_a_bad_patient_leaves_nothing_half_done(tmp_path, capsys):
-    release = tmp_path / "release"
-    release.mkdir()
-    write_tiny_release(release, "40,[],F,Anemia,['E_1'],E_1")
-    test = release / "release_test_patients.csv"
-    sound = test.read_text()
-    test.write_text(sound.replace("['E_1']", "['E_9']"))
-    arguments = ["ddxplus", "--release", str(release), "--dir", str(tmp_path / "data"), "--rows", "5"]
-    assert start("data", arguments) == 2
-    assert "evidence 'E_9' is not in" in capsys.readouterr().err
-    assert not (tmp_path / "data").exists()
-    test.write_text(sound)
-    assert start("data", arguments) == 0
-    assert [path.name for path in sorted((tmp_path / "data").iterdir())] == ["test.jsonl", "train.jsonl", "val.jsonl"]

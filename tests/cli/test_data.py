@@ -120,7 +120,6 @@ def test_command_downloads_all_files_of_a_task(server, tmp_path, monkeypatch, ca
     [
         (["nope"], "there is no task nope; choose one of"),
         (["appworld"], "use `ace-bench appworld --data`"),
-        (["finer", "--release", "."], "drop --release"),
         (["finer", "--revision", "main"], "drop --revision"),
     ],
 )

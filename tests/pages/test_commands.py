@@ -28,7 +28,7 @@ QUICK = ("README.md", "docs/running.md", "docs/reproducing.md", "docs/reports.md
 
 NOT_RUN = {
     r"(\S*pip install .*|make (setup|real-model|real-model-llama))": "installs packages from an index",
-    r"(make data|python scripts/(download_data|setup_appworld)\.py (?!.*--release).*)": "downloads data",
+    r"(make data|python scripts/(download_data|setup_appworld)\.py .*)": "downloads data",
     r"(make (test\S*|lint|format|coverage)( .*)?|python -m pytest .*|\S*pre-commit install)": "runs tests or linters",
     r"ray start .*": "needs several machines",
     r"wandb .*|python run\.py task=.* tracker=wandb": "needs an account",

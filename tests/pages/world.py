@@ -28,7 +28,6 @@ from ace_bench.backbones.vllm.command import free_port
 from ace_bench.store.files import cache_folder
 from tests.launching import ROOT
 from tests.packages.importers.stand_ins import finance
-from tests.tasks.tiny_release import write_tiny_release
 
 PARTS = (
     *("ace_bench", "configs", "hydra_plugins", "packages", "prompts", "scripts", "run.py"),
@@ -200,8 +199,6 @@ def _name_what_pages_leave_open(place: Path) -> None:
     )  # the first run on AppWorld builds it
     (place / "real" / "appworld").symlink_to(mini_world)
     finance(place / "CHECKOUT")
-    (place / "FOLDER").mkdir()
-    write_tiny_release(place / "FOLDER", *(f"{number},[],F,Anemia,['E_1'],E_1" for number in range(PATIENTS)))
 
 
 def _complete_environments(place: Path) -> None:

@@ -75,6 +75,12 @@ def test_every_condition_is_right_as_its_gold_and_by_its_name():
     assert len(NUMBERS) == 49
 
 
+def test_the_real_data_numbers_its_conditions_as_the_task_does(real_data):
+    folder = Path(real_data("ddxplus", "release_conditions.json"))
+    conditions = json.loads((folder / "release_conditions.json").read_text(encoding="utf-8"))
+    assert tuple(sorted(condition["cond-name-eng"] for condition in conditions.values())) == CONDITIONS
+
+
 def test_training_and_validation_are_drawn_from_both_files(real):
     task = real(train_size=25, val_size=12)
     train, val = asked(task, "train"), asked(task, "val")
