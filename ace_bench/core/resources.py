@@ -126,7 +126,6 @@ EXTRAS: Mapping[str, str] = {
     "model2vec": "static",
     "optuna": "optimisers",
     "pandas": "analysis",
-    "pyarrow": "data",
     "ray": "sweeps",
     "sentence_transformers": "embeddings",
     "submitit": "sweeps",

@@ -22,6 +22,7 @@ from typing import Any
 
 from ace_bench.core.errors import ConfigError, DataError, RolloutFault, SettingError
 from ace_bench.core.settings import NotNegative
+from ace_bench.core.types import Fault
 from ace_bench.core.words import visible
 from ace_bench.tasks.data import sha256_of
 from ace_bench.tasks.qa.columns import Question
@@ -33,9 +34,6 @@ from ace_bench.tasks.qa.graders import (
     contains,
     exact,
     f1,
-    grader_fault,
-    json_equal,
-    regex,
 )
 
 PREFIX = "python:"
@@ -83,14 +81,18 @@ def _score(function: Callable[..., Any], grader: str, gold: str, answer: str) ->
     try:
         score = function(answer, gold)
     except Exception as error:  # the function is the user's: it may raise anything
-        raise grader_fault(f"grader={grader} raised {type(error).__name__}: {error}") from error
+        raise _fault(f"grader={grader} raised {type(error).__name__}: {error}") from error
     try:
         value = float(score) if not isinstance(score, str) else -1.0
     except (TypeError, ValueError):
         value = -1.0
     if not 0 <= value <= 1:
-        raise grader_fault(f"grader={grader} returned {score!r}; it must return true, false, or a number from 0 to 1")
+        raise _fault(f"grader={grader} returned {score!r}; it must return true, false, or a number from 0 to 1")
     return value
+
+
+def _fault(message: str) -> RolloutFault:
+    return RolloutFault(Fault(owner="task", kind="grader", message=message))
 
 
 FIELDS = frozenset(("background", "question", "gold", "predicted"))
@@ -110,7 +112,6 @@ _ASKED = "Answer the question. Give the answer alone."
 _FORMS = {
     "numeric": "Answer the question with one number.",
     "choice": "Choose the right option. Answer with its letter.",
-    "json": "Answer the question with JSON and nothing else.",
 }
 
 
@@ -135,9 +136,7 @@ def grader_named(name: str, *, ignore: Ignore, tolerance: Tolerance) -> GraderKi
         "numeric": partial(numeric, tolerance=tolerance),
         "choice": partial(choice, ignore=ignore),
         "contains": partial(contains, ignore=ignore),
-        "regex": regex,
         "f1": f1,
-        "json": json_equal,
         JUDGE: judged,
     }
     if name not in kinds:

@@ -1,4 +1,4 @@
-"""Reads the rows of JSONL, JSON, CSV, TSV and Parquet files one by one; every error names the file and the line."""
+"""Reads the rows of JSONL, JSON, CSV and TSV files one by one; every error names the file and the line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from ace_bench.core.errors import ConfigError, DataError, SettingError
@@ -141,26 +140,10 @@ def _header(cells: list[str], path: Path) -> list[str]:
     return names
 
 
-def _parquet(path: Path, form: TextForm) -> Records:
-    del form  # Parquet knows its own encoding
-    try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError as error:
-        raise ConfigError("Parquet files need pyarrow: run `pip install 'ace-bench[data]'`") from error
-    try:
-        with ParquetFile(path) as file:
-            rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches())
-            yield from ((f"{path}, row {number}", row) for number, row in enumerate(rows, start=1))
-    except (ArrowException, OSError) as error:
-        raise DataError(f"{path} cannot be read as Parquet: {error}") from error
-
-
 _READERS: Mapping[str, Callable[[Path, TextForm], Records]] = {
     ".jsonl": _lines,
     ".ndjson": _lines,
     ".json": _read_whole,
     ".csv": _table,
     ".tsv": _table,
-    ".parquet": _parquet,
 }

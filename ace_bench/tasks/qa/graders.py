@@ -1,13 +1,11 @@
-"""Graders of an answer against a reference: texts, JSON and choices.
+"""Graders of an answer against a reference: texts and choices.
 
-Texts are equal, contained, matched by a regular expression, or share words. JSON must be the same value, whatever the
-order of keys and the form of numbers. A choice is the letter or the text of the right option. Differences that nobody
-sees (``core.words.visible``) decide nowhere.
+Texts are equal, contained, or share words. A choice is the letter or the text of the right option. Differences that
+nobody sees (``core.words.visible``) decide nowhere.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import string
 import unicodedata
@@ -18,8 +16,7 @@ from typing import TypeVar
 
 import regex as regexes
 
-from ace_bench.core.errors import DataError, RolloutFault
-from ace_bench.core.types import Fault
+from ace_bench.core.errors import DataError
 from ace_bench.core.words import has_words, visible, words_of
 from ace_bench.tasks.qa.columns import Question, accepted_values, letter, place_of_letter, text_of
 
@@ -42,16 +39,9 @@ def accepted_texts(question: Question) -> tuple[str, ...]:
     return tuple(text_of(value, question.where, "answer") for value in accepted_values(question))
 
 
-def grader_fault(message: str) -> RolloutFault:
-    """Return the fault of a grader that cannot score an answer."""
-    return RolloutFault(Fault(owner="task", kind="grader", message=message))
-
-
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b", re.IGNORECASE)
 _ACCENT = regexes.compile(r"[[\p{Mn}&&[\p{Inherited}\p{Hebrew}\p{Arabic}]]--[\u3099\u309A]]", flags=regexes.VERSION1)
 """Marks of accents; those of Indian and Thai letters, and the voicing of Kana, are part of the word."""
-_LONGEST, _SECONDS = 10_000, 1.0
-"""Characters of an answer that a regular expression is searched for in, and how long."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,80 +112,6 @@ def _squad_words(text: str) -> list[str]:
 def _overlap(given: list[str], wanted: list[str]) -> float:
     common = sum((Counter(given) & Counter(wanted)).values())
     return 2 * common / (len(given) + len(wanted)) if given or wanted else 1.0
-
-
-def regex(question: Question) -> AnswerKey:
-    """Right if a pattern of the answer column is found in the answer (Python's syntax).
-
-    The pattern itself is a right answer, too: it is all that a method with labels=gold is shown. A search that takes
-    over a second is a fault of the task.
-    """
-    golds = accepted_texts(question)
-    compiled = [_pattern(gold, question.where) for gold in golds]
-
-    def score(answer: str) -> float:
-        forms = dict.fromkeys((answer, visible(answer)))
-        return float(answer.strip() in golds or any(_search(one, form) for one in compiled for form in forms))
-
-    return AnswerKey(gold=golds[0], score=score)
-
-
-def _pattern(text: str, where: str) -> regexes.Pattern[str]:
-    try:
-        return regexes.compile(text)
-    except (regexes.error, RecursionError, OverflowError) as error:
-        raise DataError(f"{where}: the answer {text!r} is not a regular expression: {error}") from error
-
-
-def _search(pattern: regexes.Pattern[str], answer: str) -> bool:
-    try:
-        return pattern.search(answer[:_LONGEST], timeout=_SECONDS) is not None
-    except TimeoutError as error:
-        raise grader_fault(
-            f"the pattern {pattern.pattern!r} was searched for over {_SECONDS:g} s in an answer; write it so that it "
-            "backtracks less"
-        ) from error
-
-
-_FENCED = re.compile(r"\s*```(?:json)?[ \t]*\n(.*?)\n?```\s*", re.DOTALL)
-
-
-def json_equal(question: Question) -> AnswerKey:
-    """Right if the answer is JSON of the same value; a fence of backquotes around it does not matter.
-
-    A column of lists holds one list per row here, not several accepted answers.
-    """
-    held = question.answer
-    try:
-        wanted = json.loads(held) if isinstance(held, str) else held
-        gold = held.strip() if isinstance(held, str) else json.dumps(held, ensure_ascii=False)
-        same_form = _form(wanted)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise DataError(f"{question.where}: the answer {str(held)[:80]!r} is not JSON: {error}") from error
-    return AnswerKey(gold=gold, score=lambda answer: float(_read(answer) == same_form))
-
-
-def _read(answer: str) -> object:
-    answer = visible(answer)
-    fenced = _FENCED.fullmatch(answer)
-    try:
-        return _form(json.loads(fenced[1] if fenced else answer, strict=False))
-    except (ValueError, RecursionError):
-        return _NOT_JSON
-
-
-_NOT_JSON = ("not JSON",)
-
-
-def _form(value: object) -> object:
-    """Return a value in a form in which true is not 1, but 1 is 1.0."""
-    if isinstance(value, dict):
-        return {"object": {visible(str(name)): _form(one) for name, one in value.items()}}
-    if isinstance(value, list):
-        return [_form(one) for one in value]
-    if isinstance(value, str):
-        return visible(value)
-    return {"bool": value} if isinstance(value, bool) else value
 
 
 _ALONE = re.compile(r"\W*([A-Za-z]{1,3})\W*", re.ASCII)

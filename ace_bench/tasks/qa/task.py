@@ -4,9 +4,7 @@
 * numeric: the only number of the answer is within ``tolerance``;
 * choice: the answer is the right option, by letter or text;
 * contains: an accepted answer occurs in the answer as whole words;
-* regex: a pattern of the answer column is found in the answer;
 * f1: the share of common words, as SQuAD counts it;
-* json: the answer is JSON of the same value;
 * judge: a model's verdict on whether the answer says what the reference says;
 * python:MODULE.FUNCTION: a function of your own.
 

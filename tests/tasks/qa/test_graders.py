@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.core.errors import ConfigError, DataError, RolloutFault
+from ace_bench.core.errors import ConfigError, DataError
 from tests.cases import check_cases
 from tests.tasks.qa.making import made, write
 
@@ -63,18 +63,14 @@ UNSEEN = "\ufeff{0}\u200b", "\u200f{0}\u00ad", "\u3000{0}\u00a0", "{0}\u2060\r\n
         ("numeric", "12.5", "１２．５", "13"),
         ("choice", "red", "Ｂ", "Ａ"),
         ("f1", "Café 12", "“Cafe\u0301” １２。", "tea"),
-        ("json", '{"a": "é"}', '｛"ａ": "e\u0301"}', '{"a": "e"}'),
-        ("regex", r"^\s*Café [0-9]+\s*$", "Cafe\u0301 １２", "Café"),
         ("judge", "Café 12", "Cafe\u0301 １２", "Cafe 12"),
     ],
 )
 def test_what_nobody_sees_decides_in_no_grader(name, reference, wide, wrong, tmp_path):
     columns = {"row": {"options": ["blue", "r\u200bed"]}, "choices": "options"} if name == "choice" else {}
-    plain = {"regex": "Café 12", "choice": "red"}.get(name, reference)
     for form in ("{0}", *UNSEEN):
-        held = reference if name in ("regex", "json") else form.format(reference)
-        grade = grader(tmp_path, held, name, **dict(columns))
-        answers = [plain, wide, *(one.format(plain) for one in UNSEEN)]
+        grade = grader(tmp_path, form.format(reference), name, **dict(columns))
+        answers = [reference, wide, *(one.format(reference) for one in UNSEEN)]
         assert [grade(answer).score for answer in answers] == [1] * len(answers), (form, answers)
         assert grade(wrong).score == 0
 
@@ -109,13 +105,6 @@ def test_f1_counts_the_words_of_all_scripts(tmp_path):
 def test_an_answer_that_nobody_sees_is_missing(tmp_path):
     with pytest.raises(DataError, match="none of 1 rows have an answer"):
         grader(tmp_path, "\u200b", "contains")
-
-
-def test_a_search_that_takes_long_is_a_fault_of_the_task(tmp_path):
-    with pytest.raises(
-        RolloutFault, match=r"the pattern '\(a\|aa\)\+\$' was searched for over 1 s in an answer; write"
-    ):
-        grader(tmp_path, "(a|aa)+$", "regex")("a" * 60 + "b")
 
 
 @pytest.fixture
