@@ -23,12 +23,15 @@ from ace_bench.core.program import SCRIPTS
 from ace_bench.core.resources import config_folders, configs_folder, options
 from ace_playbooks import command as playbook
 
+_EXAMPLES = ("task", "method", "backbone", "ablation", "langchain_agent")
 _PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",
     "results/README.md": "run-folders.md",
+    "examples/README.md": "examples/index.md",
+    **{f"examples/{name}/README.md": f"examples/{name}.md" for name in _EXAMPLES},
 }
 """Pages outside ``docs/``, and what they are called on the site."""
 _SOURCES = {page: source for source, page in _PAGES.items()}

@@ -1,16 +1,17 @@
-"""The guide's package keeps to the interfaces: `make lint` checks the types of this file, which nothing runs."""
+"""The packages of examples/ keep to the interfaces: `make lint` checks the types of this file, which nothing runs."""
 
-from capital_cities.notes import LastNotes, Notes
-from capital_cities.task import CapitalCities
-from capital_cities.urllib_chat import UrllibChat
-
+from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.context import Context
 from ace_bench.core.method import Method
 from ace_bench.core.task import Task
+from ace_failures import make_ace_failures
+from capital_cities import CapitalCities
+from last_mistakes import LastMistakes, Mistakes
+from program_backbone import Program
 
 
 def conform(
-    a: CapitalCities, b: Notes, c: LastNotes, d: UrllibChat
-) -> tuple[Task, Method[LastNotes], Context, Backbone]:
-    return a, b, c, d
+    a: CapitalCities, b: LastMistakes, c: Mistakes, d: Program
+) -> tuple[Task, Method[Mistakes], Context, Backbone, Method[Playbook]]:
+    return a, b, c, d, make_ace_failures()

@@ -18,7 +18,7 @@ from ace_report.page.results import Results
 from tests.launching import ROOT, launch
 
 SMALL = ("task=finer", "method=base", "task.source=sample", "limit=2", "mode.before=false")
-PLUGIN = ROOT / "tests" / "plugin_package"
+METHOD = ROOT / "examples" / "method"
 
 
 def made(results, *overrides):
@@ -60,13 +60,13 @@ def aged(folder):
 
 
 def test_a_setting_of_somebody_elses_method_counts_by_any_name(tmp_path):
-    for keep in (1, 8):
-        command = [sys.executable, "-m", "ace_bench", "--config-dir", PLUGIN / "capital_cities/configs", "run"]
-        words = ("experiment=capital_notes", f"method.keep={keep}", f"results={tmp_path}")
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (PLUGIN, ROOT, ROOT / "packages")))}
+    for keep in (1, 2):
+        command = [sys.executable, "-m", "ace_bench", "--config-dir", METHOD / "last_mistakes/configs", "run"]
+        words = ("method=last_mistakes", *SMALL[2:], "mode.epochs=1", f"method.keep={keep}", f"results={tmp_path}")
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (METHOD, ROOT, ROOT / "packages")))}
         subprocess.run([*command, *words], check=True, capture_output=True, env=env)
-    scores = {run.identity["method"]["keep"]: run.metrics["headline"]["after"] for run in find_runs(tmp_path).runs}
-    assert scores == {1: 50.0, 8: 100.0}
+    sizes = {run.identity["method"]["keep"]: run.metrics["context"]["items"] for run in find_runs(tmp_path).runs}
+    assert sizes == {1: 1, 2: 2}
 
 
 def test_a_run_of_an_older_version_is_shown_and_paid_for_again_only_when_asked(tmp_path, refused):

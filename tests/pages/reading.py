@@ -23,8 +23,6 @@ PAGES = (
 KINDS = {"bash", "text", "python", "dockerfile", "yaml", "json", "jinja", "toml"}
 """What a block may be marked as; only ``bash`` holds commands."""
 
-_EXAMPLES = re.compile(r"^## Add a [\w ,]+$.*?(?=^## |\Z)", re.MULTILINE | re.DOTALL)
-"""The example of CONTRIBUTING.md has a test of its own: tests/integration/test_contributing.py."""
 _SETTING = re.compile(r"'?\+?[a-z_@]+(\.\w+)*=[^\s=]")
 _PLACEHOLDER = re.compile(r"\.\.\.|<|\s[a-z]+\s|,\w+=")  # the last: values of an option such as --base
 _SPAN = re.compile(r"`([^`]+)`")
@@ -54,8 +52,7 @@ def unmarked(page: str) -> list[str]:
 
 @cache  # a page is asked for some thirty times
 def _tokens(page: str) -> list[Token]:
-    text = _EXAMPLES.sub("", (ROOT / page).read_text(encoding="utf-8"))
-    return MarkdownIt("commonmark").enable("table").parse(text)
+    return MarkdownIt("commonmark").enable("table").parse((ROOT / page).read_text(encoding="utf-8"))
 
 
 def _texts(page: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import pytest
 from tests.launching import ROOT
 from tests.pages.reading import PAGES
 
-PLACE = re.compile(r"`((?:ace_bench|packages|configs|prompts|scripts|tests|notebooks)/[\w./-]*\w)/?`")
+PLACE = re.compile(r"`((?:ace_bench|packages|configs|examples|prompts|scripts|tests|notebooks)/[\w./-]*\w)/?`")
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -35,7 +35,7 @@ class EmbeddedBackbone:
 
     simulated = True
     takes_tools = True
-    context_length = None
+    context_length: int | None = None
 
     def __init__(self, *, name: Text = "embedded", attention: Whole | None = None, collapse: Whole | None = None):
         self.name = name

@@ -1,12 +1,9 @@
 """A backbone as LangChain's chat model, saved contexts in agents on it, and what the package's page prints."""
 
 import asyncio
-import contextlib
 import importlib
 import importlib.util
-import io
 import json
-import re
 
 import pytest
 from langchain.agents import create_agent
@@ -25,7 +22,7 @@ from ace_langchain.chat_model import BackboneChatModel
 from ace_rehearsal.reader import EmbeddedBackbone
 from tests.backbones.openai_compatible.scripted import Reply, answer, client, serving
 from tests.contexts.making import playbook
-from tests.launching import ROOT, launch
+from tests.launching import launch
 
 
 class Heard:
@@ -183,15 +180,6 @@ def test_a_saved_context_follows_the_agents_own_system_message(wait, tmp_path):
     assert system_texts(playbook("carry the one"), "You add numbers.") == [heard]
     assert system_texts(playbook("one"))[0].startswith("Lessons from earlier work")
     assert system_texts(NoContext(), "You add numbers.") == ["You add numbers."]
-
-
-def test_the_pages_example_prints_what_the_page_shows():
-    page = (ROOT / "docs/integrations.md").read_text()
-    example, shown = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", page, re.DOTALL).groups()
-    printed = io.StringIO()
-    with contextlib.redirect_stdout(printed):
-        exec(compile(example, "docs/integrations.md", "exec"), {"__name__": "example"})
-    assert printed.getvalue() == shown
 
 
 def test_without_the_extra_one_sentence_names_it(monkeypatch):
