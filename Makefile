@@ -101,7 +101,7 @@ report: $(FULL)  ## one page about the runs in results/; ARGS="results/... --out
 	$(BIN)/python scripts/report.py $(or $(ARGS),results)
 
 bench: $(FULL)  ## measure the harness's own speed
-	$(BIN)/python scripts/benchmark.py $(ARGS)
+	$(BIN)/python -m benchmarks $(ARGS)
 
 statistics: $(FULL)  ## simulate the error rates of intervals, tests and verdicts, and write them into docs/tables-and-figures.md (minutes)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.simulation.error_rates

@@ -21,7 +21,6 @@ SCRIPTS: Mapping[str, str] = {
     "data": "scripts/download_data.py",
     "appworld": "scripts/setup_appworld.py",
     "check": "scripts/check_task.py",
-    "benchmark": "scripts/benchmark.py",
     "leaderboard": "scripts/pack_leaderboard.py",
     "prompts": "scripts/import_official_prompts.py",
 }

@@ -40,7 +40,7 @@ PLAYBOOK = {
     "forget": [[EACH, "--source", "x", "--dry-run"]],
     "feedback": [[EACH, "--bullet", "x", "--helpful", "--out", "OUT/voted.json"]],
 }
-NO_FOLDER = {"init", "data", "check", "appworld", "benchmark", "serve"}
+NO_FOLDER = {"init", "data", "check", "appworld", "serve"}
 """Commands that read no folder of runs, prompts or code."""
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 

@@ -50,7 +50,7 @@ SHORT = {
     r"python run\.py task=appworld (method=ace|method=ace backbone=deepseek_v3_1|.* mode\.context=FILE)": "--cfg job",
     r"python scripts/pack_leaderboard\.py .*": "--help",
     r"python scripts/reproduce\.py (table=\d+|experiment=combee) (?!.*--(dry-run|estimate)).*": "--dry-run",
-    r"(python scripts/benchmark\.py (fleet|methods|sql|growth|results) ?.*|python scripts/make_figures\.py)": "--help",
+    r"(python -m benchmarks (fleet|methods|sql|growth|results) ?.*|python scripts/make_figures\.py)": "--help",
     r"make (bench|figures)": "ARGS=--help",
     r"make rehearsal": "ARGS=--dry-run",
     # the same ways as on README.md
@@ -68,7 +68,7 @@ SHORTENED = {
     r"python run\.py task=appworld method=ace": "limit=1 mode.epochs=1",
     r"python run\.py task=appworld method=ace backbone=deepseek_v3_1": "'limit={train: 1, val: 1}' mode.epochs=1",
     r"python run\.py task=appworld .* mode\.context=FILE": "limit=1",
-    r"python scripts/benchmark\.py fleet .*--make .*": (
+    r"python -m benchmarks fleet .*--make .*": (
         "limit=1 seed=0 ace:mode.epochs=1 gepa:method.max_metric_calls=3 mipro:method.auto=light"
     ),
 }

@@ -30,7 +30,7 @@ from tests.launching import ROOT
 from tests.packages.importers.stand_ins import finance
 
 PARTS = (
-    *("ace_bench", "configs", "hydra_plugins", "packages", "prompts", "scripts", "run.py"),
+    *("ace_bench", "configs", "hydra_plugins", "packages", "prompts", "scripts", "benchmarks", "run.py"),
     *("Makefile", "pyproject.toml", "constraints.txt"),
 )
 ROWS = 2

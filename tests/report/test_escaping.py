@@ -15,8 +15,6 @@ from markdown_it import MarkdownIt
 
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.records import find_runs
-from ace_benchmarks.measuring import Grid as Measurements
-from ace_benchmarks.measuring import markdown as benchmark_markdown
 from ace_report.figures.style import canvas, save, styled
 from ace_report.tables.formats import Page, markdown, page_of, printed_grid
 from ace_report.tables.formats import csv as table_csv
@@ -25,6 +23,8 @@ from ace_report.tables.latex import latex
 from ace_report.tables.own_tables import Layout as Shape
 from ace_report.tables.own_tables import own_tables
 from ace_report.tables.table import Heading
+from benchmarks.measuring import Grid as Measurements
+from benchmarks.measuring import markdown as benchmark_markdown
 from tests.packages.report.test_pivot import ACE, BASE, make
 
 EVIL = (

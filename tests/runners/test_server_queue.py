@@ -20,7 +20,7 @@ from ace_bench.runners.limit_rule import LimitRule
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.server_queue import queue_kept_here
 from ace_bench.store.call_log import CallLog
-from ace_benchmarks.writing_server import digest_of_prompt, writing_server
+from benchmarks.writing_server import digest_of_prompt, writing_server
 from tests.backbones.openai_compatible.scripted import SETTINGS
 
 VLLM = """# HELP vllm:num_requests_waiting Number of requests waiting to be processed.

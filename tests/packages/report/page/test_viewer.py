@@ -17,10 +17,10 @@ import pytest
 from ace_bench.cli.main import main
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import compare, mean_score
-from ace_benchmarks.results import make_runs
 from ace_report.page import content
 from ace_report.page.content import write_bundle
 from ace_report.page.results import Results
+from benchmarks.results import make_runs
 from tests.launching import ROOT
 from tests.packages.report.page.runs import lines_of, metrics_of, permissions_count, unfinished_copy, viewing
 

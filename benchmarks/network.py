@@ -20,8 +20,8 @@ from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.journal import Journal, RolloutRecord
-from ace_benchmarks.measuring import Figure, Setting
-from ace_benchmarks.scripted import instant_server
+from benchmarks.measuring import Figure, Setting
+from benchmarks.scripted import instant_server
 
 CALLS, THREADS, IN_FLIGHT = 441, 64, (1, 8, 64, 200)
 _DELAY_S = 0.02

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Stage, Usage
-from ace_benchmarks.measuring import Grid, Setting, metrics_of, price_card
 from ace_report.experiments import load_experiments
+from benchmarks.measuring import Grid, Setting, metrics_of, price_card
 
 TASKS = ("finer", "formula")
 SIZES: Mapping[str, int] = {"train": 100, "val": 50, "test": 100}

@@ -20,9 +20,9 @@ from ace_bench.report.records import RunSummary, find_runs, read_run
 from ace_bench.store.folder import STATUS, format_json
 from ace_bench.store.lines import SEAL, AppendLog, DiskGuard, read_lines
 from ace_bench.store.results import CHECKSUMS, Checksums
-from ace_benchmarks.measuring import Figure, Setting, run_command
 from ace_report.page.content import RUNS, Content
 from ace_report.page.results import Results
+from benchmarks.measuring import Figure, Setting, run_command
 
 _ORIGINALS = (
     *(("finer", method) for method in (("base",), ("icl",), ("ace", "mode.epochs=1"), ("ace", "mode=online"))),

@@ -7,8 +7,8 @@ import pytest
 
 from ace_bench.core.types import NO_USAGE, Stage
 from ace_bench.report.evidence import CallCosts
-from ace_benchmarks.command import main
-from ace_benchmarks.fleet import Phase, RunPlan, plan_of, simulate, steps_of
+from benchmarks.command import main
+from benchmarks.fleet import Phase, RunPlan, plan_of, simulate, steps_of
 
 
 def adapt(*chain):

@@ -1,6 +1,6 @@
 """Stand-ins for the benchmark: a model that costs nothing, also as a server, and a task whose golds are shuffled.
 
-``python -m ace_benchmarks.scripted DELAY`` serves the model on a free port and prints its address.
+``python -m benchmarks.scripted DELAY`` serves the model on a free port and prints its address.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 
 from ace_bench.core.task import Session, Task
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record, Sample
-from ace_benchmarks.measuring import serving
+from benchmarks.measuring import serving
 
 _WORDS = tuple("".join(random.Random(number).choices("abcdefghijklmnopqrstuvwxyz", k=7)) for number in range(3000))
 _CITED = ("sai-00007", "sai-00011", "sai-00013")

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ace_benchmarks.measuring import ACE_BENCH, run_command, serving
+from benchmarks.measuring import ACE_BENCH, run_command, serving
 
 _PSS = re.compile(r"^Pss:\s+(\d+) kB", re.MULTILINE)
 _READER = ("backbone.model=embedded", "backbone.simulated=true", "backbone.api_key_env=null", "task.source=sample")

@@ -16,8 +16,8 @@ from typing import Any
 from unittest import mock
 
 from ace_bench.runners.progress import Progress
-from ace_benchmarks.measuring import Grid, Setting, metrics_of, run_command
-from ace_benchmarks.scripted import instant_server, large_playbook
+from benchmarks.measuring import Grid, Setting, metrics_of, run_command
+from benchmarks.scripted import instant_server, large_playbook
 
 SIZES = (1_000, 20_000, 100_000)
 RETRIEVAL = ("off", "bm25", "embeddings", "fused")

@@ -12,8 +12,8 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Stage
 from ace_bench.report.evidence import CallCosts, read_calls, read_steps
 from ace_bench.report.records import find_runs
-from ace_benchmarks.fleet_made import Measured, make_fleet
-from ace_benchmarks.measuring import Grid, Setting, price_card
+from benchmarks.fleet_made import Measured, make_fleet
+from benchmarks.measuring import Grid, Setting, price_card
 
 SLOTS = (1, 8, 64)
 """Calls in flight to plan for, unless others are given."""

@@ -1,6 +1,6 @@
 """A scripted server that writes each reply at a given speed, whatever its load, and answers 200 connections.
 
-``python -m ace_benchmarks.writing_server SECONDS [--replies FILE] [--runs N]`` serves on a free port and prints its
+``python -m benchmarks.writing_server SECONDS [--replies FILE] [--runs N]`` serves on a free port and prints its
 address. Every token of a reply takes ``SECONDS``. ``FILE`` holds a JSON object: the text and the number of tokens of
 the reply, by ``digest_of_prompt``. A prompt that is not there gets a short reply. The server writes ``N`` replies at a
 time, and others wait for their turn in order of arrival; without ``--runs`` none waits. ``/metrics`` says how many
@@ -21,7 +21,7 @@ from typing import Any
 
 import orjson
 
-from ace_benchmarks.measuring import serving
+from benchmarks.measuring import serving
 
 _UNKNOWN = ("ok", 8)
 _METRICS = """# TYPE vllm:num_requests_running gauge

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from ace_benchmarks.measuring import ACE_BENCH, Figure, Setting, in_process, metrics_of
-from ace_benchmarks.scripted import InstantModel, ShuffledGolds, large_playbook
+from benchmarks.measuring import ACE_BENCH, Figure, Setting, in_process, metrics_of
+from benchmarks.scripted import InstantModel, ShuffledGolds, large_playbook
 
 KILLS = 20
 PREDICTIONS, THREADS = 500, 8

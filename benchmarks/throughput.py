@@ -41,9 +41,9 @@ from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 from ace_bench.store.calls import CallRecord, read_calls
 from ace_bench.store.journal import Journal
-from ace_benchmarks.measuring import Figure, Setting
-from ace_benchmarks.network import rollout_of
-from ace_benchmarks.writing_server import digest_of_prompt, writing_server
+from benchmarks.measuring import Figure, Setting
+from benchmarks.network import rollout_of
+from benchmarks.writing_server import digest_of_prompt, writing_server
 
 IN_FLIGHT = (1, 64, 200)
 TOKEN_S = 0.005

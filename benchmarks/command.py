@@ -1,17 +1,17 @@
 """Measure the harness: speed, learning, cache reuse, and the cost of killed runs.
 
-    ace-bench benchmark                      every case
-    ace-bench benchmark overhead kills       some cases
-    ace-bench benchmark results --runs 10000 tables and the viewer over many runs
-    ace-bench benchmark throughput --results RUN --url http://HOST:8000/v1
+    python -m benchmarks                      every case
+    python -m benchmarks overhead kills       some cases
+    python -m benchmarks results --runs 10000 tables and the viewer over many runs
+    python -m benchmarks throughput --results RUN --url http://HOST:8000/v1
                                              tokens per second of the harness and of a bare client: the requests of a
                                              recorded run to a server (without both: a small run, a scripted server)
-    ace-bench benchmark learning --data DIR  with real data: DIR holds finer/ and formula/
-    ace-bench benchmark methods --data DIR --results DIR2 --out methods.md
+    python -m benchmarks learning --data DIR  with real data: DIR holds finer/ and formula/
+    python -m benchmarks methods --data DIR --results DIR2 --out methods.md
                                              all methods side by side; the same command again continues
-    ace-bench benchmark fleet --results DIR --call-seconds 3
+    python -m benchmarks fleet --results DIR --call-seconds 3
                                              the runs in DIR on one server, simulated from their recorded calls
-    ace-bench benchmark fleet --results DIR --slots 64 --call-seconds 0.2 --make table=2 seed=0,1,2
+    python -m benchmarks fleet --results DIR --slots 64 --call-seconds 0.2 --make table=2 seed=0,1,2
                                              the same runs made on the embedded reader's server, and measured
 
 The figures depend on the machine and its load. These are measurements, not tests.
@@ -32,14 +32,14 @@ from ace_bench.cli.arguments import Parser, add_column, count
 from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError
 from ace_bench.store.files import write_files
-from ace_benchmarks import cases
-from ace_benchmarks.fleet import fleet
-from ace_benchmarks.growth import growth
-from ace_benchmarks.measuring import Figure, Grid, Setting, markdown
-from ace_benchmarks.methods import METHODS, SIZES, methods
-from ace_benchmarks.network import network
-from ace_benchmarks.results import results
-from ace_benchmarks.throughput import throughput
+from benchmarks import cases
+from benchmarks.fleet import fleet
+from benchmarks.growth import growth
+from benchmarks.measuring import Figure, Grid, Setting, markdown
+from benchmarks.methods import METHODS, SIZES, methods
+from benchmarks.network import network
+from benchmarks.results import results
+from benchmarks.throughput import throughput
 
 _FILE_WIDTH = 150
 """Columns where the output is no terminal: the table of the methods must not be cut."""
@@ -102,7 +102,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = Parser("benchmark", __doc__)
+    parser = Parser("benchmarks", __doc__)
+    parser.prog = "python -m benchmarks"
     known = [*CASES, *TABLES]
     parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all but fleet and growth")
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")

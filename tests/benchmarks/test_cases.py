@@ -10,14 +10,13 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ace_bench.cli.main import start
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.report.records import find_runs
 from ace_bench.tasks.catalog import make_task
-from ace_benchmarks import cases, command, fleet_made, growth, network
-from ace_benchmarks.measuring import Setting, price_card
-from ace_benchmarks.results import make_runs
-from ace_benchmarks.scripted import InstantModel, ShuffledGolds, instant_server, large_playbook
+from benchmarks import cases, command, fleet_made, growth, network
+from benchmarks.measuring import Setting, price_card
+from benchmarks.results import make_runs
+from benchmarks.scripted import InstantModel, ShuffledGolds, instant_server, large_playbook
 from tests.expected import check
 from tests.launching import launch
 
@@ -36,7 +35,7 @@ def ran(tmp_path_factory):
 
 def test_a_fleet_is_simulated_from_finished_runs(ran, tmp_path):
     words = ["fleet", "--results", str(ran), "--call-seconds", "36", "--out", str(tmp_path / "fleet.md")]
-    assert start("benchmark", words) == 0
+    assert command.main(words) == 0
     check((tmp_path / "fleet.md").read_text(), EXPECTED / "fleet.md")
 
 
@@ -105,7 +104,7 @@ def test_what_cases_print_and_write(measured, monkeypatch, tmp_path, capsys):
         ["growth"],
         ["growth", "--bullets", "5", "70"],
     ):
-        assert start("benchmark", [*words, "--out", str(page)]) == 0
+        assert command.main([*words, "--out", str(page)]) == 0
         printed = capsys.readouterr().out
         lines += [f"$ {' '.join(words)}", *measured, re.sub(r", \d+ s", "", page.read_text())]
         measured.clear()
@@ -119,7 +118,7 @@ def interrupt(setting):
 
 def status_of(words):
     try:
-        return start("benchmark", words)
+        return command.main(words)
     except SystemExit as error:
         return error.code
 
@@ -139,13 +138,13 @@ def test_what_cannot_go_on_says_why(monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_finished_runs_of_methods_are_taken_as_they_are_and_one_that_fails_says_why(monkeypatch, tmp_path, capsys):
-    assert start("benchmark", ["methods", "--only", "base", "--data", str(tmp_path)]) == 2
+    assert command.main(["methods", "--only", "base", "--data", str(tmp_path)]) == 2
     assert re.search(r"(?s)methods: run task=finer.*is not a folder", capsys.readouterr().err)
     monkeypatch.setattr(Setting, "run", lambda setting, *overrides: launch(setting.scratch, *overrides).folder)
     page, made = tmp_path / "m.md", []
     words = ["methods", "--only", "base", "ace_online", "dc", "--test", "3", "--results", str(tmp_path), "--out"]
     for _ in range(2):
-        assert start("benchmark", [*words, str(page)]) == 0
+        assert command.main([*words, str(page)]) == 0
         made.append((page.read_text(), {path: path.read_bytes() for path in tmp_path.rglob("calls.jsonl")}))
     assert made[0] == made[1]
     assert (len(made[0][1]), "sample data (3 test)" in made[0][0]) == (6, True)

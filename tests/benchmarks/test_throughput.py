@@ -5,10 +5,9 @@ from contextlib import closing
 
 import pytest
 
-from ace_bench.cli.main import start
 from ace_bench.store.calls import read_calls
-from ace_benchmarks import throughput
-from ace_benchmarks.writing_server import digest_of_prompt, writing_server
+from benchmarks import command, throughput
+from benchmarks.writing_server import digest_of_prompt, writing_server
 from tests.backbones.openai_compatible.scripted import serving
 from tests.launching import launch
 
@@ -31,7 +30,7 @@ def quick(monkeypatch):
 def test_the_ratio_is_printed_for_each_number_of_calls_in_flight(served, recorded, quick, tmp_path):
     words = ["throughput", "--results", str(recorded), "--slots", "1", "4", "--out", str(tmp_path / "table.md")]
     with writing_server(0.001) as url:
-        assert start("benchmark", [*words, "--url", url] if served else words) == 0
+        assert command.main([*words, "--url", url] if served else words) == 0
     rows = re.findall(r"(\d+) in flight.*median ([\d.]+), least ([\d.]+)", (tmp_path / "table.md").read_text())
     assert [in_flight for in_flight, *_ in rows] == ["1", "4"]
     assert all(float(ratio) > 0 for _, *ratios in rows for ratio in ratios)
@@ -52,5 +51,5 @@ def test_harness_and_bare_client_send_the_same_requests_and_count_the_same_token
 
 
 def test_an_address_without_a_server_is_one_sentence(recorded, capsys):
-    assert start("benchmark", ["throughput", "--results", str(recorded), "--url", "http://127.0.0.1:9/v1"]) == 2
+    assert command.main(["throughput", "--results", str(recorded), "--url", "http://127.0.0.1:9/v1"]) == 2
     assert "lists no models" in capsys.readouterr().err

@@ -1,0 +1,1 @@
+"""Measures the harness itself: ``python -m benchmarks``, or ``make bench``."""

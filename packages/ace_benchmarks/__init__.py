@@ -1,1 +1,0 @@
-"""Guest: measures the harness itself; ``command`` is ``ace-bench benchmark``."""
