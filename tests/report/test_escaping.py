@@ -15,7 +15,7 @@ from markdown_it import MarkdownIt
 
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.records import find_runs
-from ace_report.figures.style import canvas, save, styled
+from ace_report.figures.style import new_figure, save, styled
 from ace_report.tables.formats import Page, markdown, page_of, printed_grid
 from ace_report.tables.formats import csv as table_csv
 from ace_report.tables.grids import Grid
@@ -137,7 +137,7 @@ def test_numbers_of_a_table_stay_numbers(table):
 @pytest.mark.slow
 def test_a_name_that_looks_like_a_formula_of_matplotlib_is_drawn_as_it_is(tmp_path):
     with styled():
-        figure, (axis,) = canvas(1, 1, (6.0, 2.0))
+        figure, (axis,) = new_figure("", height=2.0)
         axis.set_title("costs $\\frac$ and $5")
         assert [file.stat().st_size > 0 for file in save(figure, tmp_path / "f")] == [True, True]
 

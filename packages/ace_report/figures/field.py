@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress, groupby, pairwise, product
+from itertools import compress, pairwise, product
 from math import cos, hypot, pi, sin
 from textwrap import fill
 from typing import TYPE_CHECKING
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ace_bench.core.statistics import Array
-from ace_report.figures.draw import Drawing, Panel, Series, series_of_cells
-from ace_report.figures.style import GREY, Look, log_axis, looks, percent_axis
+from ace_report.figures.axes import draw_cells, label_axes, log_axis, percent_axis
+from ace_report.figures.style import GREY, SCREEN, Look, Sheet, add_legend, looks, new_figure
 from ace_report.tables.cells import Measured, error_bars
 from ace_report.tables.field import Group, Member, dollars, groups_of, on_front, tokens, with_certainty
 from ace_report.tables.table import Table
@@ -28,7 +28,6 @@ _LINE, _FRAME = 1.9, 1.2
 """Inches of height of a line of panels, and of title and legend together."""
 _LETTERS = 100
 """In a line of the title."""
-_FRONTS_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=0.8)
 _DIRECTIONS = (0, 8, 2, 14, 6, 10, 4, 12, 1, 15, 7, 9, 3, 13, 5, 11)
 """Sixteenths of a circle, in the order in which they are tried: right, left, then up and down."""
 _DISTANCES = (5, 10, 16, 23, 31, 40, 50)
@@ -67,7 +66,7 @@ def pareto_front(points: Sequence[Point]) -> list[Point]:
     return sorted(compress(points, stays), key=lambda point: point.cost)
 
 
-def score_by_cost(table: Table, title: str) -> Iterator[tuple[str, Drawing]]:
+def draw_fields(table: Table, title: str, sheet: Sheet = SCREEN) -> Iterator[tuple[str, Figure]]:
     """Draw a figure for each task and scaffold, with a panel for each group of at least two finished methods.
 
     Costs are in dollars, or in tokens if dollars are unknown. Methods whose cost is unknown or zero are named in the
@@ -91,9 +90,19 @@ def score_by_cost(table: Table, title: str) -> Iterator[tuple[str, Drawing]]:
     if unknown:
         notes.append(f"not drawn, since their tokens are unknown: {', '.join(unknown)}")
     whole = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), "; ".join(notes)))
-    x_label = f"Cost of a query ({'dollars' if in_dollars else 'tokens'})"
     for part, panels in parts.items():
-        yield part, _drawing(panels, kinds, whole, x_label)
+        height = _FRAME + _LINE * -(-len(panels) // _ACROSS)
+        figure, axes = new_figure(whole, sheet, len(panels), height=height, across=_ACROSS, sharey="row")
+        for place, (axis, (heading, points)) in enumerate(zip(axes, panels.items(), strict=True)):
+            x_label = f"Cost of a query ({'dollars' if in_dollars else 'tokens'})"
+            last, first = place >= len(panels) - _ACROSS, place % _ACROSS == 0
+            label_axes(axis, x_label * last, "Score (%)" * first, heading)
+            _draw_points(axis, points, kinds)
+        add_legend(figure)
+        figure.draw_without_rendering()  # fixes the layout, by which the names are placed
+        for axis, points in zip(axes, panels.values(), strict=True):
+            place_names(axis, points, kinds)
+        yield part, figure
 
 
 def _point(one: Member, cost: float, group: Group) -> Point:
@@ -102,36 +111,17 @@ def _point(one: Member, cost: float, group: Group) -> Point:
     return Point(name=one.name + share, kind=kind, cost=cost, cell=one.cell)
 
 
-def _drawing(groups: Mapping[str, Sequence[Point]], kinds: Mapping[str, Look], title: str, x_label: str) -> Drawing:
-    panels = [
-        Panel(
-            series=_series(points, kinds),
-            title=heading,
-            x_label=x_label if place >= len(groups) - _ACROSS else "",
-            y_label="Score (%)" if place % _ACROSS == 0 else "",
-            margins=(0.12, 0.1),
-            scales=(log_axis, percent_axis),
-        )
-        for place, (heading, points) in enumerate(groups.items())
-    ]
-
-    def name_points(figure: Figure) -> None:
-        for axis, points in zip(figure.axes, groups.values(), strict=True):
-            place_names(axis, points, kinds)
-
-    height = _FRAME + _LINE * -(-len(groups) // _ACROSS)
-    return Drawing(panels=panels, title=title, height=height, across=_ACROSS, sharey="row", finish=name_points)
-
-
-def _series(points: Sequence[Point], kinds: Mapping[str, Look]) -> list[Series]:
-    front, order = pareto_front(points), list(kinds)
-    by_kind = groupby(sorted(points, key=lambda point: order.index(point.kind)), lambda point: point.kind)
-    series = [
-        series_of_cells(kind, kinds[kind], [(one.cost, one.cell) for one in some], "points") for kind, some in by_kind
-    ]
-    costs, scores = [one.cost for one in front], [one.score for one in front]
-    name = "Pareto front of the means"
-    return [*series, Series(name=name, look=_FRONTS_LOOK, kind="steps", x=costs, y=scores)]
+def _draw_points(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) -> None:
+    """Draw the points of a panel by kind, and the Pareto front of their means."""
+    for kind, look in kinds.items():
+        if cells := [(point.cost, point.cell) for point in points if point.kind == kind]:
+            draw_cells(axis, kind, look, cells, joined=False)
+    front = pareto_front(points)
+    axis.plot([one.cost for one in front], [one.score for one in front], drawstyle="steps-post", color=GREY,
+              linewidth=0.8, linestyle="--", zorder=1, label="Pareto front of the means")  # fmt: skip
+    axis.margins(0.12, 0.1)
+    log_axis(axis)
+    percent_axis(axis)
 
 
 def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) -> list[Bbox]:

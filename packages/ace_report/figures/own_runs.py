@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.choosing import SCORE, sample_keys, setting_path
@@ -21,20 +19,15 @@ from ace_bench.report.differences import (
     value_text,
 )
 from ace_bench.report.records import RunSummary, marks_of
-from ace_report.figures.draw import Drawing, Panel, Scale, Series, series_of_cells, write_drawings
-from ace_report.figures.style import (
-    MAX_SERIES,
-    SCREEN,
-    Look,
-    Sheet,
-    amount_axis,
-    looks,
-    number_axis,
-    percent_axis,
-)
+from ace_report.figures.axes import amount_axis, draw_cells, draw_level, label_axes, number_axis, percent_axis
+from ace_report.figures.style import MAX_SERIES, SCREEN, Look, Sheet, add_legend, looks, new_figure, save, styled
 from ace_report.tables.cells import Measured
 from ace_report.tables.own_tables import SAMPLES, SEED, Layout, metric_title, own_tables, title_of
 from ace_report.tables.table import MISSING, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _TASK = "task"
 _LIMIT = "limit"
@@ -77,9 +70,11 @@ def write_sweep_figures(  # noqa: PLR0913 - what stands where, and how it is dra
     if not drawn:
         raise ConfigError(_nothing(path, settings))
     stem = f"{y.replace('.', '_')}_by_{path.rpartition('.')[2]}"
-    return write_drawings(
-        ((out / f"{stem}{_kind(table)}", _figure(table, panels, path)) for table, panels in drawn), sheet
-    )
+    files = list[Path]()
+    with styled(sheet):
+        for table, panels in drawn:
+            files += save(_draw_sweep(table, panels, path, sheet), out / f"{stem}{_kind(table)}", sheet)
+    return files
 
 
 def _kind(table: Table) -> str:
@@ -146,7 +141,8 @@ def _nothing(path: str, settings: Sequence[Settings]) -> str:
     return f"no two finished runs differ in {path} alone and tested the same samples, so there is no line to draw"
 
 
-def _figure(table: Table, panels: Sequence[Points], path: str) -> Drawing:
+def _draw_sweep(table: Table, panels: Sequence[Points], path: str, sheet: Sheet) -> Figure:
+    """Draw the panels of one table: a line for each row, over the values of the setting."""
     rows = list(dict.fromkeys(row for panel in panels for row in (*panel.lines, *panel.levels)))
     cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
     names, shared = _line_names(table, rows)
@@ -155,37 +151,36 @@ def _figure(table: Table, panels: Sequence[Points], path: str) -> Drawing:
     metrics = {cell.metric for cell in cells}
     metric = metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
     scored = cells[0].place.unit == "percent"
-    y_axis = percent_axis if scored else partial(amount_axis, values=[cell.value or 0.0 for cell in cells])
     common = differences([run for cell in cells for run in cell.runs]).common
     title = f"{metric} by {words}: {' · '.join(filter(None, (common, shared)))}"
     mark = marks_of(simulated=bool(table.about["simulated"]), source=str(table.about["source"]))
-    left = len(rows) - MAX_SERIES
-    note = f"+{left} more, not shown: choose fewer runs" if left > 0 else ""
     bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
-    drawn = [_drawn(panel, shown, words, y_axis) for panel in panels]
-    drawn[0] = replace(drawn[0], y_label=f"{metric} (%)" if scored else metric)
     whole = "\n".join(filter(None, (title, mark, bars)))
-    return Drawing(panels=drawn, title=whole, height=3.0, sharey=True, more=note)
+    figure, axes = new_figure(whole, sheet, len(panels), height=3.0, sharey=True)
+    for axis, panel in zip(axes, panels, strict=True):
+        _draw_panel(axis, panel, shown)
+        label_axes(axis, words, (f"{metric} (%)" if scored else metric) * (axis is axes[0]), panel.title)
+        percent_axis(axis) if scored else amount_axis(axis, [cell.value or 0.0 for cell in cells])
+    left = len(rows) - MAX_SERIES
+    return add_legend(figure, f"+{left} more, not shown: choose fewer runs" if left > 0 else "")
 
 
-def _drawn(panel: Points, shown: Mapping[str, tuple[str, Look]], x_label: str, y_axis: Scale) -> Panel:
-    """Return a panel as the engine draws it; ``shown`` are name and look by row."""
+def _draw_panel(axis: Axes, panel: Points, shown: Mapping[str, tuple[str, Look]]) -> None:
+    """Draw the lines and levels of the rows in ``shown``, which gives the name and the look of each."""
     values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     places = {value: float(value) if numbers else float(place) for place, value in enumerate(values)}
     lines = {row: points for row, points in panel.lines.items() if row in shown}
-    series = []
     for number, (row, points) in enumerate(lines.items()):  # words have no order that a line could show
         beside = 0.0 if numbers else _BESIDE * (number - (len(lines) - 1) / 2)
-        placed = [(places[value] + beside, cell) for value, cell in points]
-        series.append(series_of_cells(*shown[row], placed, kind="line" if numbers else "points"))
+        draw_cells(axis, *shown[row], [(places[value] + beside, cell) for value, cell in points], joined=numbers)
     for row in filter(shown.__contains__, panel.levels):
-        name, look = shown[row]
-        series.append(Series(name=name, look=look, kind="level", y=[panel.levels[row].value or 0.0]))
-    whole = Panel(series=series, title=panel.title, x_label=x_label, scales=(y_axis,))
+        draw_level(axis, *shown[row], panel.levels[row].value or 0.0)
     if numbers:
-        return replace(whole, scales=(partial(number_axis, values=sorted(places.values())), y_axis))
-    return replace(whole, names=[*map(value_text, places)], margins=(0.15, 0.05))
+        number_axis(axis, sorted(places.values()))
+    else:
+        axis.set_xticks(range(len(places)), [*map(value_text, places)])
+        axis.margins(0.15, 0.05)
 
 
 def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]:

@@ -1,90 +1,101 @@
-"""The paper's figures 1 and 2, how sensitive a method is to a setting (tables 16 to 21), and Combee's speed."""
+"""The paper's figures 1 and 5, how sensitive a method is to a setting (tables 16 to 21), and Combee's speed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
-from math import nan
+from math import isnan, nan
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ace_bench.report.evidence import sharpest_fall
-from ace_bench.report.planned import PlannedRun
-from ace_bench.report.records import RunSummary
 from ace_report.experiments import Experiments
-from ace_report.figures.draw import Drawing, Note, Panel, Series, series_of_cells
-from ace_report.figures.run_figures import curve_series, score_curve, size_curve
-from ace_report.figures.style import GREY, Look, count_axis, log_axis, looks, percent_axis, size_axis
-from ace_report.tables.cells import Measured, mean_of, setting_warning
+from ace_report.figures.axes import draw_cells, draw_level, label_axes, log_axis, percent_axis
+from ace_report.figures.style import GREY, Look, Sheet, add_legend, looks, new_figure
+from ace_report.tables.cells import Measured, error_bars, setting_warning
 from ace_report.tables.paper_tables import paper_table
 from ace_report.tables.results_index import Selection
 from ace_report.tables.table import Heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-_COLLAPSE, _SPEED = "figure_2", "combee"
+_SPEED = "combee"
 _GREYS = ("#555555", "#808080", "#AAAAAA", "#CCCCCC")
 _SHIFTS = ((3, 4), (4, -10), (-11, 4))
 """Where the names of points stand beside them, for the series in turn: points of several series may coincide."""
-_COLLAPSED = 0.5
-"""A step that leaves this share of the tokens, or less, is a collapse."""
-_SO_FAR = "TGC of the samples so far"
 _PAPER = "paper"
-_PAPERS_LOOK = Look(colour="black", line=":", marker="s", hatch="", width=1.4)
-_BASES_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=1.0)
+BASES_LOOK = Look(colour=GREY, line="--", marker="", hatch="", width=1.0)
+_BAR_SHARE = 0.92
+"""The part of its room that a bar fills."""
 
 
-def bar_chart(
-    name: str, experiments: Experiments, selection: Selection, title: str, *, with_paper: bool
-) -> Drawing | None:
-    """Bars of methods by task (paper, figure 1) or test set (figure 5); ``None`` without finished runs.
+def draw_bars(name: str, selection: Selection, title: str, sheet: Sheet, *, with_paper: bool) -> Figure | None:
+    """Draw bars of methods by task (paper, figure 1) or test set (figure 5); ``None`` without finished runs.
 
     The paper's numbers are drawn beside those measured in its setting, and with ``with_paper`` beside all. So are the
     published results of systems that are not run here.
     """
-    cells = bar_cells(name, experiments, selection)
+    cells = _bar_cells(name, selection)
     if not cells:
         return None
     fair = with_paper or selection.variant.comparable
-    others = published_bars(name, experiments) if fair else {}
-    methods = dict.fromkeys(method for line in experiments.by_name[name].bars.values() for method in line)
+    published = published_bars(name, selection.experiments)
+    others = published if fair else {}
+    methods = dict.fromkeys(method for line in selection.experiments.by_name[name].bars.values() for method in line)
     names = [method for method in methods if method in others or any(method in line for line in cells.values())]
     width = 0.8 / len(names)
-    series, marks = [], list[tuple[float, float]]()
-    for place, (method, look) in enumerate(looks(names).items()):
-        shift = (place - (len(names) - 1) / 2) * width
-        if method in others:
-            values = [others[method][group] for group in cells]
-            xs = [group + shift for group in range(len(cells))]
-            grey = replace(look, colour=_GREYS[place % len(_GREYS)])
-            series.append(Series(name=f"{method} (published)", look=grey, kind="bars", x=xs, y=values, low=values,
-                                 high=values, width=width))  # fmt: skip
-            continue
-        points = [(group + shift, line[method]) for group, line in enumerate(cells.values())]
-        bars = series_of_cells(method, look, points, "bars")
-        series.append(replace(bars, width=width))
-        found = ((x, _published_number(cell, selection, with_paper=with_paper)) for x, cell in points)
-        marks += [(x, value) for x, value in found if value is not None]
-    if marks:
-        places, numbers = zip(*marks, strict=True)
-        series.append(Series(name=_PAPER, look=_PAPERS_LOOK, kind="marks", x=places, y=numbers, width=width))
-
-    def frame(axis: Axes) -> None:
-        axis.set_xlim(-0.5, len(cells) - 0.5)
-        axis.grid(visible=False, axis="x")
-
-    panel = Panel(series=series, names=list(cells), y_label="Score (%)", margins=(0.05, 0.12), scales=(frame,))
     warning = _warning([cell for line in cells.values() for cell in line.values()], selection)
-    hidden = [] if fair else list(published_bars(name, experiments))
-    more = f"published results not shown beside these runs: {', '.join(hidden)}" if hidden else ""
-    return Drawing(panels=[panel], title=title + warning, height=2.6, wide=True, more=more)
+    figure, (axis,) = new_figure(title + warning, sheet, height=2.6, wide=True)
+    for place, (method, look) in enumerate(looks(names).items()):
+        for group, (where, line) in enumerate(cells.items()):
+            spot = (group + (place - (len(names) - 1) / 2) * width, width)
+            if method in others:
+                grey = replace(look, colour=_GREYS[place % len(_GREYS)])
+                _draw_bar(axis, f"{method} (published)", grey, spot, others[method][where])
+                continue
+            cell = line[method]
+            _draw_bar(axis, method, look, spot, cell.value, errors=error_bars(cell))
+            number = _published_number(cell, selection, with_paper=with_paper)
+            if number is not None:
+                ends = (spot[0] - width / 2, spot[0] + width / 2)
+                axis.hlines(number, *ends, color="black", label=_PAPER, linewidth=1.2)
+    axis.set_xticks(range(len(cells)), [*cells])
+    label_axes(axis, y="Score (%)")
+    axis.margins(0.05, 0.12)
+    axis.set_xlim(-0.5, len(cells) - 0.5)
+    axis.grid(visible=False, axis="x")
+    hidden = "" if fair else ", ".join(published)
+    return add_legend(figure, f"published results not shown beside these runs: {hidden}" if hidden else "")
 
 
-def bar_cells(name: str, experiments: Experiments, selection: Selection) -> dict[str, dict[str, Measured]]:
+def _draw_bar(  # noqa: PLR0913 - what stands where, and how it looks
+    axis: Axes,
+    name: str,
+    look: Look,
+    spot: tuple[float, float],
+    value: float | None,
+    *,
+    errors: tuple[float, float] = (0.0, 0.0),
+) -> None:
+    """Draw a bar with its number at ``spot``: the middle and the width of its room."""
+    x, width = spot
+    if value is None or isnan(value):
+        axis.bar(x, 0, width, label=name, color=look.colour, hatch=look.hatch)
+        axis.annotate("n/a", (x, 0), ha="center", va="bottom", fontsize=6, color=GREY, rotation=90)
+        return
+    below, above = errors
+    error = [[below], [above]] if any(errors) else None
+    axis.bar(x, value, _BAR_SHARE * width, yerr=error, edgecolor="white", error_kw={"linewidth": 0.8}, capsize=2,
+             label=name, color=look.colour, hatch=look.hatch)  # fmt: skip
+    axis.annotate(f"{value:.1f}", (x, value + above), (0, 2), textcoords="offset points", ha="center", fontsize=6)
+
+
+def _bar_cells(name: str, selection: Selection) -> dict[str, dict[str, Measured]]:
     """Return the cells behind the bars by group and method; groups without a score are left out."""
-    table = cache(lambda name: paper_table(name, experiments, selection))
+    table = cache(lambda name: paper_table(name, selection))
+    experiments = selection.experiments
     cells: dict[str, dict[str, Measured]] = {}
     for group, methods in experiments.by_name[name].bars.items():
         for method, ref in methods.items():
@@ -108,161 +119,67 @@ def published_bars(name: str, experiments: Experiments) -> dict[str, dict[str, f
     }
 
 
-def sensitivity(
-    name: str, experiments: Experiments, selection: Selection, title: str, *, with_paper: bool
-) -> Drawing | None:
-    """Scores by the setting that a table varies, the base as a line; ``None`` if fewer than two rows have runs."""
-    table = paper_table(name, experiments, selection)
-    settings = {row: one.settings for row, one in experiments.by_name[name].rows.items()}
+def draw_sensitivity(name: str, selection: Selection, title: str, sheet: Sheet, *, with_paper: bool) -> Figure | None:
+    """Draw scores by the setting that a table varies, and the base as a line; ``None`` for fewer than two rows."""
+    experiment = selection.experiments.by_name[name]
+    table = paper_table(name, selection)
     rows = {row: line for row, line in table.cells.items() if row != table.base}
     columns = [column for column in table.columns if any(line[column].runs for line in rows.values())]
-    if not columns or sum(any(line[column].runs for column in columns) for line in rows.values()) < 2:
+    if sum(any(line[column].runs for column in columns) for line in rows.values()) < 2:
         return None
-    ours = looks(["ours"])["ours"]
+    settings = {row: one.settings for row, one in experiment.rows.items()}
     names = [", ".join(map(str, settings.get(row, {}).values())) or row.replace("_", " ") for row in rows]
     varied = {key.replace("_", " ") for row in settings.values() for key in row}
-    x_label = varied.pop().capitalize() if len(varied) == 1 else experiments.by_name[name].title
-    panels = []
-    for column in columns:
+    x_label = varied.pop().capitalize() if len(varied) == 1 else experiment.title
+    warning = _warning(table.measured, selection)
+    figure, axes = new_figure(title + warning, sheet, len(columns), height=2.6, sharey=True)
+    for axis, column in zip(axes, columns, strict=True):
         cells = [line[column] for line in rows.values()]
-        found = [(float(place), cell) for place, cell in enumerate(cells) if cell.value is not None]
-        series = [series_of_cells("ours, 95% interval", ours, found)]
+        points = [(float(place), cell) for place, cell in enumerate(cells) if cell.value is not None]
+        draw_cells(axis, "ours, 95% interval", looks(["ours"])["ours"], points)
         published = [_published_number(cell, selection, with_paper=with_paper) for cell in cells]
         if any(value is not None for value in published):
             values = [nan if value is None else value for value in published]
-            series.append(Series(name=_PAPER, look=_PAPERS_LOOK, kind="line", x=range(len(rows)), y=values))
+            axis.plot(range(len(rows)), values, "s:", color="black", markersize=5, linewidth=1.4, label=_PAPER)
         level = table.cells[table.base][column].value
         if level is not None:
-            series.append(Series(name=table.base_title, look=_BASES_LOOK, kind="level", y=[level]))
-        panels.append(
-            Panel(
-                series=series,
-                names=names,
-                x_label=x_label,
-                y_label=f"{_in_words(table.columns[column])} (%)",
-                margins=(0.05, 0.15),
-                scales=(lambda axis: axis.set_xlim(-0.4, len(rows) - 0.6), percent_axis),
-            )
-        )
-    return Drawing(panels=panels, title=title + _warning(table.measured, selection), height=2.6, sharey=True)
+            draw_level(axis, table.base_title, BASES_LOOK, level)
+        axis.set_xticks(range(len(names)), names)
+        label_axes(axis, x_label, f"{_in_words(table.columns[column])} (%)")
+        axis.margins(0.05, 0.15)
+        axis.set_xlim(-0.4, len(rows) - 0.6)
+        percent_axis(axis)
+    return add_legend(figure)
 
 
-def speed_against_quality(experiments: Experiments, selection: Selection, title: str) -> Drawing | None:
-    """Score and calls over the seconds of adaptation, by size of the batch; ``None`` without finished runs."""
-    table = paper_table(_SPEED, experiments, selection)
+def draw_speed(selection: Selection, title: str, sheet: Sheet) -> Figure | None:
+    """Draw score and calls over the seconds of adaptation, by size of the batch; ``None`` without finished runs."""
+    table = paper_table(_SPEED, selection)
     ways: dict[str, list[tuple[float, str, Mapping[str, Measured]]]] = {}
-    for row, one in experiments.by_name[_SPEED].rows.items():
+    for row, one in selection.experiments.by_name[_SPEED].rows.items():
         seconds = table.cells[row]["seconds"].value
         if seconds:
-            batch = str(one.settings["batch"])
-            ways.setdefault(one.label, []).append((seconds, batch, table.cells[row]))
+            ways.setdefault(one.label, []).append((seconds, str(one.settings["batch"]), table.cells[row]))
     if not ways:
         return None
-    panels = []
-    for column, label in (("accuracy", "Accuracy (%)"), ("calls", "Calls of adaptation")):
-        series, notes = [], list[Note]()
+    figure, axes = new_figure(title + _warning(table.measured, selection), sheet, 2, height=3.0)
+    labels = {"accuracy": "Accuracy (%)", "calls": "Calls of adaptation"}
+    for axis, (column, label) in zip(axes, labels.items(), strict=True):
         for place, ((name, points), look) in enumerate(zip(ways.items(), looks(list(ways)).values(), strict=True)):
-            series.append(series_of_cells(name, look, [(seconds, line[column]) for seconds, _, line in points]))
-            found = [(batch, (seconds, line[column].value or nan)) for seconds, batch, line in points]
-            style, shift = {"color": look.colour}, _SHIFTS[place % len(_SHIFTS)]
-            notes += [Note(text=batch, at=at, shift=shift, style=style) for batch, at in found]
-        scales = (log_axis, percent_axis) if column == "accuracy" else (log_axis,)
-        x_label = "Seconds of adaptation (numbers: samples a batch)"
-        panels.append(Panel(series=series, notes=notes, x_label=x_label, y_label=label, scales=scales))
-    return Drawing(panels=panels, title=title + _warning(table.measured, selection), height=3.0)
+            draw_cells(axis, name, look, [(seconds, line[column]) for seconds, _, line in points])
+            for seconds, batch, line in points:
+                at, shift = (seconds, line[column].value or nan), _SHIFTS[place % len(_SHIFTS)]
+                axis.annotate(batch, at, shift, textcoords="offset points", fontsize=7, color=look.colour)
+        label_axes(axis, "Seconds of adaptation (numbers: samples a batch)", label)
+        log_axis(axis)
+        if column == "accuracy":
+            percent_axis(axis)
+    return add_legend(figure)
 
 
 def _in_words(column: Heading) -> str:
     """Return what a column measures: ``Test-Normal TGC``, ``FiNER accuracy``."""
     return f"{column.above} {column.in_print[0]}".replace(" (Acc ↑)", " accuracy").replace(" ↑", "").strip()
-
-
-def context_collapse(experiments: Experiments, selection: Selection, title: str) -> Drawing | None:
-    """Size of the context by step under rewriting and under incremental updates (paper, figure 2)."""
-    falls = _falls(experiments, selection)
-    if not falls:
-        return None
-    sizes, scores, notes = [], [], list[Note]()
-    for fall, look in zip(falls, looks([fall.name for fall in falls]).values(), strict=True):
-        # One run: a mean over seeds would smooth the collapse.
-        tokens, *_ = size_curve([fall.run])
-        step = sharpest_fall([int(size) for size in tokens])
-        name = fall.name
-        if step is not None and tokens[step] <= _COLLAPSED * tokens[step - 1]:
-            notes += _fall_notes(fall, (step, tokens[step - 1], tokens[step]), look)
-        elif step is not None:
-            name += _fall_text(fall, tokens[step - 1], tokens[step])
-        sizes.append(curve_series(size_curve([fall.run]), name, look))
-        scores.append(curve_series(score_curve([fall.run]), name, look))
-    base = selection.finished(experiments.run(_COLLAPSE, "baseline", "accuracy"))
-    level = mean_of([run.value(experiments.by_name[_COLLAPSE].columns["accuracy"].metric) for run in base])
-    if level is not None:
-        scores.append(Series(name="ReAct, no adaptation", look=_BASES_LOOK, kind="level", y=[level]))
-    model = experiments.by_name[_COLLAPSE].model
-    depart = any(selection.deviations(fall.planned, model) for fall in falls)
-    panels = [
-        Panel(
-            series=sizes,
-            notes=notes,
-            x_label="Adaptation steps",
-            y_label="Context (tokens)",
-            margins=(0.05, 0.2),
-            scales=(size_axis, count_axis),
-        ),
-        Panel(series=scores, x_label="Test samples", y_label=f"{_SO_FAR} (%)", scales=(percent_axis, count_axis)),
-    ]
-    warning = "\n[not the paper's setting]" * (depart and selection.variant.comparable)
-    return Drawing(panels=panels, title=title + warning, height=3.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Fall:
-    """A run whose context may have collapsed, and the accuracy of its contexts ``before`` and ``after``."""
-
-    name: str
-    planned: PlannedRun
-    run: RunSummary
-    accuracies: Mapping[str, float]
-
-
-def _falls(experiments: Experiments, selection: Selection) -> list[_Fall]:
-    experiment = experiments.by_name[_COLLAPSE]
-    names: dict[PlannedRun, str] = {}
-    accuracies: dict[PlannedRun, dict[str, float]] = {}
-    for row, line in experiment.rows.items():
-        if line.adapts:
-            planned = experiments.run(_COLLAPSE, row, "tokens")
-            names.setdefault(planned, line.label if line.ours else line.label.partition(",")[0])
-            tested = selection.finished(experiments.run(_COLLAPSE, row, "accuracy"))
-            accuracy = mean_of([run.value(experiment.columns["accuracy"].metric) for run in tested])
-            if accuracy is not None:
-                accuracies.setdefault(planned, {})[line.who] = accuracy
-    return [
-        _Fall(name=name, planned=planned, run=runs[0], accuracies=accuracies.get(planned, {}))
-        for planned, name in names.items()
-        if (runs := selection.finished(planned))
-    ]
-
-
-def _fall_text(fall: _Fall, before: float, after: float) -> str:
-    """Describe the largest loss of tokens if it is no collapse, and if a context before or after it was evaluated."""
-    if not fall.accuracies:
-        return ""
-    accuracies = ", ".join(f"{value:.1f} {who}" for who, value in fall.accuracies.items())
-    return f"\n(sharpest fall: {before:,.0f} to {after:,.0f} tokens,\naccuracy {accuracies})"
-
-
-def _fall_notes(fall: _Fall, sizes: tuple[int, float, float], look: Look) -> list[Note]:
-    """Label a collapse with the sizes before and after it, and with the accuracies if those contexts were evaluated."""
-    step, before, after = sizes
-    notes = []
-    for place, size, who in ((step, before, "before"), (step + 1, after, "after")):
-        accuracy = fall.accuracies.get(who)
-        text = f"{size:,.0f} tokens" + ("" if accuracy is None else f"\naccuracy {accuracy:.1f}")
-        box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
-        style = {"ha": "right" if who == "before" else "left", "color": look.colour, "bbox": box}
-        notes.append(Note(text=text, at=(place, size), shift=(-4 if who == "before" else 4, 4), style=style))
-    return notes
 
 
 def _published_number(cell: Measured, selection: Selection, *, with_paper: bool) -> float | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from shutil import which
 from textwrap import fill
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import require
@@ -23,9 +23,7 @@ from ace_report.tables.results_index import Style, Width
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
-    from matplotlib.ticker import Formatter
 
 # Okabe and Ito's palette without its yellow, which is hard to see on white.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
@@ -37,10 +35,6 @@ _MAX_LINE_WIDTH = 2.2
 MAX_SERIES = len(_COLOURS)
 """Maximum number of distinguishable series in one figure."""
 
-_MIN_Y_RANGE = 10.0
-"""Smallest y-range of scores, in percentage points."""
-
-_LOG_SPAN, _NARROW, _MAX_TICKS, _LARGE = 30, 5, 8, 10_000
 _LEGEND_HANDLE, _LEGEND_LETTER = 0.6, 0.056
 """Inches that an entry of the legend takes beside its text, and for a letter."""
 _LEGEND_LINE = 0.15
@@ -146,8 +140,8 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextmanager
 def styled(sheet: Sheet = SCREEN) -> Iterator[None]:
-    """Apply the project's style inside the block; raises ``ConfigError`` without matplotlib, or LaTeX for a paper."""
-    require("drawing figures", "matplotlib")
+    """Apply the project's style inside the block; raises ``ConfigError`` without its packages, or LaTeX for a paper."""
+    require("drawing figures", "matplotlib", "pandas")
     if sheet.for_paper and which("pdflatex") is None:
         raise ConfigError(f"style={sheet.style} draws with LaTeX, and there is no pdflatex; install {_LATEX}")
     import matplotlib as mpl
@@ -157,102 +151,47 @@ def styled(sheet: Sheet = SCREEN) -> Iterator[None]:
         yield
 
 
-def canvas(rows: int, columns: int, size: tuple[float, float], **kwargs: Any) -> tuple[Figure, list[Axes]]:
-    """Make a figure of a width and height in inches, and its axes, line by line."""
+def new_figure(  # noqa: PLR0913 - what it shows, and its size
+    title: str,
+    sheet: Sheet = SCREEN,
+    panels: int = 1,
+    *,
+    height: float,
+    across: int = 0,
+    sharey: bool | Literal["row"] = False,
+    wide: bool = False,
+) -> tuple[Figure, list[Axes]]:
+    """Make a figure with ``panels``, ``across`` of them in a line (by default all), and return it with their axes.
+
+    It is ``height`` inches high. In a column of a paper the panels stand below each other, each of that height. A
+    ``wide`` figure takes a page of a paper, as a figure with several panels does. The first line of ``title`` says
+    what the figure shows, the others are warnings and notes. ``save`` makes the caption of it.
+    """
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    figure = Figure(figsize=size, layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD))
-    return figure, list(figure.subplots(rows, columns, squeeze=False, **kwargs).flat)
+    width = sheet.width or ("page" if wide or panels > 1 else "column")
+    column = sheet.for_paper and width == "column"
+    across = 1 if column else across or panels
+    lines = -(-panels // across)
+    inches = height * (lines if column else 1) * (0.85 if sheet.for_paper else 1)
+    figure = Figure(
+        figsize=(sheet.inches(width), inches), layout=ConstrainedLayoutEngine(w_pad=_PAD, h_pad=_PAD), label=title
+    )
+    axes = list(figure.subplots(lines, across, squeeze=False, sharey=sharey).flat)
+    for unused in axes[panels:]:
+        unused.remove()
+    figure.suptitle(sheet.title(title), wrap=True, **sheet.title_style)
+    return figure, axes[:panels]
 
 
-def percent_axis(axis: Axes) -> None:
-    """Enforce a minimum y-range, so that noise is not exaggerated where all scores are close."""
-    low, high = axis.get_ylim()
-    if high - low < _MIN_Y_RANGE:
-        bottom = max((low + high - _MIN_Y_RANGE) / 2, -0.05 * _MIN_Y_RANGE)
-        axis.set_ylim(bottom, bottom + _MIN_Y_RANGE)
-
-
-def count_axis(axis: Axes) -> None:
-    """Tick whole numbers along x."""
-    from matplotlib.ticker import MaxNLocator
-
-    axis.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, min_n_ticks=1))
-
-
-def number_axis(axis: Axes, values: Sequence[float]) -> None:
-    """Tick the values of x, sorted, with a logarithmic scale if they span more than a factor of 30."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
-
-    if _spans_much(values):
-        axis.set_xscale("log")
-        axis.xaxis.set_minor_locator(NullLocator())
-    every = max(1, ceil(len(values) / _MAX_TICKS))
-    axis.xaxis.set_major_locator(FixedLocator(list(values[::every])))
-    axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
-
-
-def _spans_much(values: Sequence[float]) -> bool:
-    return min(values) > 0 and max(values) / min(values) > _LOG_SPAN
-
-
-def cost_axis(axis: Axes, smallest: float) -> None:
-    """Scale x logarithmically, but linearly up to the smallest cost, so that zero can be shown; label 1, 2, 5, 10."""
-    from matplotlib.ticker import NullLocator, SymmetricalLogLocator
-
-    axis.set_xscale("symlog", linthresh=smallest)
-    high = axis.get_xlim()[1]
-    subs = [1.0, 2.0, 5.0] if high / smallest < _LOG_SPAN else [1.0]
-    axis.xaxis.set_major_locator(SymmetricalLogLocator(base=10, linthresh=smallest, subs=subs))
-    axis.xaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_formatter(_amounts(high))
-
-
-def log_axis(axis: Axes) -> None:
-    """Scale x logarithmically, without room for zero; label 1, 2, 5, 10."""
-    axis.set_xscale("log")
-    _tick_decades(axis.xaxis, axis.get_xlim())
-
-
-def amount_axis(axis: Axes, values: Sequence[float]) -> None:
-    """Scale y logarithmically if its values span more than a factor of 30; write large ones with a unit: 50k, 1.5M."""
-    if _spans_much(values):
-        axis.set_yscale("log")
-        _tick_decades(axis.yaxis, values)
-    axis.yaxis.set_major_formatter(_amounts(max(values)))
-
-
-def _tick_decades(axis: Axis, values: Sequence[float]) -> None:
-    """Label 1, 2, 5, 10 of few decades, 1, 10 of many, and even steps where the span holds too few of these."""
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
-
-    span = max(values) / min(values)
-    decades = LogLocator(base=10, subs=(1.0, 2.0, 5.0) if span < _LOG_SPAN**2 else (1.0,))
-    axis.set_major_locator(MaxNLocator(nbins=4) if span < _NARROW else decades)
-    axis.set_minor_formatter(NullFormatter())
-    axis.set_major_formatter(_amounts(max(values)))
-
-
-def _amounts(largest: float) -> Formatter:
-    from matplotlib.ticker import EngFormatter, FuncFormatter
-
-    return EngFormatter(sep="") if largest >= _LARGE else FuncFormatter(lambda value, _: f"{value:,.10g}")
-
-
-def size_axis(axis: Axes) -> None:
-    """Start y just below 0, so that markers at 0 are visible, and reach at least 1."""
-    top = max(1.0, axis.get_ylim()[1])
-    axis.set_ylim(-0.03 * top, top)
-
-
-def legend_below(figure: Figure, axes: Sequence[Axes], more: str = "") -> None:
-    """Put one legend of all axes' series under the figure; it ends with ``more``, what is not drawn."""
+def add_legend(figure: Figure, more: str = "") -> Figure:
+    """Put one legend of all axes' series under a figure and return it. ``more`` says what is not drawn."""
     from matplotlib.lines import Line2D
 
     found: dict[str, Artist] = {}
     room = int((figure.get_figwidth() - _LEGEND_HANDLE) / _LEGEND_LETTER)
-    for axis in axes:
+    for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             found.setdefault("\n".join(fill(line, room) for line in label.split("\n")), handle)
     if more:
@@ -265,10 +204,11 @@ def legend_below(figure: Figure, axes: Sequence[Axes], more: str = "") -> None:
         lines += sum(label.count("\n") for label in found) // columns
         figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * max(0, lines - 2))
         figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+    return figure
 
 
-def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN, caption: str = "") -> list[Path]:
-    """Write a figure as PDF and PNG, for a paper as PDF and PGF with its ``caption``; raises ``FileUnwritable``."""
+def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN) -> list[Path]:
+    """Write a figure as PDF and PNG, or for a paper as PDF and PGF with its caption; raises ``FileUnwritable``."""
     _change_words(figure, _inert if sheet.for_paper else shown)
     if sheet.for_paper:
         _leave_out_hatches(figure)
@@ -281,14 +221,14 @@ def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN, caption: str = "") -
         figure.set_layout_engine("none")  # the layout was computed for the first file
         files[stem.with_name(f"{stem.name}.{suffix}")] = drawn.getvalue()
     if sheet.for_paper:
-        files[stem.with_name(f"{stem.name}.tex")] = latex_input(figure, stem.name, caption)
+        files[stem.with_name(f"{stem.name}.tex")] = latex_input(figure, stem.name)
     return write_files(files)
 
 
-def latex_input(figure: Figure, name: str, caption: str) -> str:
+def latex_input(figure: Figure, name: str) -> str:
     """Return what a paper takes a figure with, by the ``name`` of its file; one as wide as a page spans the columns."""
     kind = "figure" if figure.get_figwidth() == _INCHES["column"] else "figure*"
-    return _INPUT.format(kind=kind, name=name, caption=latex(caption))
+    return _INPUT.format(kind=kind, name=name, caption=latex(str(figure.get_label())))
 
 
 def _inert(words: str) -> str:

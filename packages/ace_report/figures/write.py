@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING, TypeAlias
 
 from ace_bench.core.errors import DataError
-from ace_report.figures.draw import Drawing, write_drawings
-from ace_report.figures.field import score_by_cost
-from ace_report.figures.paper_figures import bar_chart, context_collapse, sensitivity, speed_against_quality
+from ace_report.figures.collapse import draw_context_collapse
+from ace_report.figures.field import draw_fields
+from ace_report.figures.paper_figures import draw_bars, draw_sensitivity, draw_speed
 from ace_report.figures.run_figures import (
-    RunSeries,
-    cache_reuse,
-    cost_breakdown,
-    learning_curves,
-    score_against_cost,
-    task_series,
+    draw_cache_reuse,
+    draw_cost_breakdown,
+    draw_learning_curves,
+    draw_score_against_cost,
 )
-from ace_report.figures.style import Sheet
+from ace_report.figures.series import ComparedRuns, compare_runs
+from ace_report.figures.style import Sheet, save, styled
 from ace_report.tables.grids import column_name
 from ace_report.tables.paper_tables import paper_table
 from ace_report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 KINDS = (
     "overall",
@@ -38,19 +40,20 @@ KINDS = (
 )
 _NAMED = ("field", "speed")
 """Kinds that are drawn only where they are named, as their tables are."""
-_OF_TASK: Mapping[str, tuple[Callable[[Sequence[RunSeries], str], Drawing | None], str]] = MappingProxyType(
+_OF_TASK: Mapping[str, tuple[Callable[[ComparedRuns, Sheet], Figure | None], str]] = MappingProxyType(
     {
-        "learning": (learning_curves, "{mode} adaptation"),
-        "cost": (score_against_cost, "score against the cost of adaptation"),
-        "breakdown": (cost_breakdown, "tokens by stage and role"),
-        "cache": (cache_reuse, "cache reuse over a run"),
+        "learning": (draw_learning_curves, "{mode} adaptation"),
+        "cost": (draw_score_against_cost, "score against the cost of adaptation"),
+        "breakdown": (draw_cost_breakdown, "tokens by stage and role"),
+        "cache": (draw_cache_reuse, "cache reuse over a run"),
     }
 )
 """Figures that show one task, with their titles."""
 _VARYING = ("16", "17", "19", "20", "21")
 """Tables that vary one setting."""
 
-_Drawn = Iterator[tuple[str, Drawing | None]]
+_Figures: TypeAlias = "Iterator[tuple[str, Figure | None]]"
+"""The beginning of a file's name, and the figure, if there is anything to draw."""
 
 
 def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
@@ -66,57 +69,56 @@ def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[
         if kind not in KINDS:
             raise DataError(f"there is no figure {kind}; there are {', '.join(KINDS)}")
     sheet = Sheet(style=wanted.style, width=wanted.width)
-    return write_drawings(
-        (
-            (out / f"{name}_{selection.variant.slug}", drawing)
-            for selection in index.selections
-            for kind in wanted.names or [kind for kind in KINDS if kind not in _NAMED]
-            for name, drawing in _drawn(kind, index, selection, with_paper=wanted.shows_paper(comparable=False))
-            if drawing is not None
-        ),
-        sheet,
-    )
+    files = list[Path]()
+    with styled(sheet):
+        for selection in index.selections:
+            for kind in wanted.names or [kind for kind in KINDS if kind not in _NAMED]:
+                for name, figure in _draw(kind, selection, sheet, with_paper=wanted.shows_paper(comparable=False)):
+                    if figure is not None:
+                        files += save(figure, out / f"{name}_{selection.variant.slug}", sheet)
+    return files
 
 
-def _drawn(kind: str, index: ResultsIndex, selection: Selection, *, with_paper: bool) -> _Drawn:
+def _draw(kind: str, selection: Selection, sheet: Sheet, *, with_paper: bool) -> _Figures:
     """Draw one kind of figure from the runs of one set of conditions."""
-    experiments = index.experiments
+    experiments = selection.experiments
 
     def title(what: str) -> str:
         settings, _, warning = selection.variant.label.partition(" [")
         return f"{what}, {settings}" + (f"\n[{warning}" if warning else "")
 
-    if kind == "overall":
-        drawing = bar_chart("figure_1", experiments, selection, title("Overall results"), with_paper=with_paper)
-        yield "figure_01_overall", drawing
-    elif kind == "leaderboard":
-        what = title("AppWorld, beside the leaderboard of September 2025")
-        yield "figure_05_leaderboard", bar_chart("figure_5", experiments, selection, what, with_paper=with_paper)
-    elif kind == "collapse":
-        yield "figure_02_collapse", context_collapse(experiments, selection, title("Context collapse on AppWorld"))
-    elif kind == "field":
-        for name in experiments.combined:
-            table = paper_table(name, experiments, selection)
-            what = title(f"{experiments.by_name[name].title}: score against cost")
-            yield from ((f"{name}_score_by_cost_{part}", figure) for part, figure in score_by_cost(table, what))
-    elif kind == "speed":
-        yield "combee_speed", speed_against_quality(experiments, selection, title("Combee: speed against quality"))
-    elif kind == "sensitivity":
-        for name in _VARYING:
-            what = title(experiments.by_name[name].title)
-            figure = sensitivity(name, experiments, selection, what, with_paper=with_paper)
-            yield f"sensitivity_table_{name}", figure
-    else:
-        yield from _by_task(kind, selection, title)
+    match kind:
+        case "overall":
+            what = title("Overall results")
+            yield "figure_01_overall", draw_bars("figure_1", selection, what, sheet, with_paper=with_paper)
+        case "leaderboard":
+            what = title("AppWorld, beside the leaderboard of September 2025")
+            yield "figure_05_leaderboard", draw_bars("figure_5", selection, what, sheet, with_paper=with_paper)
+        case "collapse":
+            what = title("Context collapse on AppWorld")
+            yield "figure_02_collapse", draw_context_collapse(selection, what, sheet)
+        case "field":
+            for name in experiments.combined:
+                what = title(f"{experiments.by_name[name].title}: score against cost")
+                fields = draw_fields(paper_table(name, selection), what, sheet)
+                yield from ((f"{name}_score_by_cost_{part}", figure) for part, figure in fields)
+        case "speed":
+            yield "combee_speed", draw_speed(selection, title("Combee: speed against quality"), sheet)
+        case "sensitivity":
+            for name in _VARYING:
+                what = title(experiments.by_name[name].title)
+                drawn = draw_sensitivity(name, selection, what, sheet, with_paper=with_paper)
+                yield f"sensitivity_table_{name}", drawn
+        case _:
+            yield from _draw_tasks(kind, selection, title, sheet)
 
 
-def _by_task(kind: str, selection: Selection, title: Callable[[str], str]) -> _Drawn:
+def _draw_tasks(kind: str, selection: Selection, title: Callable[[str], str], sheet: Sheet) -> _Figures:
+    draw, what = _OF_TASK[kind]
     for task in dict.fromkeys(run.task for run in selection.members if run.finished):
-        some = [run for run in selection.members if run.task == task]
-        draw, what = _OF_TASK[kind]
+        runs = [run for run in selection.members if run.task == task]
         for mode in ("offline", "online") if kind == "learning" else ("",):
-            picked = [run for run in some if not mode or (run.mode == mode and run.finished and run.metrics["steps"])]
-            series, whole, more = task_series(picked, title(f"{column_name(task)}: {what.format(mode=mode)}"))
-            drawing = draw(series, whole) if series else None
-            if drawing:
-                yield "_".join(filter(None, (kind, task, mode))), replace(drawing, more=more)
+            picked = [run for run in runs if not mode or (run.mode == mode and run.finished and run.metrics["steps"])]
+            compared = compare_runs(picked, title(f"{column_name(task)}: {what.format(mode=mode)}"))
+            if compared.series:
+                yield "_".join(filter(None, (kind, task, mode))), draw(compared, sheet)

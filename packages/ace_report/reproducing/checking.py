@@ -35,7 +35,7 @@ def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
 def check_packages(request: ReproduceRequest) -> None:
     """Raise ``ConfigError`` if what comes after the runs needs a package that is not installed."""
     if any(name in FIGURES for name in request.names):
-        require("drawing figures", "matplotlib", otherwise="ask for tables only, which need no package")
+        require("drawing figures", "matplotlib", "pandas", otherwise="ask for tables only, which need no package")
 
 
 def _check_extra(runs: Sequence[PlannedRun], extra: Sequence[str], compose: Compose) -> None:

@@ -23,7 +23,7 @@ FILE = "reproduced.json"
 
 _READ = ("identity.json", "config.yaml", "metrics.json", "environment.json", "status.json")
 _LARGE = ("journal.jsonl", "calls.jsonl")
-_LIBRARIES = ("matplotlib", "numpy")
+_LIBRARIES = ("matplotlib", "numpy", "pandas")
 
 
 class Manifest:

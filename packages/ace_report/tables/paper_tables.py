@@ -26,7 +26,6 @@ MOST_CUT = 0.1
 
 def paper_table(
     name: str,
-    experiments: Experiments,
     selection: Selection,
     refusal: Refusal = refuses_nothing,
     *,
@@ -36,8 +35,8 @@ def paper_table(
 
     In an experiment that lists methods, ``refusal`` says which cells without runs the program refuses.
     """
-    combined = experiments.by_name[name].combined
-    return _Builder(name, experiments, selection, refusal if combined else refuses_nothing, paper).table()
+    combined = selection.experiments.by_name[name].combined
+    return _Builder(name, selection, refusal if combined else refuses_nothing, paper).table()
 
 
 def void_note(runs: Iterable[RunSummary]) -> str:
@@ -59,10 +58,13 @@ def void_note(runs: Iterable[RunSummary]) -> str:
 @dataclass(frozen=True)
 class _Builder:
     name: str
-    experiments: Experiments
     selection: Selection
     refusal: Refusal
     shown: PaperShown
+
+    @property
+    def experiments(self) -> Experiments:
+        return self.selection.experiments
 
     @cached_property
     def experiment(self) -> Experiment:

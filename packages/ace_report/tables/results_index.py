@@ -76,6 +76,11 @@ class Selection:
         self.deviations = cache(self._deviations)
         self.similar = cache(self._find_similar)
 
+    @property
+    def experiments(self) -> Experiments:
+        """All experiments."""
+        return self._index.experiments
+
     @cached_property
     def model(self) -> str:
         """The name of the model, where the option of the backbone has one."""

@@ -161,7 +161,7 @@ def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[
             numbers=bool(experiment.section) and wanted.shows_paper(comparable=selection.variant.comparable),
             differences=wanted.differences,
         )
-        return paper_table(name, index.experiments, selection, index.refusal, paper=shown)
+        return paper_table(name, selection, index.refusal, paper=shown)
 
     any_runs = False
     for selection in index.selections:

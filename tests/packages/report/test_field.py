@@ -8,7 +8,7 @@ import pytest
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.statistics import Point as SamplePoint
 from ace_bench.runners.checking import RunChecks
-from ace_report.figures.field import score_by_cost
+from ace_report.figures.field import draw_fields
 from ace_report.reproducing.checking import refused
 from ace_report.reproducing.request import jobs, read_request
 from ace_report.tables.cells import Measured, Place
@@ -68,7 +68,7 @@ def results(tmp_path_factory):
 def table(results):
     index = results_index(results, refusal=refusal)
     (selection,) = index.selections
-    return paper_table("field", index.experiments, selection, refusal)
+    return paper_table("field", selection, refusal)
 
 
 def test_the_program_itself_says_what_is_left_out(tmp_path):
@@ -144,15 +144,25 @@ def test_a_long_table_is_split_for_latex():
 
 
 def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollars_are_unknown(table):
-    lines = []
-    for part, drawing in sorted(score_by_cost(table, "Field")):
-        lines.append(f"# {part}: {' '.join(drawing.title.split())}")
-        for panel in drawing.panels:
-            series = {
-                one.name: [*zip(one.x, (round(score, 1) for score in one.y), strict=True)] for one in panel.series
-            }
-            lines.append(f"{panel.title} | {panel.x_label} | {panel.y_label} | {series}")
-    check("\n".join([*lines, ""]), EXPECTED / "field_figure.txt")
+    figures = dict(draw_fields(table, "Field"))
+    assert sorted(figures) == ["finer_answer_alone", "finer_json", "formula_answer_alone", "formula_json"]
+    assert "costs are in tokens, because the dollars of some runs are unknown or zero" in (
+        " ".join(figures["finer_json"].get_suptitle().split())
+    )
+    panels = {axis.get_title().partition("\n")[2]: axis for axis in figures["finer_answer_alone"].axes}
+    assert [*panels] == [
+        *("answer_alone, offline, labels gold", "answer_alone, online, labels none"),
+        *("answer_alone, online, labels gold", "answer_alone, offline, labels none"),
+    ]
+    first, *_, last = panels.values()
+    points = {
+        bars.get_label(): [[*map(float, one)] for one in bars[0].get_xydata().round(1)] for bars in first.containers
+    }
+    assert points == {"base": [[2200, 16.7]], "labels gold": [[2200, 16.7], [2200, 83.3]]}
+    (front,) = [line for line in first.lines if line.get_label() == "Pareto front of the means"]
+    assert front.get_xydata().round(1).tolist() == [[2200, 83.3]]
+    assert (first.get_ylabel(), first.get_xlabel()) == ("Score (%)", "")
+    assert (last.get_ylabel(), last.get_xlabel()) == ("", "Cost of a query (tokens)")
 
 
 def test_membership_of_the_front_is_certain_only_where_the_draws_agree():

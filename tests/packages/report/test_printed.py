@@ -17,7 +17,7 @@ from ace_bench.cli.main import start
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners import planning
 from ace_report.experiments import with_needs
-from ace_report.figures import draw, style
+from ace_report.figures import own_runs, style, write
 from ace_report.reproducing import session
 from tests.expected import check
 from tests.packages.report.page.runs import changed
@@ -245,7 +245,8 @@ def printed(name, folders, out):
         patch.setattr(style, "which", lambda _: "pdflatex")  # nothing is given to it
         patch.setattr(session, "Composer", lambda _: SHARED.compose)
         patch.setenv("COLUMNS", "300")
-        patch.setattr(draw, "save", lambda figure, stem, *_: drawn.append((stem.name, figure)) or [])
+        for module in (own_runs, write):
+            patch.setattr(module, "save", lambda figure, stem, _: drawn.append((stem.name, figure)) or [])
         start(words[0], words[1:])
     if words[0] == "figures":
         text = "\n".join(f"# {stem}\n" + "\n".join(in_words(figure)) + "\n" for stem, figure in drawn)

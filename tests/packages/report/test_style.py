@@ -6,21 +6,17 @@ from pathlib import Path
 
 from matplotlib.transforms import Bbox
 
-from ace_report.figures.draw import Drawing, Panel, Series, render
-from ace_report.figures.field import Point, pareto_front, place_names
-from ace_report.figures.style import (
-    Sheet,
+from ace_report.figures.axes import (
     amount_axis,
-    canvas,
     cost_axis,
     count_axis,
-    latex_input,
     log_axis,
-    looks,
     number_axis,
     percent_axis,
     size_axis,
 )
+from ace_report.figures.field import Point, pareto_front, place_names
+from ace_report.figures.style import Sheet, latex_input, looks, new_figure
 from ace_report.tables.cells import Measured, Place
 from tests.expected import check_answers
 
@@ -36,7 +32,7 @@ def test_an_axis_is_labelled_by_its_values():
     def answer(line):
         name, *words = line.split()
         values, (apply, along) = [json.loads(word) for word in words], SCALES[name]
-        _, (axes,) = canvas(1, 1, (4.0, 3.0))
+        _, (axes,) = new_figure("", Sheet(style="paper", width="column"), height=3.0)
         axes.plot(*((values, values) if along == "x" else (range(len(values)), values)))
         apply(axes, values) if apply.__code__.co_argcount == 2 else apply(axes)
         axis = axes.xaxis if along == "x" else axes.yaxis
@@ -48,9 +44,9 @@ def test_an_axis_is_labelled_by_its_values():
 
 
 def test_a_figure_for_a_paper_is_taken_by_a_file_with_its_caption():
-    for width, kind in ((3.3, "figure"), (6.8, "figure*")):
-        figure, _ = canvas(1, 1, (width, 2.0))
-        assert latex_input(figure, "score", "50% right") == "\n".join([
+    for width, kind in (("column", "figure"), ("page", "figure*")):
+        figure, _ = new_figure("50% right", Sheet(style="paper", width=width), height=2.0)
+        assert latex_input(figure, "score") == "\n".join([
             r"% needs \usepackage{pgf}", rf"\begin{{{kind}}}[tp]", r"\centering", r"\input{score.pgf}",
             r"\caption{50\% right}", r"\label{fig:score}", rf"\end{{{kind}}}", "",
         ])  # fmt: skip
@@ -73,7 +69,7 @@ def test_the_front_holds_what_no_other_beats():
 
 
 def test_names_cover_neither_each_other_nor_points_and_far_ones_have_a_line_to_theirs():
-    figure, (axes,) = canvas(1, 1, (6.75, 2.0))
+    figure, (axes,) = new_figure("", height=2.0)
     points = [point("alone", 1, 40), *(point(f"method {n}", 1.5 + n % 3 / 50, 10 + n // 3) for n in range(9))]
     axes.plot([one.cost for one in points], [one.score for one in points], ".")
     axes.set(xlim=(0, 2), ylim=(0, 50))
@@ -90,8 +86,10 @@ def test_names_cover_neither_each_other_nor_points_and_far_ones_have_a_line_to_t
 
 
 def test_an_odd_number_of_panels_leaves_its_last_place_empty_and_few_labels_along_a_narrow_range():
-    line = Series(name="a", look=looks(["a"])["a"], kind="line", x=[4160, 4300], y=[1, 2])
-    figure = render(Drawing(panels=[Panel(series=[line], scales=(log_axis,))] * 3, title="t", height=3, across=2))
+    figure, axes = new_figure("t", panels=3, height=3, across=2)
+    for axis in axes:
+        axis.plot([4160, 4300], [1, 2])
+        log_axis(axis)
     assert len(figure.axes) == 3
     figure.draw_without_rendering()
     assert 2 <= len([one for one in figure.axes[0].get_xticklabels() if one.get_text()]) <= 6
