@@ -71,7 +71,6 @@ _ELSEWHERE = (_SLURM, "hydra.launcher.init.address=", "hydra/launcher=submitit_s
 @hydra.main(version_base="1.3", config_path=str(configs_folder()), config_name="config")
 def experiment(config: DictConfig) -> float | None:
     """Run one experiment and return its score for searches; exits with its status unless that is 0."""
-    from ace_bench.runners.call_slots import shares_slots
     from ace_bench.runners.composing import settle
     from ace_bench.runners.host import EXIT_INTERRUPTED, reporting
     from ace_bench.runners.metrics import objective
@@ -80,9 +79,10 @@ def experiment(config: DictConfig) -> float | None:
 
     hydra_config = HydraConfig.get()
     sweeps = hydra_config.mode is RunMode.MULTIRUN
-    if sweeps and config.max_calls_in_flight is not None and not shares_slots():
+    if sweeps and not _one_by_one(hydra_config) and (config.max_calls_in_flight is not None or config.budget.shared):
         raise ConfigError(
-            f"max_calls_in_flight={config.max_calls_in_flight} is for all runs of a sweep: give it on the command line"
+            "max_calls_in_flight and budget.shared=true are for all runs of a sweep together, and this launcher gives "
+            "each run a process: take launcher=joblib, ray or slurm"
         )
     with reporting(command_of(hydra_config.overrides.task)) as report:
         report.metrics = run(settle(config, hydra_config.runtime.choices), report.host)
@@ -115,7 +115,12 @@ def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
 
 def _shows_errors(hydra_config: HydraConf) -> bool:
     """Whether the errors of a sweep's runs reach its console, and it needs no score of each, as a search does."""
-    return "BasicLauncher" in hydra_config.launcher._target_ and "BasicSweeper" in hydra_config.sweeper._target_
+    return _one_by_one(hydra_config) and "BasicSweeper" in hydra_config.sweeper._target_
+
+
+def _one_by_one(hydra_config: HydraConf) -> bool:
+    """Whether a sweep makes one run after another in this process."""
+    return "BasicLauncher" in hydra_config.launcher._target_
 
 
 def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
@@ -145,22 +150,14 @@ def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
 
 
 def sweep() -> None:
-    """Run a sweep and list its runs; its launcher ends its workers when it is interrupted, and they end when it is
-    killed.
-    """
-    from ace_bench.runners.call_slots import call_limit, slots_for_runs
+    """Run a sweep and list its runs."""
     from ace_bench.runners.host import EXIT_INTERRUPTED
 
-    limit = call_limit(sys.argv[1:])
-    if limit is not None and any(word.startswith(_ELSEWHERE) for word in sys.argv):
-        raise ConfigError(
-            f"max_calls_in_flight={limit} needs runs on this machine, with launcher=joblib; elsewhere set concurrency"
-        )
     kept = _check_runs(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        with runs_listed(), slots_for_runs(limit), scratch_folder("plan") as scratch:
+        with runs_listed(), scratch_folder("plan") as scratch:
             if kept is not None:
                 (scratch / "runs.json").write_bytes(msgspec.json.encode(kept))
                 plan = quote(str(scratch / "runs.json"))

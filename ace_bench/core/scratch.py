@@ -49,12 +49,12 @@ def clear(folder: str | Path, *, seconds: float = CLEARING_S) -> bool:
 
 
 @contextmanager
-def scratch_folder(kind: str, *, parent: str | None = None) -> Iterator[Path]:
-    """Make a folder for temporary files and remove it at the end; ``parent`` is the system's, or ``/tmp``.
+def scratch_folder(kind: str) -> Iterator[Path]:
+    """Make a folder for temporary files and remove it at the end.
 
     It stays locked while this process lives: ``clear_abandoned`` removes only the folders of killed processes.
     """
-    folder = Path(tempfile.mkdtemp(prefix=f"{_NAME}{kind}-", dir=parent)).resolve()
+    folder = Path(tempfile.mkdtemp(prefix=f"{_NAME}{kind}-")).resolve()
     lock = os.open(folder, _FOLDER)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -73,11 +73,10 @@ def clear_abandoned(kind: str) -> None:
 def abandoned_folders(kind: str = "*") -> list[Path]:
     """Return this user's scratch folders that killed processes left behind."""
     found = []
-    for parent in {Path(tempfile.gettempdir()).resolve(), Path("/tmp").resolve()}:
-        for folder in parent.glob(f"{_NAME}{kind}-*"):
-            with suppress(OSError):  # it has gone meanwhile
-                if _is_abandoned(folder):
-                    found.append(folder)
+    for folder in Path(tempfile.gettempdir()).resolve().glob(f"{_NAME}{kind}-*"):
+        with suppress(OSError):  # it has gone meanwhile
+            if _is_abandoned(folder):
+                found.append(folder)
     return sorted(found)
 
 

@@ -18,7 +18,7 @@ from ace_bench.core.settings import build
 from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Labels, Record, Stage
 from ace_bench.runners.arena import RunArena
-from ace_bench.runners.call_slots import CallSlots
+from ace_bench.runners.call_slots import Slots
 from ace_bench.runners.drawing import draws_by_seed
 from ace_bench.runners.experiment import Experiment, StageClock
 from ace_bench.runners.gateway import Caller, CallGateway
@@ -26,12 +26,12 @@ from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_
 from ace_bench.runners.limits import Stop
 from ace_bench.runners.mode import Mode
 from ace_bench.runners.progress import Observer, ProgressCounter, Tracker
+from ace_bench.runners.reservations import Spending
 from ace_bench.runners.settings import check_agent_prices, check_budget_prices
 from ace_bench.store.authors_code import notes_on_state, state_followed
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import NOTHING
-from ace_bench.store.spending import SharedSpending
 
 _PROTOCOL, _PAPER, _OFFICIAL = "protocol", "paper", "official"
 _HASHED = (
@@ -139,11 +139,11 @@ def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run uses outside its folder: the cache of replies, the slots for calls, a shared budget."""
+    """What a run uses outside its folder: the cache of replies, the slots for calls, the spending of a budget."""
 
     responses: Responses | None = None
-    slots: CallSlots | None = None
-    spending: SharedSpending | None = None
+    slots: Slots | None = None
+    spending: Spending | None = None
 
 
 NO_RESOURCES = Resources()
@@ -170,6 +170,7 @@ def build_experiment(
         slots=resources.slots,
         spending=resources.spending,
         reserved=folder.reservations,
+        run=folder.path,
         critical_path_s=progress.seconds_left,
         unrecorded=spec.unrecorded,
         seed=spec.seed,

@@ -15,7 +15,6 @@ from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped
 from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
 from ace_bench.runners.build import NO_RESOURCES, Resources, RunSpec, build_experiment
-from ace_bench.runners.call_slots import slots_of_run
 from ace_bench.runners.host import Host
 from ace_bench.runners.loop import RunOutcome, run_loop
 from ace_bench.runners.metrics import run_metrics
@@ -29,19 +28,17 @@ from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import SAMPLES, RunFolder, format_json, pack_samples, unpack_samples
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import IDENTITY, METRICS, SETTINGS, SUMMARY, read_object
-from ace_bench.store.spending import SharedSpending
 
 
 @contextmanager
-def open_resources(spec: RunSpec) -> Iterator[Resources]:
+def open_resources(spec: RunSpec, host: Host) -> Iterator[Resources]:
     """Open what the settings of a run name; it is opened before the folder is created."""
     with ExitStack() as stack:
         cache = spec.response_cache
-        spending = SharedSpending(spec.folder.parents[2], spec.folder) if spec.budget.shared else None
         yield Resources(
             responses=None if cache is None else stack.enter_context(closing(Responses(Path(cache), spec.folder_mode))),
-            slots=stack.enter_context(slots_of_run(spec.max_calls_in_flight)),
-            spending=None if spending is None else stack.enter_context(closing(spending)),
+            slots=host.limits.slots(spec.max_calls_in_flight),
+            spending=host.limits.spending(spec.folder, spec.budget),
         )
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -18,15 +19,14 @@ from ace_bench.core.objects import holds_several
 from ace_bench.core.replies import takes_tools, without_surrogates
 from ace_bench.core.thoughts import cut_thoughts, require_answer
 from ace_bench.core.types import Completion, Fault, Message, Record, Stage
-from ace_bench.runners.call_slots import CallSlots
+from ace_bench.runners.call_slots import Slots
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.outages import FailedCall, FaultRule, Outage
-from ace_bench.runners.reservations import Reservations, Ticket
+from ace_bench.runners.reservations import Reservations, Spending, Ticket
 from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.requests import PreparedRequest
 from ace_bench.store.reservations import ReservationLog
 from ace_bench.store.responses import Responses, response_key
-from ace_bench.store.spending import SharedSpending
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +75,8 @@ class CallGateway:
     A call is known by its session, role, the hash of all that it asks, and how often that was asked in the session: a
     run that is killed and continued asks the same in the same sessions and gets the recorded replies for free.
 
-    A call waits for one of the ``slots``; ``critical_path_s`` estimates the seconds of work that a call of adaptation
+    A call waits for one of the ``slots``, and for room in the budget: ``spending`` is what counts against it, and knows
+    this run by its folder ``run``. ``critical_path_s`` estimates the seconds of work that a call of adaptation
     holds up.
 
     A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer. Where
@@ -88,9 +89,10 @@ class CallGateway:
     wall: Callable[[], float]
     faults: FaultRule = field(default_factory=FaultRule)
     responses: Responses | None = None
-    slots: CallSlots | None = None
-    spending: SharedSpending | None = None
+    slots: Slots | None = None
+    spending: Spending | None = None
     reserved: ReservationLog | None = None
+    run: Path = Path()
     critical_path_s: Callable[[], float] = lambda: 0.0
     unrecorded: Callable[[Caller], Exception] | None = None
     seed: int = 0
@@ -103,7 +105,8 @@ class CallGateway:
             wall=self.wall,
             check=self.stop.check,
             log=self.reserved,
-            shared=self.spending,
+            run=self.run,
+            spending=self.spending or Spending(),
         )
         self._lock = threading.Lock()
         self._seen: Counter[str] = Counter()

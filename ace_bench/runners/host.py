@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -17,27 +15,13 @@ from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
 from ace_bench.core.resources import missing_extra
 from ace_bench.core.types import ProbeReply, Record
+from ace_bench.runners.shared_limits import SharedLimits
 from ace_bench.store.files import disk_problem
 
 EXIT_ERROR, EXIT_STOPPED, EXIT_INTERRUPTED = 2, 3, 130
 
-LIMIT_S, LOOK_S = 4.0, 1.0
-"""Seconds for an interrupted run to end, and between looks at its parent process."""
-
-
-def end_after(parent: int) -> None:
-    """End this process once its parent has ended, even by ``kill -9``, and runs had time to stop.
-
-    A worker would otherwise wait for work forever.
-    """
-    threading.Thread(target=_follow, args=[parent], daemon=True).start()
-
-
-def _follow(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(LOOK_S)
-    time.sleep(2 * LIMIT_S)
-    os._exit(EXIT_INTERRUPTED)
+LIMIT_S = 4.0
+"""Seconds for an interrupted run to end."""
 
 
 class Signals:
@@ -85,20 +69,20 @@ class Signals:
 
 @dataclass(frozen=True, kw_only=True)
 class Host:
-    """Where a run's output goes, the ``command`` that started it, for its records, and what stops it.
+    """Where a run's output goes, the ``command`` that started it, for its records, and what it shares with other runs.
 
-    That is the end of the process ``parent``, and ``signals`` where other runs share the process. ``owns_process`` is
-    false where the process must outlive the run, as in a notebook. ``on_folder`` gets the run folder once the run has
-    one. ``probed`` holds the fastest reply to a probe by ``Served.probe_key``, of this run and of those beside it.
+    ``signals`` stop all runs of a process that has several. ``owns_process`` is false where the process must outlive
+    the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probed`` holds the fastest
+    reply to a probe by ``Served.probe_key``. ``limits`` are the limits that the runs of the process have together.
     """
 
     console: Console
     command: str | None = None
-    parent: int | None = None
     signals: Signals | None = None
     owns_process: bool = True
     on_folder: Callable[[Path], object] = lambda _: None
     probed: dict[str, ProbeReply] = field(default_factory=dict)
+    limits: SharedLimits = field(default_factory=SharedLimits)
 
     def say(self, line: str, style: str | None = None) -> None:
         """Print a line as it is."""
@@ -135,7 +119,6 @@ class RunReport(RunEnd):
 def reporting(
     command: str | None = None,
     *,
-    parent: int | None = None,
     signals: Signals | None = None,
     begun: Callable[[], object] = lambda: None,
     output: TextIO | None = None,
@@ -152,7 +135,7 @@ def reporting(
 
     # Runs side by side print lines: one terminal cannot show the live progress of several.
     console = Console(file=output, force_terminal=False if signals else None, emoji=False)
-    host = Host(console=console, command=command, parent=parent, signals=signals, on_folder=note)
+    host = Host(console=console, command=command, signals=signals, on_folder=note)
     errors = replace(host, console=Console(file=output, stderr=output is None, emoji=False))
     report = RunReport(host=host)
     try:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
+from typing import Any
 
 from ace_bench.core.backbones import Backbone, Limited, Priced
 from ace_bench.core.errors import Stopped
@@ -27,8 +29,8 @@ class Budget:
     """Limits over the whole run, earlier processes included; ``None`` is no limit.
 
     ``calls`` counts answered calls and the useless replies before an answer, ``tokens`` is prompt + completion,
-    ``seconds`` is wall time of adaptation and evaluation. With ``shared`` all runs in ``<results>/<name>`` share the
-    limits, except ``seconds``.
+    ``seconds`` is wall time of adaptation and evaluation. With ``shared`` the limits, except ``seconds``, are for all
+    runs in ``<results>/<name>`` together.
     """
 
     calls: Count | None = None
@@ -45,12 +47,32 @@ class Budget:
     @property
     def limits_calls(self) -> bool:
         """Whether calls are limited, and not only time."""
-        return any(getattr(self, name) is not None for name in _LIMITS)
+        return any(self._calls_limits())
 
     @property
     def has_limits(self) -> bool:
         """Whether anything is limited."""
         return self.seconds is not None or self.limits_calls
+
+    def divide(self, spent: Cost, shares: int) -> Budget:
+        """Return an equal part of what is left for each share; nothing is left of a limit if its cost is unknown."""
+        parts: dict[str, Any] = {}
+        for name, limit in self._calls_limits():
+            used = getattr(spent, name)
+            left = 0 if used is None else max(0, limit - used)
+            parts[name] = left / shares if name == "usd" else left // shares
+        return replace(self, **parts)
+
+    def raised_by(self, spent: Cost) -> Budget:
+        """Return the same limits for calls after those that cost ``spent``."""
+        return replace(self, **{name: limit + (getattr(spent, name) or 0) for name, limit in self._calls_limits()})
+
+    def describe(self) -> str:
+        """Return the limits of calls in words."""
+        return ", ".join(f"{limit:,.12g} {name}" for name, limit in self._calls_limits())
+
+    def _calls_limits(self) -> Iterator[tuple[str, Any]]:
+        yield from ((name, limit) for name in _LIMITS if (limit := getattr(self, name)) is not None)
 
     def too_small_for(self, needed: Account) -> str | None:
         """Return the limit that a run with this cost would pass, ``None`` if there is none. Unknown costs fit."""

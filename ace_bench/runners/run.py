@@ -47,7 +47,7 @@ def run(config: RunConfig, host: Host) -> Record | None:
     preflight.check_keys(preflight.distinct_backbones(spec))
     check_records(spec.folder)
     spec = preflight.with_leakage(spec)
-    with open_resources(spec) as resources, closing(_open_folder(spec)) as folder:
+    with open_resources(spec, host) as resources, closing(_open_folder(spec)) as folder:
         host.on_folder(folder.path)
         spec = replace(spec, folder=folder.path)
         settle_code(folder, spec, host)

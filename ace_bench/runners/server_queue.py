@@ -8,18 +8,18 @@ from contextlib import contextmanager
 
 from ace_bench.core.backbones import Backbone, LoadReporting
 from ace_bench.core.types import ServerLoad
-from ace_bench.runners.call_slots import CallSlots, Slots
+from ace_bench.runners.call_slots import Slots
 
 
 @contextmanager
-def queue_kept_here(slots: CallSlots | None, backbones: Collection[Backbone]) -> Iterator[None]:
+def queue_kept_here(slots: Slots | None, backbones: Collection[Backbone]) -> Iterator[None]:
     """While a run makes calls, limit the slots of this process by the load of the server that answers all of them.
 
     Where calls go to several servers, or to one that reports no load, nothing is limited.
     """
     reporting = {one.server: one for one in backbones if isinstance(one, LoadReporting)}
     alone = len(reporting) == 1 and all(isinstance(one, LoadReporting) for one in backbones)
-    if not alone or not isinstance(slots, Slots):
+    if not alone or slots is None:
         yield
         return
     ((server, backbone),) = reporting.items()

@@ -1,4 +1,4 @@
-"""Ends a run at a signal, and when its parent process has ended."""
+"""Ends a run at a signal."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 
 from ace_bench.core.backbones import Backbone, Interruptible
 from ace_bench.core.errors import Interrupted
-from ace_bench.runners.host import EXIT_INTERRUPTED, LIMIT_S, LOOK_S, Host, Signals
+from ace_bench.runners.host import EXIT_INTERRUPTED, LIMIT_S, Host, Signals
 from ace_bench.runners.limits import Stop
 
 _GRACE_S, _ABANDON_S = 2.0, 0.5
 """Seconds for pending replies to arrive, and for the runs beside an abandoned one to note that they stopped."""
 _PATIENCE_S = 60.0
-"""Seconds for pending replies to arrive when the parent process has ended."""
+"""Seconds for pending replies to arrive when the run stops by itself."""
+_LOOK_S = 1.0
+"""Seconds until the thread notices that the run is over."""
 
 
 @contextmanager
@@ -31,7 +33,6 @@ def stop_on_signals(
     ended: a second Ctrl-C is Python's ``KeyboardInterrupt``.
     """
     watch = _Watch(host=host, backbones=backbones, abandon=abandon)
-    watch.look_for_parent()
     threading.Thread(target=watch.run, daemon=True).start()
     signals = host.signals or Signals()
     try:
@@ -62,17 +63,11 @@ class _Watch:
             os._exit(EXIT_INTERRUPTED)
         self.stop.request(Interrupted("interrupted by the user"))
 
-    def look_for_parent(self) -> None:
-        """Request a stop if the parent has ended: this process has a new parent then."""
-        if self.host.parent not in (None, os.getppid()):
-            self.stop.request(Interrupted("the process that started the run has ended"))
-
     def run(self) -> None:
         """Serve requests until the run is over."""
         while not self.over.is_set():
-            reason = self.stop.next_request(LOOK_S)
+            reason = self.stop.next_request(_LOOK_S)
             if reason is None:
-                self.look_for_parent()
                 continue
             for backbone in self.backbones:
                 if isinstance(backbone, Interruptible):

@@ -1,7 +1,7 @@
 """Where a sweep's runs go: this machine, the nodes of a Ray cluster, or jobs of Slurm. On each, ``Workers`` make them.
 
-The launchers that Hydra's project publishes make each run in a process of its own, end a whole sweep when one worker is
-killed for want of memory, or need an older cloudpickle than other parts of this project.
+The launchers that Hydra's project publishes make each run in a process of its own, which could not share limits, or
+need an older cloudpickle than other parts of this project.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from hydra.plugins.launcher import Launcher
 from hydra.types import HydraContext, TaskFunction
 from omegaconf import DictConfig
 
+from ace_bench.cli.arguments import print_line
 from ace_bench.cli.sweep_summary import note_failure, note_run
 from ace_bench.core.settings import Count, check
 
 if TYPE_CHECKING:
+    from ace_bench.runners.composing import RunConfig
     from ace_bench.runners.host import RunEnd
+    from ace_bench.runners.shared_limits import Part
 
 _NAME = "hydra_plugins.ace_bench_launchers.launchers"
 _NODES: Mapping[str, Mapping[str, Any]] = {
@@ -78,7 +81,7 @@ class RunsLauncher(Launcher):
         for place, words in enumerate(runs):
             share, turn = shares[place % len(shares)], place // len(shares)
             end = None if isinstance(share, str) else share[turn]
-            reason = share if isinstance(share, str) else "its process was killed"
+            reason = share if isinstance(share, str) else "its share was stopped before it began"
             found.append(self.result(words, end, reason=reason, shown=False, logs=logs))
         return found
 
@@ -97,19 +100,19 @@ class CoresLauncher(RunsLauncher):
         initial_job_idx: int,  # noqa: ARG002 - jobs of later calls need no other numbers
     ) -> Sequence[JobReturn]:
         """Make all runs and return their results; Ctrl-C stops the runs cleanly and starts no further ones."""
-        from ace_bench.runners.call_slots import shares_slots
         from ace_bench.runners.schedule import cores
-        from ace_bench.runners.workers import DIED, Workers, make_all
+        from ace_bench.runners.workers import Workers, make_all
 
-        usual = len(job_overrides) if shares_slots() else cores()
-        count = usual if self._at_a_time == -1 else self._at_a_time
-        workers = Workers(min(len(job_overrides), count), processes=max(cores(), self._at_a_time))
+        workers = Workers(1)
+        count = self._at_a_time
+        if count == -1:
+            limited = workers.compose(tuple(job_overrides[0])).settings["max_calls_in_flight"] is not None
+            count = len(job_overrides) if limited else cores()
+        workers.count = min(len(job_overrides), count)
         ends = make_all(job_overrides, workers)
         if workers.stopped.is_set():
             raise KeyboardInterrupt
-        return [
-            self.result(words, end, reason=DIED, shown=True) for words, end in zip(job_overrides, ends, strict=True)
-        ]
+        return [self.result(words, end, reason="", shown=True) for words, end in zip(job_overrides, ends, strict=True)]
 
 
 class RayLauncher(RunsLauncher):
@@ -128,24 +131,22 @@ class RayLauncher(RunsLauncher):
         import ray
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        from ace_bench.runners.workers import Workers, make_share
+        from ace_bench.runners.workers import make_share
 
-        compose = Workers(1).compose
-        configs = [compose(tuple(words)) for words in job_overrides]
+        configs = _compose_all(job_overrides)
         owned = not ray.is_initialized()
         if owned:
             ray.init(**_plain(self._init))
         try:
             listed: Any = ray.nodes  # its types are wrong
             nodes = [node for node in listed() if node["Alive"] and node["Resources"].get("CPU")]
+            parts = _divide(configs, len(nodes))
             make: Any = ray.remote(**_plain(self._remote))(make_share)
             pending = [
                 make.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)).remote(
-                    job_overrides[first :: len(nodes)],
-                    configs[first :: len(nodes)],
-                    processes=int(node["Resources"]["CPU"]),
+                    job_overrides[first :: len(parts)], configs[first :: len(parts)], part
                 )
-                for first, node in enumerate(nodes[: len(job_overrides)])
+                for first, (node, part) in enumerate(zip(nodes, parts, strict=False))
             ]
             shares = [_ends(partial(ray.get, ref), ray.exceptions.RayError) for ref in pending]
             return self._results(job_overrides, shares, "its error above")
@@ -176,26 +177,45 @@ class SlurmLauncher(RunsLauncher):
         executor.update_parameters(
             **{name if name in known else f"slurm_{name}": value for name, value in self._options.items()}
         )
-        count = min(self._jobs, len(job_overrides))
-        jobs = executor.map_array(SlurmShare(), [job_overrides[first::count] for first in range(count)])
-        shares = [_ends(job.result, submitit.core.utils.UncompletedJobError) for job in jobs]
-        return self._results(job_overrides, shares, f"the logs in {Path(self._folder).parent}")
+        configs = _compose_all(job_overrides)
+        parts = _divide(configs, self._jobs)
+        shares = [(job_overrides[first :: len(parts)], configs[first :: len(parts)]) for first in range(len(parts))]
+        jobs = executor.map_array(SlurmShare(), *zip(*shares, strict=True), parts)
+        ends = [_ends(job.result, submitit.core.utils.UncompletedJobError) for job in jobs]
+        return self._results(job_overrides, ends, f"the logs in {Path(self._folder).parent}")
 
 
 class SlurmShare:
     """Makes the runs of one job."""
 
-    def __call__(self, runs: Sequence[Sequence[str]]) -> list[RunEnd | None]:
+    def __call__(self, runs: Sequence[Sequence[str]], configs: Sequence[RunConfig], part: Part) -> list[RunEnd | None]:
         """Return how the runs ended."""
         from ace_bench.runners.workers import make_share
 
-        return make_share(runs)
+        return make_share(runs, configs, part)
 
-    def checkpoint(self, runs: Sequence[Sequence[str]]) -> Any:
+    def checkpoint(self, *share: Any) -> Any:
         """Return what is submitted again when the time of a job is over."""
         import submitit
 
-        return submitit.helpers.DelayedSubmission(self, runs)
+        return submitit.helpers.DelayedSubmission(self, *share)
+
+
+def _compose_all(runs: Sequence[Sequence[str]]) -> list[RunConfig]:
+    from ace_bench.runners.workers import Workers
+
+    compose = Workers(1).compose
+    return [compose(tuple(words)) for words in runs]
+
+
+def _divide(configs: Sequence[RunConfig], most: int) -> list[Part]:
+    """Return the part of the limits for each of at most ``most`` shares, and print the parts if there are limits."""
+    from ace_bench.runners.shared_limits import divide_limits
+
+    parts = divide_limits(configs, min(most, len(configs)))
+    if limits := str(parts[0]):
+        print_line(f"{len(configs)} runs in {len(parts)} shares; each share has at most {limits}.")
+    return parts
 
 
 def _ends(wait: Callable[[], list[RunEnd | None]], failure: type[Exception]) -> list[RunEnd | None] | str:

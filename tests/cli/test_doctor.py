@@ -38,11 +38,11 @@ def test_of_a_damaged_cache_the_sound_replies_are_kept(doctor, tmp_path):
         assert sum(cache.find(f"{key}") is not None for key in range(200)) > 20
 
 
-SERVES = """
+HOLDS = """
 import time
-from ace_bench.runners.call_slots import SlotServer
-with SlotServer(1) as server:
-    print(server.address, flush=True)
+from ace_bench.core.scratch import scratch_folder
+with scratch_folder("test") as folder:
+    print(folder, flush=True)
     time.sleep(60)
 """
 
@@ -53,10 +53,10 @@ def test_temporary_folders_of_killed_processes_are_removed_and_those_in_use_stay
     results = tmp_path / "results"
     results.mkdir()
     (tmp_path / "tmp").mkdir()
-    command = [sys.executable, "-c", SERVES]
+    command = [sys.executable, "-c", HOLDS]
     processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     try:
-        folders = [Path(process.stdout.readline().strip()).parent for process in processes]
+        folders = [Path(process.stdout.readline().strip()) for process in processes]
         processes[0].send_signal(signal.SIGKILL)
         processes[0].wait()
         draft, young = results / "table.csv.0a1b2c3d.part", results / "table.csv.1a1b2c3d.part"

@@ -1,7 +1,6 @@
-"""Sweeps by Hydra's launchers: in one process, over cores, over Ray, and as Slurm jobs."""
+"""Sweeps by Hydra's launchers: in one process, over Ray, and as Slurm jobs."""
 
 import os
-import re
 import subprocess
 import sys
 
@@ -11,31 +10,13 @@ from ace_bench.report.records import find_runs
 from tests.launching import ROOT
 
 SWEEP = ("task=finer,formula", "method=base", "backbone=faulty,embedded", "task.source=sample", "limit=2")
-BACKBONES = """import os
-import signal
-from pathlib import Path
-
-from ace_bench.core.errors import ConfigError
+BACKBONES = """from ace_bench.core.errors import ConfigError
 from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
 
 class Faulty(EmbeddedBackbone):
     def complete(self, *messages, **about):
         raise ConfigError("it cannot be called")
-
-
-class Dying(EmbeddedBackbone):
-    \"\"\"Kills its process at a call, as the system does for want of memory, ``times`` in all.\"\"\"
-
-    def __init__(self, *, deaths: str, times: int) -> None:
-        super().__init__()
-        self._deaths, self._times = Path(deaths), times
-
-    def complete(self, *messages, **about):
-        if len(list(self._deaths.iterdir())) < self._times:
-            (self._deaths / str(os.getpid())).touch()
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().complete(*messages, **about)
 """
 
 
@@ -50,14 +31,12 @@ def sweep(results, *overrides, **env):
     )
 
 
-def own_backbones(folder, **settings):
-    """Write the backbones ``faulty`` and ``dying``; return the option and the environment that make them known."""
+def own_backbones(folder):
+    """Write the backbone ``faulty``; return the option and the environment that make it known."""
     (folder / "own_backbones.py").write_text(BACKBONES)
     group = folder / "configs" / "backbone"
     group.mkdir(parents=True)
     (group / "faulty.yaml").write_text("_target_: own_backbones.Faulty\n")
-    lines = "".join(f"{name}: {value}\n" for name, value in settings.items())
-    (group / "dying.yaml").write_text(f"_target_: own_backbones.Dying\n{lines}")
     return ("--config-dir", folder / "configs"), {"PYTHONPATH": str(folder)}
 
 
@@ -98,28 +77,6 @@ def checked(tmp_path, *launcher, **env):
 )
 def test_a_run_that_fails_stops_no_other_and_a_repeated_sweep_does_what_is_left(launcher, tmp_path):
     checked(tmp_path, *launcher)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.thorough)])
-def test_a_worker_that_is_killed_is_one_row_tried_once_more_and_the_other_runs_go_on(times, tmp_path):
-    deaths, results = tmp_path / "deaths", tmp_path / "results"
-    deaths.mkdir()
-    option, env = own_backbones(tmp_path, deaths=deaths, times=times)
-    words = ("task=formula", "method=base", "backbone=dying,embedded", "task.source=sample", "limit=2")
-    swept = sweep(results, *option, *words, "launcher=joblib", "hydra.launcher.n_jobs=2", **env)
-    said = swept.stdout + swept.stderr
-    assert "Traceback" not in said
-    assert said.count("starting it once more") == 1
-    assert len(list(deaths.iterdir())) == times
-    assert "formula" in finished(results)
-    if times == 1:
-        assert swept.returncode == 0, said
-        assert finished(results) == ["formula", "formula"]
-    else:
-        assert swept.returncode == 1
-        assert "the process of this run was killed, perhaps for want of memory" in swept.stderr
-        assert re.search("backbone=dying .* failed ", swept.stdout)
 
 
 @pytest.mark.thorough

@@ -9,11 +9,12 @@ import pytest
 from ace_bench.core.errors import BudgetExhausted, CallLost, ConfigError, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
+from ace_bench.runners.identifying import compose_run, identify
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.outages import FaultRule
 from ace_bench.runners.settings import check_reply_limits
+from ace_bench.runners.shared_limits import SharedLimits, divide_limits
 from ace_bench.store.call_log import CallLog
-from ace_bench.store.spending import SharedSpending
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import launch
@@ -57,13 +58,13 @@ class Drawing:
 def spend(tmp_path):
     """Ask from many threads until the budget is exhausted; return the ledger's sums and the reasons to stop."""
 
-    def ask_all(backbone, at_once, run=None, **limits):
-        folder = run or tmp_path / "alone"
-        folder.mkdir(parents=True)
+    def ask_all(backbone, at_once, run=None, together=None, **limits):
+        folder = run or tmp_path / "main/run/digest/alone"
+        folder.mkdir(parents=True, exist_ok=True)
         calls = CallLog(folder / "calls.jsonl")
         about = {"budget": Budget(**limits), "stop": Stop(), "wall": lambda: 0.0, "faults": FaultRule(stop_after=10**9)}
-        spending = None if run is None else SharedSpending(run.parents[2], run)
-        gateway = CallGateway(calls=calls, spending=spending, **about)
+        spending = (together or SharedLimits()).spending(folder, about["budget"])
+        gateway = CallGateway(calls=calls, spending=spending, run=folder, **about)
 
         def ask_on(number):
             drawn = random.Random(number)
@@ -122,11 +123,50 @@ def test_a_run_over_http_stays_within_its_tokens_and_dollars(tmp_path):
             assert 0.7 * most < spent <= most
 
 
-def test_runs_that_share_a_budget_stay_within_it_together(spend, tmp_path):
-    def one(number):
-        return spend(Drawing(), 8, run=tmp_path / f"main/run/digest/seed{number}", tokens=100_000)
+def test_runs_that_share_a_budget_stay_within_it_together_and_what_was_spent_before_counts(spend, tmp_path):
+    def one(number, together, tokens):
+        run = tmp_path / f"main/run/digest/seed{number}"
+        return spend(Drawing(), 8, run=run, together=together, tokens=tokens, shared=True)
 
-    with ThreadPoolExecutor(3) as pool:
-        totals, reasons = zip(*pool.map(one, range(3)), strict=True)
-    assert 97_000 < sum(total.usage.prompt + total.usage.completion for total in totals) <= 100_000
-    assert all("the budget of the runs in" in reason for reasons in reasons for reason in reasons)
+    def sum_of(totals):
+        return sum(total.usage.prompt + total.usage.completion for total in totals)
+
+    for tokens in (100_000, 150_000):
+        together = SharedLimits()
+        with ThreadPoolExecutor(3) as pool:
+            totals, reasons = zip(*pool.map(one, range(3), [together] * 3, [tokens] * 3), strict=True)
+        assert tokens - 3_000 < sum_of(totals) <= tokens
+        assert all("the budget of the runs in" in reason for reasons in reasons for reason in reasons)
+
+
+@pytest.mark.parametrize("shares", [2, 3])
+def test_shares_on_other_machines_stay_within_a_budget_also_when_one_is_started_again(shares, spend, tmp_path):
+    limits = {"tokens": 120_000, "shared": True}
+    words = ("task=formula", "task.source=sample", "method=base", f"results={tmp_path}", "max_calls_in_flight=8")
+    budget = ("budget.tokens=120000", "budget.shared=true")
+    configs = [compose_run((*words, *budget, f"seed={seed}")) for seed in range(6)]
+    runs = [identify(config).folder for config in configs]
+    before, _ = spend(Drawing(), 8, run=runs[0], **limits | {"tokens": 30_000})
+
+    def make(number):
+        """Make the runs of a share one after another, each until the share's part is used up."""
+        together = SharedLimits(parts[number], configs[number::shares])
+        return [spend(Drawing(), 8, run=run, together=together, **limits) for run in runs[number::shares]]
+
+    parts = divide_limits(configs, shares)
+    assert sum(part.calls_in_flight for part in parts) == 8
+    made = [make(number) for number in range(shares)]
+    again = make(0)
+    assert [total for total, _ in again] == [total for total, _ in made[0]], "a share has its part only once"
+    assert all("this share's part of the budget" in reason for _, reasons in again for reason in reasons)
+    assert made[0][0][0].calls > before.calls
+    usages = [total.usage for share in made for total, _ in share]
+    assert 0.9 * limits["tokens"] < sum(usage.prompt + usage.completion for usage in usages) <= limits["tokens"]
+
+
+def test_runs_with_different_limits_cannot_be_divided(tmp_path):
+    words = ("task=formula", "task.source=sample", "method=base", f"results={tmp_path}")
+    configs = [compose_run((*words, f"max_calls_in_flight={number}")) for number in (1, 2)]
+    with pytest.raises(ConfigError, match="give all its runs the same max_calls_in_flight"):
+        divide_limits(configs, 2)
+    assert [part.calls_in_flight for part in divide_limits(configs[:1], 2)] == [1], "a share needs a call in flight"

@@ -15,6 +15,7 @@ from ace_bench.runners import workers
 from ace_bench.runners.build import assemble
 from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.schedule import Schedule
+from ace_bench.runners.shared_limits import NO_PART, SharedLimits
 from ace_bench.runners.workers import Workers, make_share
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
@@ -78,13 +79,6 @@ def test_runs_side_by_side_end_as_each_does_alone(runs, served, tmp_path):
         assert {call["id"] for call in beside.lines("calls")} == {call["id"] for call in alone.lines("calls")}
 
 
-def test_a_run_that_computes_has_a_process_whose_output_is_kept(tmp_path):
-    (outcome,) = made([("task=formula", "method=base", *SMALL, f"results={tmp_path}")])
-    assert outcome.end.status == 0
-    assert outcome.output.splitlines()[-1] == str(outcome.end.folders[0])
-    assert (outcome.end.folders[0] / "metrics.json").exists()
-
-
 def test_a_run_that_crashes_is_one_failed_row(served, tmp_path, monkeypatch):
     def crashing(found):
         if found.seed == 7:
@@ -99,10 +93,18 @@ def test_a_run_that_crashes_is_one_failed_row(served, tmp_path, monkeypatch):
     assert "Error" not in other.output
 
 
+def test_runs_share_the_slots_for_calls(served, tmp_path):
+    """The most calls in flight are those of the limit, over all runs together."""
+    limits = SharedLimits()
+    runs = [("task=finer", "method=base", f"seed={seed}", *served, f"results={tmp_path}") for seed in range(3)]
+    outcomes = made([(*words, "max_calls_in_flight=2", "limit=8") for words in runs], limits=limits)
+    assert [outcome.end.status for outcome in outcomes] == [0, 0, 0]
+    assert limits.slots(2).peak == 2
+
+
 def test_a_share_of_a_sweep_is_made_from_what_was_composed_elsewhere(served, tmp_path, monkeypatch):
     runs = [("task=formula", "method=base", f"seed={seed}", *served, f"results={tmp_path}") for seed in (0, 1)]
     configs = [compose_run(words) for words in runs]
-    assert [end.status for end in make_share(runs[:1])] == [0]
     monkeypatch.setattr(workers, "compose_run", None)
-    ends = make_share(runs, configs)
+    ends = make_share(runs, configs, NO_PART)
     assert [(end.status, end.metrics["seed"]) for end in ends] == [(0, 0), (0, 1)]

@@ -1,58 +1,28 @@
-"""Sums over calls, and the file in which the runs of a folder share a budget: corrected where it is not true."""
+"""Sums over calls, and what the runs of a folder have spent."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.core.types import Completion, Stage, Usage
-from ace_bench.store import spending
 from ace_bench.store.call_log import Account, Cost, Ledger
-from ace_bench.store.spending import OtherRuns, SharedSpending
+from ace_bench.store.reservations import ReservationLog
+from ace_bench.store.spending import read_costs
 
 from .test_folder import written
 
-ONE_CALL = Cost(calls=1, tokens=12, usd=0.5)
 
-
-def test_a_run_knows_what_others_spent_and_reserved_and_corrects_what_is_not_true(tmp_path, monkeypatch):
-    monkeypatch.setattr(spending, "_LOOK_S", 0)
-    first, second = (tmp_path / "task" / "digest" / f"seed{number}" for number in range(2))
-    for run in (first, second):
-        written(run)
-    one, other = SharedSpending(tmp_path, first), SharedSpending(tmp_path, second)
-
-    def seen() -> OtherRuns:
-        with other.locked() as found:
-            return found
-
-    assert seen() == OtherRuns(cost=ONE_CALL, in_flight=False), "by the calls of a run that notes nothing"
-    reserved = Cost(calls=1, tokens=5, usd=0.25)
-    with one.locked() as others:
-        assert others == OtherRuns(cost=ONE_CALL, in_flight=False)
-        one.book(ONE_CALL, reserved)
-    assert seen() == OtherRuns(cost=ONE_CALL + reserved, in_flight=True)
-    one.close()
-    assert seen() == OtherRuns(cost=ONE_CALL, in_flight=False), "it ended without the call"
-    (first / "calls.jsonl").unlink()
-    written(first, calls=2)
-    assert seen() == OtherRuns(cost=ONE_CALL + ONE_CALL, in_flight=False), "it went on"
-    (tmp_path / "budget.json").write_bytes(b"{")
-    assert seen().cost.calls == 2
-    (first / "calls.jsonl").unlink()
-    assert seen() == OtherRuns(cost=Cost(), in_flight=False), "a folder that is gone counts no longer"
-    other.close()
-
-
-def test_the_folder_is_not_looked_at_again_at_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(spending, "_LOOK_S", 1000)
-    run = SharedSpending(tmp_path, tmp_path / "task" / "digest" / "seed0")
-    (tmp_path / "task" / "digest" / "seed0").mkdir(parents=True)
-    with run.locked():
-        run.book(Cost(), Cost())
-    written(tmp_path / "task" / "digest" / "seed1")
-    with run.locked() as others:
-        assert others == OtherRuns()
-    run.close()
+def test_what_runs_have_spent_is_read_from_their_calls_and_open_reservations(tmp_path):
+    for seed in range(2):
+        written(tmp_path / "task" / "digest" / f"seed{seed}", calls=seed + 1)
+    log = ReservationLog(tmp_path / "task" / "digest" / "seed0" / "reservations.jsonl")
+    log.reserve("a call", Cost(calls=1, tokens=5, usd=0.25))
+    log.close()
+    costs = read_costs(tmp_path)
+    assert {run.name: cost for run, cost in costs.items()} == {
+        "seed0": Cost(calls=2, tokens=17, usd=0.75),
+        "seed1": Cost(calls=2, tokens=24, usd=1.0),
+    }
 
 
 @pytest.mark.parametrize(

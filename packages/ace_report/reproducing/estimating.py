@@ -26,7 +26,6 @@ from ace_bench.runners.build import assemble
 from ace_bench.runners.identifying import build_part, identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse
-from ace_bench.runners.workers import mostly_waits
 from ace_report.experiments import Experiments
 
 _SIZES: Mapping[str, Mapping[str, int]] = {
@@ -43,8 +42,8 @@ _ACE, _BASE = ("ace", "ace_rich", "combee"), ("base", "ace_empty")
 _LIKE = {**dict.fromkeys(_BASE, "react"), "gepa": "gepa"}
 """Rows of table 14 by method; methods whose context is long are counted as ACE."""
 _OTHER_SIZES = {"train": 1000, "val": 500, "test": 1000}
-_RUN_MIB, _SHARING_MIB, _ENGINE_MIB, _EPISODE_MIB = 110, 20, 350, 100
-"""Measured: 85 to 106 MiB for a run on questions in a process of its own, 5 in one that it shares. AppWorld takes 390
+_RUN_MIB, _ENGINE_MIB, _EPISODE_MIB = 20, 350, 100
+"""Measured: 5 MiB for a run on questions, in the process that it shares with others. AppWorld takes 390
 MiB with one episode at a time and 720 MiB with eight, on the mini-world; twice that is reserved for an episode, because
 real worlds are larger."""
 _STEPS = 10
@@ -255,9 +254,8 @@ def chain_of(planned: PlannedRun, settings: Mapping[str, Any]) -> float:
 
 def memory_of(planned: PlannedRun, settings: Mapping[str, Any]) -> int:
     """Return about how many MiB a run takes with its processes; AppWorld's engine counts with its episodes."""
-    run = _SHARING_MIB if mostly_waits(settings) else _RUN_MIB
     engine = _ENGINE_MIB + _EPISODE_MIB * int(settings["concurrency"])
-    return run + engine * (planned.option("task") == APPWORLD)
+    return _RUN_MIB + engine * (planned.option("task") == APPWORLD)
 
 
 def free_memory() -> int | None:

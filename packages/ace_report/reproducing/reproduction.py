@@ -20,7 +20,7 @@ from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.runners.checking import Candidate
 from ace_bench.runners.host import EXIT_INTERRUPTED
 from ace_bench.runners.schedule import Batch, Schedule, Words
-from ace_bench.runners.workers import DIED, Outcome, Workers
+from ace_bench.runners.workers import Outcome, Workers
 from ace_bench.store.code import CodeReader, changed_modules
 from ace_bench.store.processes import last_code
 from ace_report.conditions import Variant
@@ -233,12 +233,11 @@ class Reproduction:
         return RunStates(self._request.results, self._index.compose, plans)
 
     def _note_outcome(self, job: Job, outcome: Outcome) -> None:
-        if outcome.end is not None and outcome.end.status == 0:
+        if outcome.end.status == 0:
             self._note(job, details=f"finished in {outcome.seconds:.0f}s")
         elif not self._workers.stopped.is_set():
             last = "".join(f"\n    {line}" for line in outcome.output.splitlines()[-_LAST_LINES:])
-            how = DIED if outcome.end is None else f"failed with status {outcome.end.status}"
-            self._note(job, problem=how, details=last)
+            self._note(job, problem=f"failed with status {outcome.end.status}", details=last)
 
     def _note(self, job: Job, *, problem: str = "", details: str = "") -> None:
         with self._lock:

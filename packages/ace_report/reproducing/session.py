@@ -20,7 +20,6 @@ from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.core.statistics import Array
 from ace_bench.report.planned import run_overrides
-from ace_bench.runners.call_slots import call_limit, slots_for_runs
 from ace_bench.runners.checking import RunChecks
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.schedule import cores
@@ -71,13 +70,13 @@ def reproduce(options: argparse.Namespace) -> int:
             sep="\n",
         )
         return 0
-    slots = call_limit(request.overrides)
     # All where calls are limited; else one a core where runs compute, and one where they call a server.
-    usual = cores() if request.backbone == EMBEDDED else max(1, len(wanted)) if slots else 1
-    workers = options.jobs or usual
-    reproduction = Reproduction(
-        request, wanted, index, console, Workers(workers, processes=options.jobs, captures=workers > 1)
+    limited = any(
+        word.startswith("max_calls_in_flight=") and word != "max_calls_in_flight=null" for word in request.overrides
     )
+    usual = cores() if request.backbone == EMBEDDED else max(1, len(wanted)) if limited else 1
+    workers = options.jobs or usual
+    reproduction = Reproduction(request, wanted, index, console, Workers(workers, captures=workers > 1))
     if options.dry_run:
         reproduction.show()
     elif Manifest(request).holds and not reproduction.unfinished(continue_begun=True):
@@ -94,8 +93,7 @@ def reproduce(options: argparse.Namespace) -> int:
         console.print(note, style="yellow")
     if options.dry_run:
         return 0
-    with slots_for_runs(slots):
-        return reproduction.complete(unfinished)
+    return reproduction.complete(unfinished)
 
 
 def listing(experiments: Experiments) -> Table:

@@ -11,16 +11,12 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.core.resources import config_folders
-from ace_bench.runners import run as experiment
-from ace_bench.runners.composing import settle
-from ace_bench.runners.host import reporting
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.workers import Outcome, Workers
 from ace_report.experiments import load_experiments
 from ace_report.paper.tables import Experiment
 from ace_report.reproducing import reproduction, session
 from ace_report.tables.results_index import ResultsIndex
-from tests.launching import composed
 
 EXPERIMENTS = load_experiments()
 compose = Composer(config_folders())
@@ -61,13 +57,13 @@ def reproduce(one_composer: None, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 @pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch, one_warm_engine: None) -> None:
-    """Make runs in this process one by one, where AppWorld's engine is warm. All else is as in `ace-bench run`."""
+def one_by_one(monkeypatch: pytest.MonkeyPatch, one_warm_engine: None) -> None:
+    """Make runs one by one, because they share one warm engine of AppWorld. All else is as in `ace-bench run`."""
     one_at_a_time = threading.Lock()
+    make_one = Workers._make_one
 
-    def make(workers: Workers, worker: object, words: tuple[str, ...]) -> Outcome:
-        with one_at_a_time, reporting() as report:
-            experiment.run(settle(*composed(*words)), report.host)
-        return Outcome(end=report)
+    def make(workers: Workers, words: tuple[str, ...]) -> Outcome:
+        with one_at_a_time:
+            return make_one(workers, words)
 
     monkeypatch.setattr(Workers, "_make_one", make)

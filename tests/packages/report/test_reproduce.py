@@ -69,7 +69,7 @@ def test_what_is_missing_is_run_once_and_makes_the_table(reproduce, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, in_this_process, tmp_path):
+def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, one_by_one, tmp_path):
     assert reproduce(*REHEARSED)[0] == 0
     (path,) = tmp_path.glob("paper/finer-dc-*/*/seed0/processes.jsonl")
     lines = [json.loads(line) for line in path.read_text().splitlines()]
@@ -86,7 +86,7 @@ def test_a_finished_run_whose_code_changed_is_checked_again(reproduce, in_this_p
 
 
 @pytest.mark.slow
-def test_rows_that_differ_in_models_alone_are_one_run_with_the_embedded_backbone(reproduce, in_this_process, tmp_path):
+def test_rows_that_differ_in_models_alone_are_one_run_with_the_embedded_backbone(reproduce, one_by_one, tmp_path):
     status, said = reproduce("table=16", "backbone=embedded", "limit=2")
     assert status == 0, said
     assert finished(tmp_path) == ["ace", "base"]
@@ -108,7 +108,7 @@ def test_the_whole_paper_includes_the_claims(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, in_this_process, tmp_path):
+def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(reproduce, one_by_one, tmp_path):
     status, said = reproduce(*REHEARSED, "limit=3", "budget.calls=8", "estimate=false")
     assert status == 1
     assert "failed with status 3" in said
@@ -156,7 +156,7 @@ def requested(results, columns, rows, *settings):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fails", [False, True])
-def test_a_run_waits_for_the_one_it_needs(fails, in_this_process, tmp_path, capsys, monkeypatch):
+def test_a_run_waits_for_the_one_it_needs(fails, one_by_one, tmp_path, capsys, monkeypatch):
     columns = {
         "adapted": Column(overrides=("task=finer",), **COLUMN),
         "evaluated": Column(overrides=("task=finer", "concurrency=2"), evaluates="adapted", **COLUMN),

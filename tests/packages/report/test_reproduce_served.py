@@ -45,7 +45,7 @@ def reproduced(results: Path, *settings: str) -> dict[str, list[str]]:
         for name, words in ASKED.items()
     ],
 )
-def test_results_are_the_same_through_a_server(asked, reader, one_composer, in_this_process, tmp_path):  # noqa: F811
+def test_results_are_the_same_through_a_server(asked, reader, one_composer, one_by_one, tmp_path):  # noqa: F811
     by_server = reproduced(tmp_path / "served", *asked, *served(reader), "--jobs", "1")
     assert reader.stats()["completions"] > 0
     assert by_server == reproduced(tmp_path / "embedded", *asked, "backbone=embedded", "--jobs", "1")
@@ -58,7 +58,7 @@ def test_results_are_the_same_through_a_server_two_runs_at_a_time(reader, tmp_pa
 
 
 @pytest.mark.slow
-def test_methods_of_the_field_are_compared_through_a_server(reader, one_composer, in_this_process, tmp_path, capsys):  # noqa: F811
+def test_methods_of_the_field_are_compared_through_a_server(reader, one_composer, one_by_one, tmp_path, capsys):  # noqa: F811
     part = ("tasks=finer", "methods=icl,dc", "feedback=gold", "passes=stream,fit", "limit=2")
     asked = ("experiment=field", *part, *served(reader), "--jobs", "1")
     assert start("reproduce", [*asked, f"results={tmp_path}"]) == 0
