@@ -1,4 +1,7 @@
-/** All runs: search, filters, groups over seeds, any order; the choices are in the address. */
+/**
+ * All runs: search, filters, groups over seeds, any order; the choices are in the address. It is ours because DataTables
+ * makes cells by innerHTML, which the page's policy refuses, and weighs seven times as much as the whole page.
+ */
 class RunsView {
   constructor(library) {
     this.library = library;
