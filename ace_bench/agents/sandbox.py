@@ -1,4 +1,6 @@
-"""Runs Python that a model wrote, in a confined process of its own (Dynamic Cheatsheet; docs/sandbox.md).
+"""Runs Python that a model wrote in a confined process; ours, because a container needs root, a daemon or an image.
+
+Dynamic Cheatsheet needs it; docs/sandbox.md tells more.
 
 The code runs only where it is kept from files and network: on a machine that cannot do that it is refused, and the
 model is shown so. Only the standard library is there, so that an outcome does not depend on what is installed.

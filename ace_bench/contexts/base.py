@@ -1,4 +1,4 @@
-"""Base class of contexts: saving, restoring and comparing follow from the fields of a frozen value.
+"""Base class of contexts, frozen values of ours because a run names, stores and compares each version by its content.
 
 A new kind of context is a frozen dataclass: its ``kind``, its fields and ``render``.
 """

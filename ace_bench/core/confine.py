@@ -1,4 +1,4 @@
-"""Confines a process that runs a model's code (Linux).
+"""Confines a process that runs a model's code (Linux); ours, because a container needs root, a daemon or an image.
 
 Each layer is applied if the machine supports it, and reported by name:
 

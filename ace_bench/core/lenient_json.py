@@ -1,11 +1,10 @@
-"""Reads JSON objects with the slips that models make, by written rules and in linear time.
+"""Reads JSON with the slips that models make; ours, because json_repair invents the end of a value that was cut off.
 
 Read are trailing commas, single quotes, Python's ``True``/``False``/``None``, values without quotes, unknown escapes
 such as ``\\(``, raw line breaks, quotation marks inside a string that nobody escaped, and an object cut off at its end.
 A quotation mark ends a string only where the text goes on as JSON would. What is cut off in the middle of a value is
-not completed: half an answer is another answer.
-
-It is ours because json_repair completes such values.
+not completed: half an answer is another answer. The rules are written here, and take linear time. json_repair takes
+20 seconds for 16 kB of a hostile reply.
 """
 
 from __future__ import annotations

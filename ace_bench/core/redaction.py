@@ -1,7 +1,6 @@
-"""Recognises secrets and replaces them in error messages.
+"""Replaces secrets in error messages; ours, because detect-secrets does not know the values of this environment.
 
-Never apply it to replies of a model: in those, only the keys that this process sent are replaced. It is ours because
-scanners such as detect-secrets search files for keys; a message must lose the values of this environment, too.
+Never apply it to replies of a model: in those, only the keys that this process sent are replaced.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Means over seeds and samples: intervals, tests and the smallest detectable difference.
+"""Means over seeds and samples: intervals and tests, ours because scipy has none for both, or for groups of samples.
 
 docs/tables-and-figures.md explains the methods and gives their measured coverage.
 """
@@ -36,7 +36,8 @@ def t_quantile(df: float, level: float) -> float:
     """Return the two-sided quantile of Student's t for a level of up to 0.99; the normal one for an infinite ``df``.
 
     Newton's method approaches it from the normal one. The substitution x = sqrt(df) tan(angle) makes the integral of
-    the density one over a power of the cosine. It is ours because importing scipy takes longer than a short run.
+    the density one over a power of the cosine. It is ours because a run needs it, and
+    importing scipy takes 0.15 s of CPU time.
     """
     found = NormalDist().inv_cdf((1 + level) / 2)
     if math.isinf(df):

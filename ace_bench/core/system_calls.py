@@ -1,12 +1,13 @@
-"""A filter that allows only the system calls that a process needs (seccomp, Linux on x86_64 and aarch64).
+"""A filter (seccomp) that allows only the system calls that a process needs; ours, because pyseccomp needs a C library.
+
+It works on Linux on x86_64 and aarch64.
 
 Landlock restricts access to files, but not to sockets in the file system, processes, signals, permissions, keyrings or
 shared memory. This filter refuses every call that ``system_calls.txt`` does not list, above all new processes,
 programs and sockets. A process that cannot start others has one address space, which a resource limit bounds, and
 killing it ends everything.
 
-This module uses only the standard library, because processes of other interpreters import it too: pyseccomp would
-have to be installed for each of them.
+This module uses only the standard library, because processes of other interpreters import it too.
 """
 
 from __future__ import annotations

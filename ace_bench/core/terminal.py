@@ -1,7 +1,7 @@
-"""Shows on a terminal what others wrote (names, notes, replies, errors of servers), so that it can command nothing.
+"""Shows on a terminal what others wrote, so that it can command nothing; ours, because rich lets escapes through.
 
-Everything that is printed passes here: plain output by ``write``, the log by ``LogFormatter``, and all else by the
-``Console`` of ``core.console``.
+Others write names, notes, replies and errors of servers. Everything that is printed passes here: plain output by
+``write``, the log by ``LogFormatter``, and all else by the ``Console`` of ``core.console``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Texts as a reader sees them, and words in any script: what graders and the search for leaked answers compare.
+"""Texts as a reader sees them, and their words; ours, because Unicode's rules know no minus sign and no particle.
 
-Words are parted as Unicode says (UAX 29), with four rules that are stated here and in docs/own-data.md:
+Graders and the search for leaked answers compare them. Words are parted as Unicode says (UAX 29), with four rules that
+are stated here and in docs/own-data.md:
 
 * Scripts that are written without blanks (Chinese, Hiragana, Thai, Lao, Khmer, Burmese and so on) do not show where a
   word ends, so that every character of theirs may begin or end one. A run of Katakana is one word.

@@ -1,4 +1,4 @@
-"""The loop of every run: adapt a context step by step, validate it on the way, evaluate it."""
+"""The loop of every run: adapt, validate, evaluate; ours, because methods compare only under one loop."""
 
 from __future__ import annotations
 

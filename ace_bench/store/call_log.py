@@ -1,4 +1,4 @@
-"""The calls of a run: each one kept with what it asked and its reply once it is paid for, and never made twice.
+"""The calls of a run, each kept once it is paid for and never made twice; ours, because trackers cannot replay a call.
 
 The ledger sums them up by stage and role: the cost of adaptation and evaluation.
 """

@@ -1,6 +1,6 @@
-"""Atomic file writes, the errors that users see when a write fails, and the cache folders of a user.
+"""Atomic writes of all files of a command or none; ours, because libraries replace one file at a time.
 
-They are ours because libraries for atomic writes replace one file at a time: here all files of a command are, or none.
+Here are also the errors that users see when a write fails, and the cache folders of a user.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The journal of a run: every graded rollout and every adaptation step, in order of completion."""
+"""The journal of a run: its graded rollouts and steps in order, in a file of ours that any JSON tool reads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of JSON lines with checksums, which survive kills, full disks and damage.
+"""Files of JSON lines with checksums that survive kills and full disks; ours, because logs of libraries are binary.
 
 A line is a JSON object that ends in its number, counted from 1, and its checksum::
 
@@ -6,8 +6,7 @@ A line is a JSON object that ends in its number, counted from 1, and its checksu
 
 ``crc32`` is zlib's over all bytes of the line before ``,"crc32"``. Numbers reveal missing, repeated and reordered
 lines. Files of older versions have neither; they are read unchecked until a run continues them.
-
-The framing is ours: logs of libraries are binary, and these files are read with any JSON tool.
+Any JSON tool reads these files.
 """
 
 from __future__ import annotations

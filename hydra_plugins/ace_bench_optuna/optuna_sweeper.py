@@ -1,6 +1,6 @@
-"""Hyperparameter search: Optuna proposes settings from the scores of earlier runs.
+"""Hyperparameter search by Optuna, in a plugin of ours because Hydra's own needs an Optuna below 3.
 
-The settings match those of Hydra's own Optuna plugin, which needs an Optuna below 3.
+Optuna proposes settings from the scores of earlier runs. The settings match those of Hydra's plugin.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""A playbook as Markdown that people may edit: a block between comments, in a file whose other text is theirs.
+"""A playbook as Markdown that people may edit; read by lines, because a Markdown parser loses their other text.
 
-The comment that ends a block lists what was exported: id, counters and a checksum of each entry. With it, what was
-edited, deleted or added since is known, also if the playbook itself has changed meanwhile.
+The playbook is a block between comments, in a file whose other text is theirs. The comment that ends a block lists what
+was exported: id, counters and a checksum of each entry. With it, what was edited, deleted or added since is known, also
+if the playbook itself has changed meanwhile.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Typo correction (document 004, "Typo Correction System"): an unknown word becomes the nearest one of the playbook.
+"""Typo correction of document 004: an unknown word becomes the nearest of the playbook, by rules that are its own.
 
 The document learns typos from queries and lets a model validate them. Here two written rules validate a correction,
 before its first use and again whenever the playbook has changed, so the same question always gets the same bullets.

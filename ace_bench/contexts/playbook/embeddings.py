@@ -1,4 +1,7 @@
-"""Embeddings of texts as unit vectors, whose dot products are cosine similarities: hashed words, and a memo of them."""
+"""Embeddings of texts: hashed words, ours because scikit-learn takes longer to load than a run, and a memo of them.
+
+They are unit vectors, whose dot products are cosine similarities.
+"""
 
 from __future__ import annotations
 

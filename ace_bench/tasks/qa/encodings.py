@@ -1,7 +1,8 @@
-"""Decodes a user's text file. UTF-8, UTF-16 and UTF-32 are recognised, any other encoding has to be named.
+"""Decodes a user's text file; ours, because charset-normalizer guesses, and wrongly where few letters are foreign.
 
-What is no UTF is never guessed, since a wrong guess puts wrong letters into questions and answers. The message shows
-instead how a line reads in the encodings that are likely.
+UTF-8, UTF-16 and UTF-32 are recognised, any other encoding has to be named. It is never guessed, since
+a wrong guess puts wrong letters into questions and answers. The message shows instead how a line reads in the encodings
+that are likely.
 """
 
 from __future__ import annotations
