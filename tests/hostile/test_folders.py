@@ -21,9 +21,12 @@ COMMANDS = {
     "doctor": [["RESULTS"], ["RESULTS", "--repair"], ["RESULTS", "--repair", "--json"]],
     "tables": [["--results", "RESULTS", "--rows", "method"], ["--results", "RESULTS", "--out", "OUT/tables", *TABLE]],
     "figures": [["--results", "RESULTS", "--x", "method", "--out", "OUT/figure.svg"]],
-    "report": [["RESULTS", "--out", "OUT/report.html"], [EACH, "--out", "OUT/one.html"]],
-    "results-page": [["RESULTS", "--out", "OUT/site"]],
-    "view": [["RESULTS", "--bundle", "OUT/bundle"]],
+    "report": [
+        ["RESULTS", "--out", "OUT/report.html"],
+        [EACH, "--out", "OUT/one.html"],
+        ["RESULTS", "--out", "OUT/site"],
+    ],
+    "view": [],  # serves the pages of a site
     "reproduce": [[*TABLE, "results=RESULTS", "--dry-run"]],
     "leaderboard": [[EACH, "--name", "x", "--method", "x", "--llm", "x", "--into", "OUT/board"]],
     "validity": [["placebo", *WORDS, "results=RESULTS", "seed=0", "--other", "formula", "--dry-run"]],

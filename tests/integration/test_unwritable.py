@@ -29,7 +29,7 @@ APPENDING = ("run", "run, as a sweep", "run, with a response cache", "reproduce"
 COMMANDS = Path(__file__).with_name("writing_commands.txt").read_text().splitlines()
 WRITING = dict(line.split(": ", 1) for line in COMMANDS)
 """Commands by what they are; ``TINY`` stands for the settings of a tiny run."""
-NOT_WRITING = ("check", "ls", "serve", "playbook show", "playbook diff")
+NOT_WRITING = ("check", "ls", "serve", "view", "playbook show", "playbook diff")
 REPAIRING = ("doctor",)
 
 

@@ -1,4 +1,4 @@
-"""The page and what it shows, by name: fetched from a server, lying in a bundle (a static site), or inside the page.
+"""The page and what it shows, by name: fetched from a server, lying in a static site, or inside the page.
 
 Markup, style and script are one file with a content security policy that allows only this script and this style. A
 report has its data inside; a policy for it allows no requests.
@@ -29,6 +29,8 @@ _SCRIPTS = (
 )
 """In the order of their dependencies."""
 _FETCHES = "connect-src 'self'; "
+VIEWER, TABLES = "index.html", "tables.html"
+"""The two pages of a site, and of the server."""
 RUNS, COMPARISON = "runs.bin", "comparison.bin"
 _OF_RUN = re.compile(r"(?P<part>run|calls)-(?P<key>[0-9a-f]{12})\.bin")
 _KEPT = 8
@@ -38,7 +40,7 @@ MOST_COMPARED = 50
 
 
 class Content:
-    """Answers by name. A query narrows an answer; a bundle holds the answers without one.
+    """Answers by name. A query narrows an answer; a site holds the answers without one.
 
     ``runs.bin`` is the list, ``run-KEY.bin`` a run without prompts and replies, ``calls-KEY.bin`` those, of one session
     with ``session``, and ``comparison.bin`` the paired tests of the ``runs`` (keys separated by commas). ``live`` tells
@@ -106,12 +108,12 @@ def report_page(results: Results) -> str:
 
 
 def viewer_page() -> str:
-    """Return the page that fetches its data from the server that it comes from."""
+    """Return the page that fetches its data from the server that it comes from, and leads to the tables."""
     return _page("Runs", "", _FETCHES)
 
 
-def write_bundle(results: Results, folder: Path) -> list[str]:
-    """Write the site to a new or empty folder; return what it lacks, and why.
+def write_site(results: Results, folder: Path, *, tables: str) -> list[str]:
+    """Write viewer and ``tables`` as static files to a new or empty folder; return what is left out, and why.
 
     Raises ``ConfigError`` if the folder holds something, and ``FileUnwritable``.
     """
@@ -119,7 +121,7 @@ def write_bundle(results: Results, folder: Path) -> list[str]:
         raise ConfigError(f"{folder} is not empty; name a new folder")
     unreadable = results.damaged
     with new_folder(folder):
-        write_files({folder / "index.html": viewer_page()})
+        write_files({folder / VIEWER: viewer_page(), folder / TABLES: tables})
         for name, data in Content(results, live=False).whole():
             write_files({folder / "data" / name: data})
     problems = [one.reason for one in results.damaged if one not in unreadable]
@@ -134,16 +136,20 @@ def viewer_policy() -> str:
     return _policy(_FETCHES)
 
 
-def render_results(title: str, **values: object) -> str:
-    """Return a page of markup alone, in the style of the others; its policy allows no script and no request."""
-    style = _asset("page.css")
-    policy = f"default-src 'none'; style-src {_source(style)}; base-uri 'none'; form-action 'none'"
-    return _render("results.html", title=title, style=style, policy=policy, **values)
+@cache
+def tables_policy() -> str:
+    """Return the content security policy of the tables, which are markup alone: no script and no request."""
+    return f"default-src 'none'; style-src {_source(_asset('page.css'))}; base-uri 'none'; form-action 'none'"
+
+
+def render_tables(**values: object) -> str:
+    """Return the page of tables, in the style of the viewer."""
+    return _render("tables.html", viewer=VIEWER, style=_asset("page.css"), policy=tables_policy(), **values)
 
 
 def _page(title: str, data: str, fetches: str = "") -> str:
-    style, script = _asset("page.css"), _script()
-    return _render("page.html", policy=_policy(fetches), title=title, style=style, data=data, script=script)
+    values = {"title": title, "style": _asset("page.css"), "data": data, "script": _script()}
+    return _render("page.html", policy=_policy(fetches), tables=TABLES if fetches else "", **values)
 
 
 def _render(name: str, **values: object) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -13,9 +14,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
-from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.errors import AceBenchError, DataError, StoreError
 from ace_bench.core.types import Record
-from ace_report.page.content import Content, viewer_page, viewer_policy
+from ace_report.page.content import TABLES, VIEWER, Content, tables_policy, viewer_page, viewer_policy
 from ace_report.page.results import Results
 
 HOST = "127.0.0.1"
@@ -36,13 +37,19 @@ _IDLE_S = 60.0
 
 
 class ViewerServer(ThreadingHTTPServer):
-    """Serves the runs of a folder at ``http://127.0.0.1:PORT``; port 0 picks a free one. Raises ``OSError``."""
+    """Serves the runs of a folder at ``http://127.0.0.1:PORT``; port 0 picks a free one. Raises ``OSError``.
+
+    ``make_tables`` returns the page of tables. It is called again once runs have changed.
+    """
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, results: Results, port: int):
+    def __init__(self, results: Results, port: int, *, make_tables: Callable[[], str]):
         self.results = results
+        self._make_tables = make_tables
+        self._tables = (-1, "")
+        self._lock = threading.Lock()
         self.content = Content(results, live=True)
         super().__init__((HOST, port), _Handler)
 
@@ -50,6 +57,14 @@ class ViewerServer(ThreadingHTTPServer):
     def address(self) -> str:
         """Where a browser finds it."""
         return f"http://{HOST}:{self.server_port}/"
+
+    def tables(self) -> str:
+        """Return the page of tables."""
+        with self._lock:
+            version = self.results.version()
+            if self._tables[0] != version:
+                self._tables = version, self._make_tables()
+            return self._tables[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Ignore browsers that went away; anything else is reported as usual."""
@@ -73,13 +88,20 @@ class _Handler(BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.FORBIDDEN, "Open the viewer by the address that it printed.")
             return
         address = urlsplit(self.path)
-        if address.path in ("/", "/index.html"):
-            policy = f"{viewer_policy()}; frame-ancestors 'none'"
-            self._send(HTTPStatus.OK, viewer_page().encode(), "text/html; charset=utf-8", policy)
+        if address.path in ("/", f"/{VIEWER}"):
+            self._page(viewer_page(), viewer_policy())
+        elif address.path == f"/{TABLES}":
+            try:
+                self._page(self.server.tables(), tables_policy())
+            except AceBenchError as error:
+                self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         elif address.path == "/events":
             self._events()
         else:
             self._data(address.path.removeprefix("/data/"), dict(parse_qsl(address.query)))
+
+    def _page(self, markup: str, policy: str) -> None:
+        self._send(HTTPStatus.OK, markup.encode(), "text/html; charset=utf-8", f"{policy}; frame-ancestors 'none'")
 
     def _data(self, name: str, query: Mapping[str, str]) -> None:
         try:

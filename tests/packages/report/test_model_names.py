@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_report.page.results_page import _tables
+from ace_report.page.tables_page import _tables
 from ace_report.tables.results_index import ResultsIndex, Wanted
 from ace_report.tables.write import tables_of
 from tests.packages.report.conftest import EXPERIMENTS, compose

@@ -19,7 +19,7 @@ class Served {
   async get(name, query = {}) {
     const words = new URLSearchParams(query).toString();
     const answer = await fetch(`data/${name}.bin${words && `?${words}`}`).catch(() => null);
-    if (!answer) throw new Error("the server does not answer. Start `ace-bench view` again, or serve the folder of a bundle with a web server");
+    if (!answer) throw new Error("the server does not answer. Start `ace-bench view` again, or serve the folder of a site with a web server");
     if (!answer.ok) throw new Error(await answer.text());
     return inflated(answer.body);
   }

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 
-from ace_report.page.content import report_page, viewer_policy, write_bundle
+from ace_report.page.content import report_page, viewer_policy, write_site
 from ace_report.page.results import Results
 from tests.packages.report.page.browsing import expect, playwright
 from tests.packages.report.page.runs import HOSTILE, changed, viewing
@@ -126,9 +126,9 @@ def test_a_report_stays_whole(visited, hostile, tmp_path):
         harmless(page, address)
 
 
-def test_no_script_can_make_markup_and_a_bundle_has_the_policy_of_the_server(browser, shelf, tmp_path):
+def test_no_script_can_make_markup_and_a_site_has_the_policy_of_the_server(browser, shelf, tmp_path):
     attacked(shelf.ace, tmp_path / "run" / "seed0")
-    write_bundle(Results(tmp_path / "run"), tmp_path / "site")
+    write_site(Results(tmp_path / "run"), tmp_path / "site", tables="")
     page = browser.new_page()
     page.goto((tmp_path / "site" / "index.html").as_uri())
     assert page.locator("meta[http-equiv]").get_attribute("content") == viewer_policy()

@@ -18,7 +18,7 @@ from ace_bench.cli.main import main
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import compare, mean_score
 from ace_report.page import content
-from ace_report.page.content import write_bundle
+from ace_report.page.content import write_site
 from ace_report.page.results import Results
 from benchmarks.results import make_runs
 from tests.launching import ROOT
@@ -118,7 +118,7 @@ def test_pairs_of_chosen_runs_are_tested_but_not_of_too_many(viewer, shelf, tmp_
     assert len(fetched(viewer, "comparison", f"?runs={ace},{again}")["pairs"]) == 1
     refused = {"scores": {}, "pairs": [], "problem": "there are more than 2 runs"}
     assert fetched(viewer, "comparison", f"?runs={ace},{again},{base}") == refused
-    assert write_bundle(Results(shelf.root), tmp_path / "site") == [
+    assert write_site(Results(shelf.root), tmp_path / "site", tables="") == [
         "paired tests, as there are more than 2 runs; ace-bench view makes them"
     ]
 
@@ -217,7 +217,7 @@ def test_a_run_under_way_is_followed_by_events(shelf, tmp_path):
 
 
 def test_a_static_site_holds_what_the_server_answers(viewer, shelf, tmp_path):
-    problems = write_bundle(Results(shelf.root), tmp_path / "site")
+    problems = write_site(Results(shelf.root), tmp_path / "site", tables="")
     assert problems == []
     runs = json.loads(zlib.decompress((tmp_path / "site" / "data" / "runs.bin").read_bytes()))
     assert not runs["live"]
@@ -229,9 +229,19 @@ def test_a_static_site_holds_what_the_server_answers(viewer, shelf, tmp_path):
             assert stored == fetched(viewer, name)
 
 
+def test_the_tables_are_served_beside_the_viewer_that_leads_to_them(viewer):
+    pages = []
+    for name in ("", "tables.html"):
+        with urllib.request.urlopen(f"{viewer.address}{name}", timeout=10) as reply:
+            pages.append((reply.read().decode(), reply.headers["Content-Security-Policy"]))
+    (listing, _), (tables, policy) = pages
+    assert '<a href="tables.html">' in listing
+    assert tables == "<p>The tables.</p>"
+    assert "script-src" not in policy
+    assert policy.startswith("default-src 'none'; style-src")
+
+
 def test_mistakes_are_one_sentence(shelf, tmp_path, capfd):
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "file").touch()
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -239,11 +249,19 @@ def test_mistakes_are_one_sentence(shelf, tmp_path, capfd):
             ([str(tmp_path / "none")], "there is no folder"),
             ([str(shelf.root), "--port", str(taken.getsockname()[1])], "cannot be used"),
             ([str(shelf.root), "--port", "99999"], "is not a port"),
-            ([str(shelf.root), "--bundle", str(tmp_path / "full")], "is not empty"),
         ):
             assert main(["view", *arguments]) == 2
             (line,) = capfd.readouterr().err.splitlines()
             assert reason in line
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "file").touch()
+    root = str(shelf.root)
+    for arguments, reason in (
+        ([root, "--out", str(tmp_path / "full")], "is not empty"),
+        ([root, root, "--out", str(tmp_path / "new")], "shows one folder of runs"),
+    ):
+        assert main(["report", *arguments]) == 2
+        assert reason in capfd.readouterr().err.splitlines()[-1]
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from ace_bench.core.statistics import holm
 from ace_bench.report.records import read_run
 from ace_bench.report.statistics import compare
-from ace_report.page.content import write_bundle
+from ace_report.page.content import write_site
 from ace_report.page.results import Results, comparison
 from tests.backbones.serving import running
 from tests.packages.report.page.browsing import expect, expect_text, go, ready, rows
@@ -146,7 +146,7 @@ def test_answers_with_several_parts_show_which_of_them_differ(opened, viewer, sh
 @pytest.mark.slow
 def test_a_static_site_shows_the_same(watched, shelf, tmp_path):
     results = Results(shelf.root)
-    write_bundle(results, tmp_path / "site")
+    write_site(results, tmp_path / "site", tables="")
     handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(tmp_path / "site"))
     with running(http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)) as server:
         page = watched(f"http://127.0.0.1:{server.server_port}/")

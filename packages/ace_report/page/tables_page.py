@@ -1,4 +1,4 @@
-"""A static page of a results folder: the paper's tables and tables of all other runs, each number linked to its runs.
+"""The page of tables: the paper's, and tables of all other runs, each number linked to its runs.
 
 Runs of real models on real data stand first, with the paper's numbers beside them; all others stand apart. Rows
 without runs are left out.
@@ -6,15 +6,14 @@ without runs are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 
 from ace_bench.core.types import Record
+from ace_bench.report.records import RunSummary
 from ace_bench.report.same_runs import CONTRADICTORY
-from ace_bench.store.files import write_files
-from ace_report.page.content import render_results, write_bundle
-from ace_report.page.results import Results
+from ace_report.page.content import VIEWER, render_tables
 from ace_report.tables.cells import Measured
 from ace_report.tables.formats import page_of
 from ace_report.tables.grids import published_text, shown, statistics_grid
@@ -23,8 +22,6 @@ from ace_report.tables.results_index import ALL, ResultsIndex
 from ace_report.tables.table import Table
 from ace_report.tables.write import table_names, tables_of
 
-_RUNS = "runs"
-"""The folder of the site with the runs themselves."""
 _OTHERS = Layout(rows=("method", "labels", "backbone"))
 _PARTS = (
     ("Real models on real data", "Numbers of the paper stand beside ours where it has some."),
@@ -33,21 +30,15 @@ _PARTS = (
 )
 
 
-def write_results_page(index: ResultsIndex, out: Path, title: str) -> list[str]:
-    """Write ``index.html`` and the pages of the runs to a new or empty folder; return what is wrong, and why.
-
-    Raises ``ConfigError`` if the folder holds something, and ``FileUnwritable``.
-    """
-    results = Results(index.results)
-    lacks = write_bundle(results, out / _RUNS)
-    links = {run.folder: f"{_RUNS}/index.html#view=summary&run={key}" for key, run in results.runs().items()}
+def tables_page(index: ResultsIndex, runs: Mapping[str, RunSummary]) -> str:
+    """Return the page, whose numbers lead to the ``runs`` of the viewer beside it, by key."""
+    links = {run.folder: f"{VIEWER}#view=summary&run={key}" for key, run in runs.items()}
     parts: list[list[Record]] = [[] for _ in _PARTS]
     for table in _tables(index):
         place = 2 if table.about["simulated"] else 1 if table.about["source"] == "sample" else 0
         parts[place].append(_section(table, links))
-    shown_parts = [(*about, sections) for about, sections in zip(_PARTS, parts, strict=True)]
-    write_files({out / "index.html": render_results(title, runs=_RUNS, parts=shown_parts)})
-    return [*lacks, *(problem.reason for problem in index.found.problems)]
+    shown_parts: Sequence[object] = [(*about, sections) for about, sections in zip(_PARTS, parts, strict=True)]
+    return render_tables(parts=shown_parts)
 
 
 def _tables(index: ResultsIndex) -> Iterator[Table]:
