@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm test-openai2 lint docs coverage format data appworld tables figures rehearsal report bench statistics house mutants vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm release clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm lint docs coverage format data appworld tables figures rehearsal report bench statistics house mutants vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm release clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -58,10 +58,6 @@ $(ENVIRONMENTS)/.ready: pyproject.toml
 
 test-environments: $(ENVIRONMENTS)/.ready  ## the tests of environments of other packages, in an environment of their own (1 GB)
 	$(ENVIRONMENTS)/bin/python -m pytest -n 0 tests/packages/environments $(ARGS)
-
-test-openai2: $(FULL)  ## the tests of HTTP and of the reader's server with openai 2.x installed, as litellm and vLLM pin it
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --target .openai2 'openai>=2,<3'
-	PYTHONPATH=.openai2 $(BIN)/python -m pytest tests/backbones/openai_compatible tests/packages/rehearsal/server/test_serve.py $(ARGS)
 
 lint: $(FULL)  ## ruff, mypy and the import contract
 	$(BIN)/ruff check .

@@ -22,7 +22,7 @@ from ace_bench.core.resources import import_folder
 
 _NAME = "ace-bench"
 _PACKAGES = (
-    *(_NAME, "dspy", "genai-prices", "gepa", "httpx2", "hydra-core", "jinja2", "msgspec", "numpy"),
+    *(_NAME, "dspy", "genai-prices", "gepa", "hydra-core", "jinja2", "msgspec", "numpy"),
     *("sentence-transformers", "sqlglot"),
 )
 _VERSION = re.compile(r"^Version:(.+)$", re.MULTILINE)

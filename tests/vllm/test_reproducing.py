@@ -4,8 +4,9 @@ import json
 import subprocess
 import sys
 import time
+import urllib.request
 
-from ace_bench.backbones.vllm.server import cache_counters
+from ace_bench.backbones.vllm.load import PATH, read_counters
 from ace_bench.report.records import find_runs
 from tests.launching import ROOT
 from tests.pages.reading import commands
@@ -18,18 +19,23 @@ READABLE = (
 """What lets random weights give replies that can be read: else nearly every call is a fault and every score 0."""
 
 
+def counters(root):
+    with urllib.request.urlopen(f"{root}{PATH}") as page:
+        return read_counters(page.read().decode())
+
+
 def test_table_2_is_reproduced_as_the_page_says(shared, tmp_path, capsys):
     (printed,) = [text for text in commands("docs/reproducing.md") if "results=results/smoke" in text]
     places = {"http://localhost:8000": shared.server.root, "model=NAME": "model=tiny", "results/smoke": str(tmp_path)}
     for page, here in places.items():
         assert page in printed
         printed = printed.replace(page, here)
-    before = cache_counters(shared.server.root)
+    before = counters(shared.server.root)
     started = time.monotonic()
     words = [sys.executable, *printed.split()[1:], *READABLE]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - started
-    after = cache_counters(shared.server.root)
+    after = counters(shared.server.root)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 at a time" in done.stdout
     (table,) = tmp_path.glob("tables/table_02_*.md")

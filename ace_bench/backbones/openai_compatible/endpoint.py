@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import email.utils
 import json
-import os
 import threading
 import time
-import urllib.parse
-import urllib.request
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from ace_bench.backbones.openai_compatible.connections import Connection, Connections, TransportError
+from ace_bench.backbones.openai_compatible.azure import entra_tokens
+from ace_bench.backbones.openai_compatible.keys import Secrets, read_secrets
 from ace_bench.backbones.openai_compatible.listed_models import (
     OTHER_PLACES,
     ListedModel,
@@ -25,11 +21,19 @@ from ace_bench.backbones.openai_compatible.listed_models import (
 )
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
 from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, read_embeddings_answer
+from ace_bench.backbones.openai_compatible.route import Route
 from ace_bench.backbones.openai_compatible.settings import Address
-from ace_bench.core.errors import SettingError
-from ace_bench.core.redaction import HIDDEN, SHORTEST, redact
-from ace_bench.core.secret_forms import SecretForms
+from ace_bench.backbones.openai_compatible.transport import Transport, TransportError
 from ace_bench.core.types import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Opened:
+    """An endpoint whose key was read. ``token`` gives Entra ID's in the place of a key."""
+
+    transport: Transport
+    secrets: Secrets
+    token: Callable[[], str] | None
 
 
 class Endpoint:
@@ -46,7 +50,7 @@ class Endpoint:
         self.azure = address.azure
         self._address = address
         self._lock = threading.Lock()
-        self._opened: tuple[Connections, Secrets] | None = None
+        self._opened: _Opened | None = None
         self._close: Callable[[], object] = lambda: None
 
     @property
@@ -60,13 +64,12 @@ class Endpoint:
 
     def pages_at(self, root: str, *, timeout: float | None = None) -> Endpoint:
         """Return the pages that the server shows beside its API, asked for by the same keys."""
-        limit = timeout or self._address.timeout
-        # The stock client reaches nothing beside the API.
-        return Endpoint(replace(self._address, base_url=root, timeout=limit, client="built_in"), self.setting)
+        address = replace(self._address, base_url=root, timeout=timeout or self._address.timeout)
+        return Endpoint(address, self.setting)
 
     def ready(self) -> Secrets:
         """Read the key; raises ``ConfigError`` if it is missing."""
-        return self._open()[1]
+        return self._open().secrets
 
     def close(self) -> None:
         """Close all connections; the next call opens new ones."""
@@ -77,7 +80,7 @@ class Endpoint:
     def abort(self, grace: float) -> None:
         """Cut off the requests that are still under way after ``grace`` seconds."""
         if self._opened is not None:
-            self._opened[0].abort(grace)
+            self._opened.transport.abort(grace)
 
     def chat(self, body: bytes, headers: Mapping[str, str]) -> Answer | Problem:
         """Send one chat completion."""
@@ -124,9 +127,11 @@ class Endpoint:
         return None if isinstance(reply, Problem) else reply.decode(errors="replace")
 
     def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> bytes | Problem:
-        connections, _ = self._open()
+        opened = self._open()
+        if opened.token is not None:
+            headers = {"authorization": f"Bearer {opened.token()}", **headers}
         try:
-            response = connections.send(method, path, body, headers)
+            response = opened.transport.send(method, self.azure.path(path, self.model), body, headers)
         except TransportError as error:
             message = {
                 "unreachable": str(error),
@@ -138,39 +143,27 @@ class Endpoint:
             return response.content
         return from_status(response.status, _json_or_text(response.content), retry_after=_retry_after(response.headers))
 
-    def _open(self) -> tuple[Connections, Secrets]:
+    def _open(self) -> _Opened:
         if (opened := self._opened) is not None:
             return opened
         with self._lock:
             if self._opened is None:
-                address = self._address
-                secrets, make = self._stock() if address.client == "openai" else self._built_in()
-                connections = Connections(make, timeout=address.timeout, keep=address.connections)
+                self._opened = self._connect()
                 # Closes the connections even if nobody calls ``close``.
-                self._close = weakref.finalize(self, connections.close)
-                self._opened = connections, secrets
+                self._close = weakref.finalize(self, self._opened.transport.close)
             return self._opened
 
-    def _built_in(self) -> tuple[Secrets, Callable[[], Connection]]:
-        from ace_bench.backbones.openai_compatible.built_in_client import BuiltInConnection, Route
-
-        secrets = read_secrets(self._address)
-        own = {
-            "authorization": f"Bearer {secrets.key}",
-            "content-type": "application/json",
-            "user-agent": "ace-bench",
-            "accept-encoding": "identity",
-        }
-        route = Route(base_url=self.base_url, headers={**own, **secrets.headers}, timeout=self._address.timeout)
-        return secrets, lambda: BuiltInConnection(route)
-
-    def _stock(self) -> tuple[Secrets, Callable[[], Connection]]:
-        from ace_bench.backbones.openai_compatible import stock_client as stock
-
-        secrets = read_secrets(self._address, stock.secrets_of_environment())
-        make = stock.maker(self.base_url, secrets.key, self.azure)
-        settings = stock.http_settings(timeout=self._address.timeout, encrypted=self.base_url.startswith("https:"))
-        return secrets, lambda: stock.StockConnection(make, settings, secrets.headers)
+    def _connect(self) -> _Opened:
+        """Read the keys; the transport connects at its first request."""
+        address, secrets = self._address, read_secrets(self._address)
+        usual = {"content-type": "application/json", "user-agent": "ace-bench", "accept-encoding": "identity"}
+        key = {} if self.azure.entra else self.azure.key_header(secrets.key)
+        route = Route(base_url=self.base_url, headers={**usual, **key, **secrets.headers}, timeout=address.timeout)
+        return _Opened(
+            transport=Transport(route, keep=address.connections),
+            secrets=secrets,
+            token=entra_tokens() if self.azure.entra else None,
+        )
 
 
 def _json_or_text(body: bytes) -> Any:
@@ -193,77 +186,3 @@ def _retry_after(headers: Mapping[str, str]) -> float | None:
         return max(email.utils.parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time(), 0.0)
     except (KeyError, ValueError):
         return None
-
-
-_PLACEHOLDER = "none"
-"""Sent as the key to servers that need none; they ignore it."""
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Secrets:
-    """The key of an endpoint, and the headers of the settings by their names in lower case. Its repr shows none."""
-
-    key: str
-    headers: Mapping[str, str] = field(default_factory=dict)
-    texts: tuple[str, ...] = ()
-    """Texts to hide in replies and errors."""
-    logins: tuple[str, ...] = ()
-    """Proxy credentials to hide in errors."""
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({HIDDEN})"
-
-    def hide(self, text: str) -> str:
-        """Replace every secret in a reply. Short ones stay: servers without keys are often sent a word such as
-        EMPTY."""
-        return self._forms_in_replies.hide(text, HIDDEN)
-
-    def hide_in_error(self, text: str) -> str:
-        """Replace all secrets and everything that looks like one, such as partly masked keys."""
-        return redact(self._forms_in_errors.hide(text, HIDDEN))
-
-    @cached_property
-    def _forms_in_replies(self) -> SecretForms:
-        return SecretForms(secret for secret in self.texts if len(secret) >= SHORTEST)
-
-    @cached_property
-    def _forms_in_errors(self) -> SecretForms:
-        return SecretForms((*self.texts, *self.logins))
-
-
-def read_secrets(address: Address, others: Iterable[str] = ()) -> Secrets:
-    """Read the environment; raises ``ConfigError`` naming the variable that is missing.
-
-    ``others`` are further texts to hide.
-    """
-    variable, key = address.api_key_env, _PLACEHOLDER
-    if variable is not None:
-        key = _read("api_key_env", variable, "or set it to null where the server needs no key")
-    own = {
-        header: _read(f"headers_from_env.{header}", name, "or drop it")
-        for header, name in (address.headers_from_env or {}).items()
-    }
-    sent = {*own.values(), *others, *([] if variable is None else [key])}
-    headers = {name.lower(): value for name, value in {**(address.extra_headers or {}), **own}.items()}
-    return Secrets(key=key, headers=headers, texts=(*sent,), logins=(*_logins_of_proxies(),))
-
-
-def _logins_of_proxies() -> Iterator[str]:
-    """Yield the credentials of the environment's proxies: a proxy's error page may repeat them."""
-    for address in urllib.request.getproxies().values():
-        login, at, _ = address.rpartition("://")[2].rpartition("@")
-        if at and (password := urllib.parse.unquote(login.partition(":")[2])):
-            yield password
-            yield base64.b64encode(urllib.parse.unquote(login).encode()).decode()
-
-
-def _read(setting: str, name: str, otherwise: str) -> str:
-    value = os.environ.get(name, "").strip()
-    if not value:
-        raise SettingError(f"{setting}={name} names a variable that is not set: export {name}=..., {otherwise}")
-    if not (value.isascii() and value.isprintable()):
-        raise SettingError(
-            f"{setting}={name} names a variable whose value contains characters that HTTP headers do not allow: "
-            "correct its value"
-        )
-    return value

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from msgspec import Meta
 
+from ace_bench.backbones.openai_compatible.azure import NOT_AZURE, Azure
 from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.core.errors import SettingError
 from ace_bench.core.secrets import refuse_secrets
@@ -32,7 +33,6 @@ _UNSEEDED = ("seed", "max_tokens_field")
 _MILLION = 1_000_000
 _OWN_FIELDS = frozenset(("model", "messages", "stream", "n", "response_format", "cache_salt", "tools", "tool_choice"))
 Pause = Annotated[float, Meta(ge=0, le=10_000_000)]
-Client = Literal["built_in", "openai"]
 TokenLimitField = Literal["max_tokens", "max_completion_tokens"]
 Structured = Literal["auto", "json_schema", "json_object_schema", "json_object", "none"]
 """``json_object_schema`` is the form of llama.cpp: ``json_object`` with the schema beside it."""
@@ -81,38 +81,6 @@ class Sampling:
                     f"context of {context_length} tokens: lower {f'sampling.{role}.max_tokens' if role else 'it'}, or "
                     "take a model with a longer context"
                 )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Azure:
-    """Azure OpenAI, if ``api_version`` (such as 2024-10-21) is set; ``base_url`` is then the resource's address.
-
-    ``deployment`` is ``None`` if it has the model's name. ``entra``: tokens of azure-identity's default credential
-    take the place of a key.
-    """
-
-    api_version: Text | None = None
-    deployment: Text | None = None
-    entra: bool = False
-
-    def check(self, client: Client, *, base_url: str, api_key_env: str | None) -> None:
-        """Raise ``SettingError`` for settings that do not fit together."""
-        if self.api_version is None:
-            if self.deployment or self.entra:
-                raise SettingError("azure.api_version is not set: set it, as in azure.api_version=2024-10-21")
-            return
-        if client != "openai":
-            raise SettingError(f"client={client} cannot reach Azure: set client=openai, or azure.api_version=null")
-        if "/openai" in base_url or base_url.rstrip("/").endswith("/v1"):
-            raise SettingError(f"base_url={base_url} must be the resource's address, without /openai or /v1")
-        if self.entra == (api_key_env is not None):
-            raise SettingError(
-                f"azure.entra={str(self.entra).lower()} does not fit api_key_env={api_key_env or 'null'}: name the "
-                "key's variable in api_key_env, or set azure.entra=true and api_key_env=null"
-            )
-
-
-NOT_AZURE = Azure()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,7 +172,6 @@ class Address:
     ``api_key_env`` names the environment variable of the key, ``None`` if the server needs none;
     ``headers_from_env`` maps further secret headers to their variables. ``timeout`` is in seconds an attempt, from its
     start to its last byte. ``connections`` are kept open between calls; more are opened when more calls are under way.
-    ``client`` sends the requests: ``built_in``, or ``openai`` for the stock package, which reaches ``azure``, too.
     """
 
     base_url: Text
@@ -214,7 +181,6 @@ class Address:
     headers_from_env: Mapping[str, str] | None = None
     timeout: Seconds = 600.0
     connections: Parallel = 8
-    client: Client = "built_in"
     azure: Azure = NOT_AZURE
 
 
@@ -252,7 +218,7 @@ class ChatSettings(Address):
             )
         secret = {"base_url": self.base_url, "extra_headers": self.extra_headers, "extra_body": self.extra_body}
         refuse_secrets(secret)
-        self.azure.check(self.client, base_url=check_url(self.base_url), api_key_env=self.api_key_env)
+        self.azure.check(base_url=check_url(self.base_url), api_key_env=self.api_key_env)
         self.sampling.check_limits(self.context_length)
         own = sorted(_OWN_FIELDS & (self.extra_body or {}).keys())
         if own:

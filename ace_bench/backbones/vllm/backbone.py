@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.settings import check_url
 from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port
-from ace_bench.backbones.vllm.load import PATH, TIMEOUT_S, read_load
-from ace_bench.backbones.vllm.server import Server, cache_counters
+from ace_bench.backbones.vllm.load import PATH, TIMEOUT_S, read_counters, read_load
+from ace_bench.backbones.vllm.server import Server
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, ServerLoad
@@ -129,7 +129,8 @@ class Vllm(OpenAICompatible):
 
     def cache_counters(self) -> CacheCounters | None:
         """Read the server's prefix-cache counters, over all its engines; ``None`` if it reports none."""
-        return cache_counters(self._root)
+        page = self._pages.page(PATH)
+        return None if page is None else read_counters(page)
 
     @property
     def server(self) -> str:

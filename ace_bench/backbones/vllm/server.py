@@ -1,31 +1,27 @@
 """A server that a run launches under a supervisor process (see ``supervisor``): start, wait until it is ready, stop.
 
-Where a start fails, the cause and its fix are looked for in the server's log. A running server is asked for its health
-and for the counters of its cache.
+Where a start fails, the cause and its fix are looked for in the server's log.
 """
 
 from __future__ import annotations
 
-import logging
-import math
 import os
 import re
 import subprocess
 import sys
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+from ace_bench.backbones.openai_compatible.endpoint import Endpoint
+from ace_bench.backbones.openai_compatible.settings import Address
 from ace_bench.backbones.vllm import supervisor
 from ace_bench.backbones.vllm.command import LOCAL, Launch, in_use
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
-from ace_bench.core.types import CacheCounters
 
 _SLACK_S, _TIMEOUT_S, _POLL_S = 10.0, 5.0, 0.2
-_FAMILIES = ("vllm:prefix_cache", "vllm:gpu_prefix_cache")
-"""New name first: some versions report the same counts under both names."""
 Say = Callable[[str], None]
 
 
@@ -114,16 +110,17 @@ class Server:
         name, timeout = self._serve.product, self._serve.start_timeout
         started = reported = time.monotonic()
         doing = ""
-        while _get(self.root + self._serve.ready_path) is None:
-            now = time.monotonic()
-            if not self.running:
-                raise self._failure(f"{name} ended after {now - started:.0f} s{self._in_words()}")
-            if now - started > timeout:
-                raise self._failure(f"{name} was not ready within server.start_timeout={timeout:g} s")
-            if (latest := phase(self.log)) != doing or now - reported >= self._report_every:
-                reported, doing = now, latest
-                say(f"{name}: {now - started:.0f} s: {doing}")
-            time.sleep(_POLL_S)
+        with closing(Endpoint(Address(base_url=self.root, model=None, timeout=_TIMEOUT_S))) as pages:
+            while pages.page(self._serve.ready_path) is None:
+                now = time.monotonic()
+                if not self.running:
+                    raise self._failure(f"{name} ended after {now - started:.0f} s{self._in_words()}")
+                if now - started > timeout:
+                    raise self._failure(f"{name} was not ready within server.start_timeout={timeout:g} s")
+                if (latest := phase(self.log)) != doing or now - reported >= self._report_every:
+                    reported, doing = now, latest
+                    say(f"{name}: {now - started:.0f} s: {doing}")
+                time.sleep(_POLL_S)
         say(f"{name}: ready after {time.monotonic() - started:.0f} s")
 
     def _failure(self, what: str) -> ConfigError | BackboneUnavailable:
@@ -227,45 +224,3 @@ def phase(log: Path) -> str:
     text = tail(log, lines=_PHASE_LINES)
     found = [(text.rfind(match), words) for pattern, words in _PHASES for match in re.findall(pattern, text)[-1:]]
     return max(found, default=(0, "importing its code"))[1]
-
-
-def read_counters(page: str) -> CacheCounters | None:
-    """Sum queries and hits (tokens) over the engines of a server; ``None`` if the page has no such counters.
-
-    Names come with or without ``_total`` and, in older versions, with ``gpu_`` before ``prefix_cache``. A server that
-    reports only a hit rate or only one of the two counts gives ``None``.
-    """
-    from prometheus_client.parser import text_string_to_metric_families
-
-    totals: defaultdict[str, float] = defaultdict(float)
-    try:
-        for family in text_string_to_metric_families(page):
-            for sample in family.samples:
-                if sample.name.startswith(_FAMILIES) and math.isfinite(sample.value):
-                    totals[sample.name.removesuffix("_total")] += sample.value
-    except ValueError:
-        return None  # it is no page of metrics
-    for name in _FAMILIES:
-        queries, hits = f"{name}_queries", f"{name}_hits"
-        if {queries, hits} <= totals.keys():
-            return CacheCounters(queries=round(totals[queries]), hits=round(totals[hits]))
-    return None
-
-
-def cache_counters(root: str) -> CacheCounters | None:
-    """Read the prefix-cache counters, ``None`` if the server has none."""
-    page = _get(f"{root}/metrics")
-    return None if page is None else read_counters(page.decode(errors="replace"))
-
-
-def _get(url: str) -> bytes | None:
-    import httpx2
-
-    logging.getLogger(httpx2.__name__).setLevel(logging.WARNING)  # at INFO it prints a line for each look
-    # The environment's proxy cannot reach a server on this machine.
-    local = httpx2.URL(url).host in ("127.0.0.1", "localhost")
-    try:
-        reply = httpx2.get(url, timeout=_TIMEOUT_S, trust_env=not local, follow_redirects=True)
-    except httpx2.HTTPError:
-        return None
-    return reply.content if reply.is_success else None

@@ -15,8 +15,6 @@ from ace_bench.core.replies import offer
 from tests.backbones.openai_compatible.scripted import CUT, DROP, Reply, answer, complete, error, serving
 from tests.expected import check_cases, check_outcomes
 
-pytestmark = pytest.mark.usefixtures("each_client")
-
 EXPECTED = Path(__file__).parent / "expected"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 

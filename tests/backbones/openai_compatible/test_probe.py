@@ -12,8 +12,6 @@ from ace_bench.core.errors import ConfigError
 from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answer, client, error, serving
 from tests.expected import check_outcomes, outcome
 
-pytestmark = pytest.mark.usefixtures("each_client")
-
 EXPECTED = Path(__file__).parent / "expected"
 PROMPT_OF_TRIAL = TRIAL[0].content
 CLOCKED = re.compile(r"(?<='latency')(: '[^']*')|(?<='speed')(: '[0-9][^']*')")

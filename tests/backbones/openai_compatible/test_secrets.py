@@ -8,8 +8,6 @@ import pytest
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
 from tests.backbones.openai_compatible.scripted import PROMPT, Reply, answer, client, error, serving
 
-pytestmark = pytest.mark.usefixtures("each_client")
-
 KEY = "sk-planted-0123456789abcdef"
 TOKEN = 'gateway-"token"-987'
 

@@ -140,8 +140,7 @@ def test_the_message_that_nobody_listens_names_the_setting_of_the_address(option
             ask()
 
 
-@pytest.mark.parametrize("client", ["built_in", "openai"])
-def test_the_load_of_a_server_is_read_whichever_client_sends_the_calls(make, client):
-    backbone = make(*LAUNCH, f"+backbone.client={client}")
+def test_the_load_of_a_server_is_read(make):
+    backbone = make(*LAUNCH)
     backbone.start(quiet)
     assert backbone.load() == ServerLoad(running=3, waiting=2)

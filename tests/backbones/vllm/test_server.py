@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from ace_bench.backbones.vllm.command import free_port
-from ace_bench.backbones.vllm.server import Server, likely_fix, phase, read_counters
+from ace_bench.backbones.vllm.load import read_counters
+from ace_bench.backbones.vllm.server import Server, likely_fix, phase
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from tests.expected import check_cases, check_outcomes
 from tests.launching import ROOT

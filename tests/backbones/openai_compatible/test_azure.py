@@ -1,20 +1,20 @@
-"""The stock openai package as the client: Azure, tokens of Entra ID and what it reads from the environment."""
+"""Azure OpenAI: the addresses of its deployments, keys, and tokens of Entra ID."""
 
 import sys
 from types import ModuleType
 
 import pytest
 
-from ace_bench.backbones.openai_compatible.settings import Azure, CacheHints
-from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault
-from tests.backbones.openai_compatible.scripted import PROMPT, Reply, client, complete, error, serving
+from ace_bench.backbones.openai_compatible.azure import Azure
+from ace_bench.core.errors import BackboneUnavailable, ConfigError
+from tests.backbones.openai_compatible.scripted import PROMPT, client, error, serving
 
 VERSION = "2024-10-21"
 
 
 def azure_client(server, *, deployment=None, entra=False, **settings):
     azure = Azure(api_version=VERSION, deployment=deployment, entra=entra)
-    return client(server.url.removesuffix("/v1"), client="openai", azure=azure, **settings)
+    return client(server.url.removesuffix("/v1"), azure=azure, **settings)
 
 
 @pytest.mark.parametrize(("deployment", "named"), [(None, "tiny"), ("my-gpt", "my-gpt")])
@@ -90,18 +90,3 @@ def test_without_azure_identity_its_name_is_said(monkeypatch):
     monkeypatch.setitem(sys.modules, "azure.core.exceptions", None)
     with serving() as server, pytest.raises(ConfigError, match="azure-identity"):
         azure_client(server, entra=True).check()
-
-
-def test_the_environment_of_the_stock_client_is_sent_its_secrets_are_hidden_and_settings_win(monkeypatch):
-    monkeypatch.setenv("MY_AUTH", "Bearer other-key-123456")
-    monkeypatch.setenv("OPENAI_ORG_ID", "org-1")
-    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Gateway: gateway-token-987\nX-Team: base")
-    settings = {"headers_from_env": {"authorization": "MY_AUTH"}, "cache": CacheHints(session_header="X-Session")}
-    with serving(Reply(status=400, body="ECHO")) as server, pytest.raises(RolloutFault) as caught:
-        complete(server.url, client="openai", extra_headers={"x-team": "ace"}, **settings)
-    headers = server.seen[0][1]
-    assert (headers["openai-organization"], headers["x-team"], "x-session" in headers) == ("org-1", "ace", True)
-    assert headers["authorization"] == "Bearer other-key-123456"
-    if "x-gateway" in headers:  # the first releases of openai 2 do not read this variable
-        assert headers["x-gateway"] == "gateway-token-987"
-    assert "gateway-token" not in str(caught.value)
