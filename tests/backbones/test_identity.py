@@ -75,12 +75,12 @@ def test_a_setting_tells_runs_apart_in_tables_where_it_does_in_their_folders(opt
             break
         else:
             not_tried.add(path[-1])
-    assert not_tried <= {"url", "client", *AZURE}
+    assert not_tried <= {"url", *AZURE}
 
 
-def test_the_client_tells_no_runs_apart_and_folders_from_before_it_stay_valid():
+def test_azure_tells_no_runs_apart_nor_does_the_client_of_older_folders():
     settings = node("gpt_5_1")
-    stock = {**settings, "base_url": "https://name.openai.azure.com", "client": "openai", "azure": AZURE}
-    before = {name: value for name, value in settings.items() if name not in ("client", "azure")}
-    assert backbone_settings(stock) == backbone_settings(settings) == backbone_settings(before)
-    assert identity(stock) == identity(settings) == identity(before)
+    azure = {**settings, "base_url": "https://name.openai.azure.com", "azure": AZURE}
+    older = {**settings, "client": "openai"}
+    assert backbone_settings(azure) == backbone_settings(settings) == backbone_settings(older)
+    assert identity(azure) == identity(settings)
