@@ -1,7 +1,7 @@
 """Re-rankers: a weighted sum of features of query and text, which needs no download, and cross-encoders.
 
 The first stands where document 004 has its cross-encoder (stage 3). Its weights were fitted on the tuning half of the
-labelled queries of both wordings (``scripts/tune_retrieval.py``).
+labelled queries of both wordings.
 """
 
 from __future__ import annotations
