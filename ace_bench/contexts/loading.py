@@ -135,7 +135,7 @@ def load_kind(kind: type[C], path: str, *, arena: Arena, required_by: str) -> C:
     return loaded
 
 
-@cache  # a run reads the file when it is planned and again when it begins
+@cache  # the runs of a sweep read the same file
 def _warn(path: Path, note: str) -> None:
     _LOG.warning("%s, %s", path, note)
 

@@ -14,13 +14,13 @@ from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Cache
 from ace_bench.core.embedders import HASHING, with_embedder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
-from ace_bench.core.settings import build
+from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Agent, Task
 from ace_bench.core.types import Labels, Record, Stage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import Slots
 from ace_bench.runners.drawing import draws_by_seed
-from ace_bench.runners.experiment import Experiment, StageClock
+from ace_bench.runners.experiment import Beginning, Experiment, StageClock
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
 from ace_bench.runners.limits import Stop
@@ -56,6 +56,8 @@ class RunSpec(IdentifiedRun):
     trackers: tuple[Tracker, ...]
     metadata: Record
     notes: tuple[str, ...] = ()
+    beginning: Beginning | None = None
+    """Made when the run is checked, ``None`` before."""
     unrecorded: Callable[[Caller], Exception] | None = None
     """What a call raises that is not recorded, where a run only does again what its calls allow."""
 
@@ -191,9 +193,12 @@ def build_experiment(
         select=spec.method.select,
     )
     _connect_embedders(spec.method, arena, folder)
+    with settings_of("method"):
+        beginning = spec.beginning or spec.mode.begin(spec.method, arena)
     reporting = {one.name: one for one in spec.backbones.values() if isinstance(one, CacheReporting)}
     return Experiment(
         method=spec.method,
+        beginning=beginning,
         arena=arena,
         folder=folder,
         progress=progress,

@@ -9,9 +9,9 @@ from typing import Any
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import Method, Span
+from ace_bench.core.method import Arena, Method, Span
 from ace_bench.core.settings import Text
-from ace_bench.runners.experiment import Experiment, Validation
+from ace_bench.runners.experiment import Beginning, Experiment, Validation
 from ace_bench.runners.mode import Mode, ModeWorkload, refuse_retries
 
 
@@ -47,11 +47,11 @@ class Evaluate(Mode):
                 f"mode.context={self.context} and method.context={method.context_file} differ: give mode.context alone"
             )
 
-    def start(self, experiment: Experiment) -> Context:
-        """Check the file and return the context to compare with."""
-        start: Context = experiment.method.baseline(experiment.arena)
-        self._load(experiment, start)
-        return start
+    def begin(self, method: Method[Any], arena: Arena) -> Beginning:
+        """Load the file, and make the context to compare with."""
+        assert self.context is not None  # guaranteed by check()
+        start: Context = method.baseline(arena)
+        return Beginning(start=start, saved=method.load(Path(self.context), start, arena))
 
     def tests_start(self, method: Method[Any]) -> bool:  # noqa: ARG002 - the same for every method
         """With ``before``."""
@@ -60,13 +60,9 @@ class Evaluate(Mode):
     def choose(
         self,
         experiment: Experiment,
-        final: Context,
+        final: Context,  # noqa: ARG002 - nothing is learnt
         validations: Sequence[Validation],  # noqa: ARG002 - there are none
     ) -> tuple[str, Context]:
         """Return the saved context."""
-        return "saved", self._load(experiment, final)
-
-    def _load(self, experiment: Experiment, start: Context) -> Context:
-        assert self.context is not None  # guaranteed by check()
-        context: Context = experiment.method.load(Path(self.context), start, experiment.arena)
-        return context
+        assert experiment.beginning.saved is not None
+        return "saved", experiment.beginning.saved

@@ -53,6 +53,14 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
         return {"step": self.step, "score": self.score, "context": self.context.digest}
 
 
+@dataclass(frozen=True, kw_only=True)
+class Beginning:
+    """The contexts of a run before its first call: where it starts, and a saved one if it tests that."""
+
+    start: Context
+    saved: Context | None = None
+
+
 class StageClock:
     """Records the time of each stage, and what servers report of their prefix caches meanwhile."""
 
@@ -89,12 +97,13 @@ class StageClock:
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """One assembled experiment: the method, its arena, its folder and its seed.
+    """One assembled experiment: the method, the contexts it begins with, its arena, its folder and its seed.
 
     ``repeats``: what was attempted under a context is attempted anew where the mode asks for it again.
     """
 
     method: Method[Any]
+    beginning: Beginning
     arena: RunArena
     folder: RunFolder
     progress: ProgressCounter

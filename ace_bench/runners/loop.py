@@ -29,7 +29,7 @@ class RunOutcome:
 def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
     """Adapt and evaluate a context; calls, rollouts and steps that the run folder holds are replayed."""
     method, phase = experiment.method, f"evaluate {mode.split}"
-    start = context = mode.start(experiment)
+    start = context = experiment.beginning.start
     tested, batches = mode.tested(experiment), mode.batches(experiment)
     validations, predicted = list[Validation](), list[RolloutRecord]()
     before: Sequence[RolloutRecord] | None = None

@@ -10,9 +10,9 @@ import msgspec
 
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.method import Method, Span
+from ace_bench.core.method import Arena, Method, Span
 from ace_bench.core.types import Sample
-from ace_bench.runners.experiment import TEST, Batch, Experiment, Validation
+from ace_bench.runners.experiment import TEST, Batch, Beginning, Experiment, Validation
 
 
 class ModeWorkload(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,15 +61,14 @@ class Mode:
         """Return how much a run does, by its number of samples, for estimates."""
         raise NotImplementedError
 
-    def start(self, experiment: Experiment) -> Context:
-        """Return the method's initial context, without any call.
+    def begin(self, method: Method[Any], arena: Arena) -> Beginning:
+        """Make the contexts that the run begins with, once and without any call.
 
         Raises ``ConfigError`` or ``DataError`` if a file to start from cannot be used, or the method cannot work
         with the samples and labels.
         """
-        experiment.method.check(experiment.arena)
-        start: Context = experiment.method.start(experiment.arena)
-        return start
+        method.check(arena)
+        return Beginning(start=method.start(arena))
 
     def tests_start(self, method: Method[Any]) -> bool:
         """Whether the initial context is tested, too; last trials are compared with first ones instead."""

@@ -101,7 +101,7 @@ class Offline(Mode):
             return "final", final
         best = max(validations, key=lambda one: (one.score, -one.step), default=None)
         if best is None or (self.validate == "multiples" and best.score <= 0):
-            return "best", self.start(experiment)
+            return "best", experiment.beginning.start
         return "best", best.context
 
     def _validates(self, step: Step) -> bool:

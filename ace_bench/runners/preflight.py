@@ -43,29 +43,28 @@ _Number = TypeVar("_Number", int, float)
 
 
 def check_beginning(spec: RunSpec) -> RunSpec:
-    """Begin the run in a temporary folder, to check its contexts, and its templates with a sample.
+    """Make the contexts that the run begins with, in a temporary folder, and check its templates with a sample.
 
-    The models of its embedders are loaded, too. Return the spec with the mode's advice among its notes. Nothing is sent
-    or started. Raises ``ConfigError`` or ``DataError``.
+    The models of its embedders are loaded, too. Return the spec with these contexts, and with the mode's advice among
+    its notes. Nothing is sent or started. Raises ``ConfigError`` or ``DataError``.
     """
     check_embedders(spec.method)
     with scratch_folder("plan") as scratch:
         folder = RunFolder(scratch)
         try:
             experiment = build_experiment(folder, spec, Stop())
-            with settings_of("method"):
-                context = spec.mode.start(experiment)
             samples, advice = experiment.arena.samples(spec.mode.split), spec.mode.advise(experiment)
         finally:
             folder.close()
     for sample in samples[:1]:
-        inputs, shown = frozenset(sample.inputs), frozenset(context.render(sample))
+        inputs, shown = frozenset(sample.inputs), frozenset(experiment.beginning.start.render(sample))
         fields = {**spec.agent.prompt_fields(inputs, shown), **spec.method.prompt_fields(inputs, shown)}
         if isinstance(spec.task, Judged):
             fields |= spec.task.prompt_fields(inputs, shown)
         for template, names in fields.items():
             spec.prompt_set.check(template, names)
-    return spec if advice is None else replace(spec, notes=(*spec.notes, advice))
+    notes = spec.notes if advice is None else (*spec.notes, advice)
+    return replace(spec, beginning=experiment.beginning, notes=notes)
 
 
 def check_embedders(method: Method[Any]) -> None:

@@ -66,7 +66,12 @@ class Rehearsal:
         most = REHEARSED_EPISODES if isinstance(spec.agent, Conversational) else REHEARSED
         limits = {split: min(most, limit or most) for split, limit in spec.limits.items()}
         small = replace(
-            spec, method=spec.rehearsed_method, backbones=standins, limit=BySplit(**limits), budget=Budget()
+            spec,
+            method=spec.rehearsed_method,
+            beginning=spec.beginning if spec.rehearsed_method is spec.method else None,
+            backbones=standins,
+            limit=BySplit(**limits),
+            budget=Budget(),
         )
         folder = RunFolder(stack.enter_context(scratch_folder("plan")))
         stack.callback(folder.close)
@@ -120,7 +125,7 @@ class Rehearsal:
         steps = self.journal.steps
         if not steps:
             return 0.0, 0
-        begun, ended = self.spec.method.start(self.experiment.arena).tokens, steps[-1].context_tokens
+        begun, ended = self.experiment.beginning.start.tokens, steps[-1].context_tokens
         return max(0.0, (ended - begun) / sum(len(step.samples) for step in steps)), ended
 
     def longer(self) -> float:
