@@ -168,8 +168,8 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     after Ctrl-C or the stop button of a notebook, ``BudgetExhausted``, ``BackboneUnavailable``), and other subclasses
     of ``AceBenchError``, each with a message that names the fix.
     """
+    from ace_bench.runners.composing import compose_run
     from ace_bench.runners.host import Host
-    from ace_bench.runners.identifying import compose_run
     from ace_bench.runners.run import run as run_experiment
     from ace_bench.store.processes import command_of
 

@@ -169,8 +169,9 @@ def in_process(setting: Setting, overrides: Sequence[str], **parts: Any) -> Path
 
     from ace_bench.runners import run as experiment
     from ace_bench.runners.build import assemble
+    from ace_bench.runners.composing import compose_run
     from ace_bench.runners.host import reporting
-    from ace_bench.runners.identifying import IdentifiedRun, compose_run
+    from ace_bench.runners.identifying import IdentifiedRun
 
     plans: list[Any] = []
 

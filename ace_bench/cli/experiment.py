@@ -25,8 +25,8 @@ from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.report.planned import quote
+from ace_bench.runners.composing import with_commit_apart
 from ace_bench.runners.override_help import explain, raised_by_hydra
-from ace_bench.store.authors_code import with_commit_apart
 
 _LEFT_OUT = ("--shell-completion", "-sc")
 """Hydra's completion knows a script's name alone, and asks a program of many commands for a command ``-sc``."""

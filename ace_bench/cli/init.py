@@ -104,13 +104,15 @@ def _check(words: Sequence[str]) -> None:
     """Check data, folder, model and budget as a run does before its first call; raises ``AceBenchError``."""
     from ace_bench.core.console import Console
     from ace_bench.runners import preflight
+    from ace_bench.runners.composing import compose_run
     from ace_bench.runners.host import Host
-    from ace_bench.runners.identifying import compose_run, identify
+    from ace_bench.runners.identifying import identify
     from ace_bench.runners.limits import Stop
     from ace_bench.runners.run import build_run
+    from ace_bench.runners.settings import decode
     from ace_bench.store.call_log import Account
 
-    spec = preflight.check_beginning(build_run(identify(compose_run(words))))
+    spec = preflight.check_beginning(build_run(identify(decode(compose_run(words)))))
     splits = getattr(spec.task, "splits", ("train", "val", "test"))
     sizes = ", ".join(f"{split} {len(spec.task.samples(split)[: spec.limits.get(split)])}" for split in splits)
     print_line(f"data: {spec.task.source}, samples: {sizes}")

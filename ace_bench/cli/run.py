@@ -30,8 +30,8 @@ def main(arguments: Sequence[str]) -> int:
         call_hydra(words, sweeps=sweeps)
         return 0
     from ace_bench.core.terminal import log_to_stdout
+    from ace_bench.runners.composing import compose_run
     from ace_bench.runners.host import reporting
-    from ace_bench.runners.identifying import compose_run
     from ace_bench.runners.run import run
     from ace_bench.store.processes import command_of
 

@@ -67,18 +67,6 @@ def embedder_identity(given: Any) -> Any:
     return given
 
 
-def with_embedder(config: Mapping[str, Any], name: Any) -> Mapping[str, Any]:
-    """Return a resolved configuration with another embedder, which the method's settings repeat."""
-    given = config.get("embedder")
-
-    def named(value: Any) -> Any:
-        if value == given:
-            return name
-        return {key: named(one) for key, one in value.items()} if isinstance(value, Mapping) else value
-
-    return {**config, "method": named(config["method"]), "embedder": name}
-
-
 def _digest_of_model(folder: Path) -> str:
     files = (path for path in folder.rglob("*") if path.suffix in _MODEL_FILES and path.is_file())
     found = sorted((path.relative_to(folder).as_posix(), path) for path in files)

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.core.embedders import embedder_identity, with_embedder
+from ace_bench.core.embedders import embedder_identity
 from ace_bench.core.encoding import digest_of, digest_of_text
 from ace_bench.core.settings import given_by_role
 from ace_bench.core.types import Record
@@ -88,6 +88,18 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
             role: backbone_settings(backbone) for role, backbone in (config.get("roles") or {}).items() if backbone
         },
     }
+
+
+def with_embedder(config: Mapping[str, Any], name: Any) -> Mapping[str, Any]:
+    """Return a resolved configuration with another embedder, which the method's settings repeat."""
+    given = config.get("embedder")
+
+    def named(value: Any) -> Any:
+        if value == given:
+            return name
+        return {key: named(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+
+    return {**config, "method": named(config["method"]), "embedder": name}
 
 
 def _is_file(text: str) -> bool:

@@ -46,21 +46,48 @@ Similarity = Annotated[float, Meta(gt=0, le=1, description="a similarity above 0
 Text = Annotated[str, Meta(min_length=1)]
 
 
-def build(node: Any, path: str, **parts: Any) -> Any:
-    """Build the part that a node of a configuration describes: its ``_target_``, called with its settings.
+@dataclasses.dataclass(frozen=True)
+class PartSettings:
+    """The settings of a part, at a path of the configuration: the name of what makes it, and its arguments.
 
-    ``node`` consists of mappings, lists and scalars; ``path`` is its place in the configuration. ``parts`` are further
-    arguments that are not settings. Nested nodes are built first. Raises ``ConfigError`` that names the wrong setting.
+    ``node`` consists of mappings, lists and scalars. Raises ``ConfigError`` if it does not say what to make.
     """
-    if not isinstance(node, Mapping) or not isinstance(node.get(_TARGET), str):
-        raise ConfigError(f"{path}{_format_given(node)} must be a group of settings with a {_TARGET}, as in configs/")
-    try:
-        make = pkgutil.resolve_name(node[_TARGET])
-    except (ImportError, AttributeError, ValueError) as error:
-        if (needed := missing_extra(error, f"{path}.{_TARGET}={node[_TARGET]}")) is not None:
-            raise needed from error
-        raise ConfigError(f"{path}.{_TARGET}={node[_TARGET]} cannot be imported: {error}") from error
-    return make_part(make, {name: value for name, value in node.items() if name != _TARGET}, path, **parts)
+
+    path: str
+    node: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        """Check that there is something to make."""
+        if not isinstance(self.node, Mapping) or not isinstance(self.node.get(_TARGET), str):
+            raise ConfigError(
+                f"{self.path}{_format_given(self.node)} must be a group of settings with a {_TARGET}, as in configs/"
+            )
+
+    @property
+    def target(self) -> str:
+        """The dotted name of what makes the part."""
+        name: str = self.node[_TARGET]
+        return name
+
+    def build(self, **parts: Any) -> Any:
+        """Build the part; ``parts`` are further arguments that are not settings. Nested nodes are built first.
+
+        Raises ``ConfigError`` that names the wrong setting.
+        """
+        try:
+            make = pkgutil.resolve_name(self.target)
+        except (ImportError, AttributeError, ValueError) as error:
+            named = f"{self.path}.{_TARGET}={self.target}"
+            if (needed := missing_extra(error, named)) is not None:
+                raise needed from error
+            raise ConfigError(f"{named} cannot be imported: {error}") from error
+        settings = {name: value for name, value in self.node.items() if name != _TARGET}
+        return make_part(make, settings, self.path, **parts)
+
+
+def build(node: Any, path: str, **parts: Any) -> Any:
+    """Build the part that a node of a configuration describes; raises ``ConfigError`` that names the wrong setting."""
+    return PartSettings(path, node).build(**parts)
 
 
 def make_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str, **parts: Any) -> Any:

@@ -10,24 +10,24 @@ from typing import Any
 import msgspec
 
 from ace_bench.contexts.playbook.embed import EndpointEmbedder
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting
-from ace_bench.core.embedders import HASHING, with_embedder
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting, Limited, Priced
+from ace_bench.core.embedders import HASHING
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.method import Method
-from ace_bench.core.settings import build, settings_of
-from ace_bench.core.task import Agent, Task
-from ace_bench.core.types import Labels, Record, Stage
+from ace_bench.core.settings import settings_of
+from ace_bench.core.task import Agent, CostLimited, Task
+from ace_bench.core.types import Labels, Record, Stage, Usage
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import Slots
 from ace_bench.runners.drawing import draws_by_seed
 from ace_bench.runners.experiment import Beginning, Experiment, StageClock
 from ace_bench.runners.gateway import Caller, CallGateway
-from ace_bench.runners.identifying import IdentifiedRun, build_part, embeddings_of, judge_template
-from ace_bench.runners.limits import Stop
+from ace_bench.runners.identifying import IdentifiedRun, embeddings_of, judge_template
+from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.mode import Mode
 from ace_bench.runners.progress import Observer, ProgressCounter, Tracker
 from ace_bench.runners.reservations import Spending
-from ace_bench.runners.settings import check_agent_prices, check_budget_prices
+from ace_bench.runners.settings import place_of
 from ace_bench.store.authors_code import notes_on_state, state_followed
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import Responses
@@ -64,9 +64,9 @@ class RunSpec(IdentifiedRun):
 
 def assemble(run: IdentifiedRun) -> RunSpec:
     """Build all parts and check that they fit together; raises ``ConfigError`` or ``DataError`` with the fix."""
-    resolved, task, backbones = run.config.settings, run.task, run.backbones
-    mode: Mode = build_part(resolved, "mode")
-    method: Method[Any] = build_part(resolved, "method")
+    parts, task, backbones = run.parts, run.task, run.backbones
+    mode: Mode = parts.mode.build()
+    method: Method[Any] = run.method or parts.method.build()
     embeddings_of(method, run.embedder)
     mode.check(method)
     templates = _templates(method, task)
@@ -76,9 +76,8 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     for split in mode.reads(method):
         task.samples(split)  # raises ``DataError`` if the split is missing or broken
     run.prompt_set.require(chain.from_iterable(templates.values()))
-    rehearsed = build_part(with_embedder(resolved, HASHING), "method") if EMBEDDER in backbones else method
-    agent: Agent = build_part(resolved, "agent", prompts=run.prompt_set, generator=method.generator)
-    check_agent_prices(agent, backbones)
+    agent: Agent = parts.agent.build(prompts=run.prompt_set, generator=method.generator)
+    _check_agent_prices(agent, backbones)
     drawn = draws_by_seed(task=task, agent=agent, method=method, mode=mode, backbones=backbones)
     followed, notes = _protocol(run, method)
     metadata = {
@@ -100,21 +99,20 @@ def assemble(run: IdentifiedRun) -> RunSpec:
         **({} if run.simulated or not method.embedders else {"embedder": run.identity.settings["embedder"]}),
     }
     return RunSpec(
-        **vars(run),
-        method=method,
-        rehearsed_method=rehearsed,
+        **{**vars(run), "method": method},
+        rehearsed_method=parts.rehearsed_method.build() if EMBEDDER in backbones else method,
         mode=mode,
         agent=agent,
-        rehearsal=build_part(resolved, "rehearsal"),
-        trackers=_trackers(resolved),
+        rehearsal=parts.rehearsal.build(),
+        trackers=tuple(part.build() for part in parts.trackers),
         metadata=metadata,
-        notes=(*((_HASHED,) if run.config.automatic and metadata.get("embedder") == HASHING else ()), *notes),
+        notes=(*((_HASHED,) if run.automatic and metadata.get("embedder") == HASHING else ()), *notes),
     )
 
 
 def _protocol(run: IdentifiedRun, method: Method[Any]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return the protocol's name, unless it is the usual one, and the state that ``official`` follows; and notes."""
-    chosen, commit = run.config.choices.get(_PROTOCOL, _PAPER), run.official_commit
+    chosen, commit = run.protocol, run.official_commit
     if chosen == _OFFICIAL:
         state = state_followed(method, run.task)
         notes = notes_on_state(state, commit, run.imported.commits if run.imported else {})
@@ -122,14 +120,6 @@ def _protocol(run: IdentifiedRun, method: Method[Any]) -> tuple[dict[str, str], 
     if commit is not None:
         raise ConfigError(f"official_commit={commit} is for protocol=official; leave it out")
     return ({} if chosen == _PAPER else {_PROTOCOL: chosen}), ()
-
-
-def _trackers(resolved: Record) -> tuple[Tracker, ...]:
-    """Build each tracker from the settings under its name; ``tracker=[a,b]`` merges the names of several options."""
-    chosen = resolved.get("tracker") or {}
-    if not isinstance(chosen, Mapping):
-        raise ConfigError(f"tracker={chosen} must be a group of trackers by name: write tracker=NAME or tracker=[A,B]")
-    return tuple(build(node, f"tracker.{name}") for name, node in chosen.items())
 
 
 def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]:
@@ -218,3 +208,36 @@ def _connect_embedders(method: Method[Any], arena: RunArena, folder: RunFolder) 
     calls = EmbeddingCalls(lambda: arena.at(folder.journal.stage).embedding_lm(), folder.calls.replies(EMBEDDER))
     for embedder in found:
         embedder.connect(calls)
+
+
+def check_reply_limits(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
+    """Raise ``ConfigError`` if a reply has no limit, so that tokens and dollars cannot be reserved for it."""
+    for role, backbone in backbones.items() if budget.needs_bounds else ():
+        if isinstance(backbone, Limited) and backbone.reply_limit(role) is None:
+            limit = "tokens" if budget.tokens is not None else "usd"
+            raise ConfigError(
+                f"budget.{limit} needs a limit of replies, and {backbone.name} ({role}) has none: set "
+                "backbone.context_length or backbone.sampling.max_tokens, or use budget.calls"
+            )
+
+
+def check_budget_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
+    """Raise ``ConfigError`` for a budget in dollars if a backbone has no prices."""
+    if budget.usd is not None:
+        _check_prices(backbones, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
+
+
+def _check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None:
+    """Raise ``ConfigError`` for an agent with a limit in dollars if the generator's backbone has no prices."""
+    if isinstance(agent, CostLimited) and agent.max_usd is not None:
+        _check_prices(
+            {GENERATOR: backbones[GENERATOR]}, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone"
+        )
+
+
+def _check_prices(backbones: Mapping[str, Backbone], limit: str, other: str) -> None:
+    for role, backbone in backbones.items():
+        if isinstance(backbone, Priced) and backbone.dollars(Usage(prompt=2, completion=1, cached=1)) is None:
+            prices = (f"{place_of(role)}.prices.{name}" for name in ("input", "cached_input", "output"))
+            needed = "embedder.usd_per_million" if role == EMBEDDER else "{}, {} and {}".format(*prices)
+            raise ConfigError(f"{limit} needs prices: set {needed}, or {other}")

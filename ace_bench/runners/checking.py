@@ -16,10 +16,10 @@ from ace_bench.core.identity import identity_settings
 from ace_bench.core.method import Adaptation
 from ace_bench.runners.build import assemble
 from ace_bench.runners.drawing import planned_draws_by_seed
-from ace_bench.runners.folder_checks import check_folder
-from ace_bench.runners.identifying import identify
+from ace_bench.runners.identifying import check_folder, identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.preflight import check_beginning, check_endpoint, check_keys, check_results, distinct_backbones
+from ace_bench.runners.settings import decode
 from ace_bench.store.code import CodeReader
 from ace_bench.store.results import METRICS
 
@@ -60,7 +60,7 @@ class RunChecks:
 
     def _is_drawn(self, overrides: tuple[str, ...]) -> bool:
         try:
-            return planned_draws_by_seed(self._compose(overrides))
+            return planned_draws_by_seed(decode(self._compose.run(overrides)).parts)
         except (AceBenchError, ImportError, AttributeError):  # what is wrong is said when the run is checked
             return True
 
@@ -151,7 +151,7 @@ class RunChecks:
 
     def _built(self, run: Candidate) -> _Built:
         try:
-            identified = identify(self._compose.run(run.overrides), self._code.code_of)
+            identified = identify(decode(self._compose.run(run.overrides)), self._code.code_of)
             check_folder(identified)
             spec = assemble(identified)
             if not run.waits:

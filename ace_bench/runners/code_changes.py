@@ -22,11 +22,11 @@ from ace_bench.runners.gateway import Caller
 from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Budget
 from ace_bench.store.call_log import FILE as CALLS
-from ace_bench.store.code import changed_modules, modules_in_words
+from ace_bench.store.code import modules_in_words
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal, RolloutRecord
-from ace_bench.store.processes import How, last_code
+from ace_bench.store.processes import How
 from ace_bench.store.results import METRICS, read_metrics
 
 _CLIENTS = "ace_bench."
@@ -36,11 +36,8 @@ _RESULTS = ("splits", "validation", "learning", "trials", "context", "rollouts",
 """Parts of the metrics that prompts, replies and grades decide; intervals can be computed again at any time."""
 
 
-def settle_code(folder: RunFolder, spec: RunSpec, host: Host) -> None:
-    """Raise ``ConfigError`` if the code changed, and with it the result; record it if the run stands all the same."""
-    changed = changed_modules(last_code(folder.processes.processes), spec.code.modules)
-    if not changed:
-        return
+def settle_code(folder: RunFolder, spec: RunSpec, changed: list[str], host: Host) -> None:
+    """Raise ``ConfigError`` if the result changed with the ``changed`` modules; else record that the run stands."""
     words = modules_in_words(changed)
     how: How = "accepted"
     if not spec.accept_code:

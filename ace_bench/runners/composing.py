@@ -1,9 +1,13 @@
-"""The configuration of one run, as plain values."""
+"""Composes the configuration of one run, as plain values, from the words of a command.
+
+What these words compose to is cached on disk, so that the next start needs no Hydra.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
@@ -13,13 +17,23 @@ import msgspec
 
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
-from ace_bench.core.errors import ConfigError
-from ace_bench.core.secrets import refuse_secrets
+from ace_bench.core.errors import ConfigError, FileUnwritable
+from ace_bench.core.resources import config_folders
+from ace_bench.core.secrets import refuse_secret_arguments, refuse_secrets
+from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
 if TYPE_CHECKING:
     from omegaconf import DictConfig
 
+    from ace_bench.runners.planning import Composer
+
 _AUTOMATIC = "auto"
+_OFFICIAL = "protocol=official"
+_FORM = "settings, choices, text and automatic embedder"
+"""What the cache holds; other words keep older files from being read."""
+_PURE = ("oc.select",)
+"""Resolvers that depend on the configuration alone."""
+_RESOLVER = re.compile(r"\$\{\s*([\w.]+)\s*:")
 _REFERENCE = re.compile(r"(?<!\\)\$\{[^{}]*\}")
 _FILE_NAME = re.compile(r"[/~.]|\$\{[^{}]*\}/|[^\n]*\.\w{1,7}$")
 
@@ -34,6 +48,38 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     choices: Mapping[str, str]
     text: str
     automatic: bool = False
+
+
+def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunConfig:
+    """Return what the overrides of a command compose to; raises ``ConfigError`` with the fix.
+
+    ``compose`` has read the configuration files already.
+    """
+    words = with_commit_apart(words)
+    refuse_secret_arguments(words)
+    folders = config_folders()
+    cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(words)])}.msgpack"
+    if (content := read_sealed(cached)) is not None:
+        return msgspec.msgpack.decode(content, type=RunConfig)
+    from ace_bench.runners.override_help import explain  # Hydra takes a third of a second to import
+    from ace_bench.runners.planning import Composer
+
+    with explain(folders, words):
+        config, choices = (compose or Composer(folders)).compose(words)
+    composed = settle(config, choices)
+    with suppress(FileUnwritable, OSError, OverflowError):  # without a cache, a start only takes longer
+        if set(_RESOLVER.findall(str(config))) <= set(_PURE):
+            write_sealed(cached, msgspec.msgpack.encode(composed))
+    return composed
+
+
+def with_commit_apart(words: Sequence[str]) -> list[str]:
+    """Write ``protocol=official@COMMIT`` as two settings: the commit is checked, the option is the protocol's."""
+    apart: list[str] = []
+    for word in words:
+        protocol, at, commit = word.partition("@")
+        apart += [protocol, f"official_commit='{commit}'"] if at and protocol == _OFFICIAL else [word]
+    return apart
 
 
 def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = True) -> RunConfig:

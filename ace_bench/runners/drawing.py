@@ -8,9 +8,8 @@ from typing import Any
 
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, Greedy
 from ace_bench.core.method import Method, may_draw
-from ace_bench.core.types import Record
-from ace_bench.runners.identifying import build_backbones, build_part
 from ace_bench.runners.mode import Mode
+from ace_bench.runners.settings import Parts, build_backbones
 
 
 def draws_by_seed(
@@ -29,13 +28,12 @@ def draws_by_seed(
     return not all(isinstance(backbone, Greedy) and backbone.is_greedy(role) for backbone, role in answering)
 
 
-def planned_draws_by_seed(settings: Record) -> bool:
-    """Whether a run with these resolved settings draws by its seed; raises ``ConfigError``."""
-    task, agent = (resolve_name(settings[group]["_target_"]) for group in ("task", "agent"))
+def planned_draws_by_seed(parts: Parts) -> bool:
+    """Whether a run of these parts draws by its seed; raises ``ConfigError``."""
     return draws_by_seed(
-        task=task,
-        agent=agent,
-        method=build_part(settings, "method"),
-        mode=build_part(settings, "mode"),
-        backbones=build_backbones(settings),
+        task=resolve_name(parts.task.target),
+        agent=resolve_name(parts.agent.target),
+        method=parts.method.build(),
+        mode=parts.mode.build(),
+        backbones=build_backbones(parts.backbones),
     )

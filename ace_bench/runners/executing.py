@@ -14,14 +14,13 @@ from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped, StoreError
 from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
-from ace_bench.runners.build import NO_RESOURCES, Resources, RunSpec, build_experiment
+from ace_bench.runners.build import NO_RESOURCES, Resources, RunSpec, build_experiment, check_reply_limits
 from ace_bench.runners.host import Host
 from ace_bench.runners.loop import RunOutcome, run_loop
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, make_display
 from ace_bench.runners.server_queue import queue_kept_here
-from ace_bench.runners.settings import check_reply_limits
 from ace_bench.runners.stopping import stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
@@ -51,7 +50,7 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
         environment = describe_environment()
         described = format_json({**environment, **spec.metadata})
         identity = format_json(spec.identity.dump())
-        folder.write({SETTINGS: spec.config.text, IDENTITY: identity, "environment.json": described})
+        folder.write({SETTINGS: spec.text, IDENTITY: identity, "environment.json": described})
         folder.set_status("running")
         changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules})
         if changes:
@@ -113,7 +112,7 @@ def _record_end(folder: RunFolder, error: BaseException) -> None:
 def _observers(spec: RunSpec, console: Console) -> Iterator[tuple[Observer, ...]]:
     with ExitStack() as stack:
         for tracker in spec.trackers:
-            tracker.begin(spec.folder, spec.metadata, spec.config.text)
+            tracker.begin(spec.folder, spec.metadata, spec.text)
             stack.callback(tracker.close)
         display = stack.enter_context(closing(make_display(console)))
         yield (*spec.trackers, display)

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 
 from hydra.errors import CompactHydraException, HydraException, OverrideParseException
 from omegaconf import DictConfig, OmegaConf
@@ -21,7 +22,7 @@ from ace_bench.core.resources import missing_extra, missing_package, options
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.core.terminal import write
 from ace_bench.runners.planning import Composer
-from ace_bench.runners.settings import RENAMED, BySplit
+from ace_bench.runners.settings import BySplit
 
 _FAILED = 1
 _FEW = 24
@@ -40,6 +41,22 @@ _LAUNCHERS = {"ray": "ray", "slurm": "submitit"}
 """The package that a launcher needs."""
 _NOT_IN_STRUCT = re.compile(r"Key '(.+?)' is not in struct")
 _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?(experiment)=(seed_\w+)")
+
+_RENAMED: Mapping[str, str] = MappingProxyType(
+    {
+        "agent.answer_alone": "is now agent.scaffold=answer_alone",
+        "agent.replies": "is now agent.parse_replies, and repaired is lenient",
+        "method.reasoning": "is now agent.scaffold: json in place of true",
+        "method.playbook": "is gone: protocol=official learns the authors' text",
+        "method.tags": "is gone: protocol=official counts tags round by round",
+        "method.tagged": "is gone: protocol=official counts all tags",
+        "method.curate": "is gone: protocol=official curates after every attempt on task=appworld",
+        "method.replies": "is gone: protocol=official reads replies by the authors' rules",
+        "method.step_number": "is gone: protocol=official counts the steps of the epoch",
+        "method.after_curation": "is now method.measure_post_update, with protocol=official",
+    }
+)
+"""Of keys that no chosen option has any more."""
 
 
 @contextmanager
@@ -250,8 +267,8 @@ def _unknown(key: str, known: Sequence[str]) -> str:
     beside = {name.rpartition(".")[2]: name for name in known if place and name.rpartition(".")[0] == place}
     if place == _LIMIT and beside and last in BySplit.__dataclass_fields__:
         return _added_limit(last)
-    if key in RENAMED:
-        return f"{key} {RENAMED[key]}"
+    if key in _RENAMED:
+        return f"{key} {_RENAMED[key]}"
     if place.startswith("roles.") and not beside:
         return f"{key}: {place} has no backbone of its own: give it one by backbone@{place}=NAME"
     close = get_close_matches(last, beside, n=1, cutoff=0.5)

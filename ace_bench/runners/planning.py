@@ -29,8 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.resources import reading_config
-from ace_bench.runners.composing import RunConfig, digest_of_configs, settle
-from ace_bench.store.authors_code import with_commit_apart
+from ace_bench.runners.composing import RunConfig, digest_of_configs, settle, with_commit_apart
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
 _HYDRA = "hydra"

@@ -16,8 +16,8 @@ from ace_bench.core.replies import takes_tools
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Lifecycle
 from ace_bench.core.types import Completion, Message, Record, Stage
+from ace_bench.runners.composing import compose_run
 from ace_bench.runners.gateway import Caller, CallGateway
-from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import FILE as CALLS
 from ace_bench.store.call_log import CallLog, Ledger

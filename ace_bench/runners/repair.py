@@ -29,8 +29,9 @@ from ace_bench.runners.host import Host
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.preflight import with_leakage
 from ace_bench.runners.recorded import without_foreign_code
+from ace_bench.runners.settings import decode
 from ace_bench.store.code import changed_modules
-from ace_bench.store.damage import JOURNAL, Damage, examine, lasting_metrics
+from ace_bench.store.damage import JOURNAL, Damage, lasting_metrics
 from ace_bench.store.files import DRAFT, replace_files
 from ace_bench.store.folder import LOCK, RunFolder
 from ace_bench.store.lines import DAMAGED, DiskGuard
@@ -47,7 +48,7 @@ def repair_run(folder: Path, damage: Damage, command: str) -> None:
 
     Its classes are those of the installed configuration, whatever the folder names.
     """
-    spec = replace(assemble(identify(without_foreign_code(recorded_settings(folder)))), folder=folder)
+    spec = replace(assemble(identify(decode(without_foreign_code(recorded_settings(folder))))), folder=folder)
     if not folder.resolve().parent.name.startswith(spec.metadata["digest"][:12]):
         raise CannotRepair(
             "settings, data or the version of ace-bench have changed since it was made (digest "
@@ -86,15 +87,6 @@ def repair(spec: RunSpec, damage: Damage, host: Host) -> None:
                 return
         kind = CannotRepair if isinstance(failure, CannotRepair) else StoreError
         raise kind(str(failure).replace(str(copy), str(folder))) from failure
-
-
-def check_records(folder: Path) -> None:
-    """Raise ``StoreError`` if a run would be continued with the journal or the calls of another one."""
-    if not (folder / JOURNAL).exists():
-        return
-    damage = examine(folder)
-    if damage.foreign:
-        raise StoreError(f"{damage.problems[-1]}; put the right file back, or pass resume=false for a new run")
 
 
 def recorded_settings(folder: Path) -> RunConfig:

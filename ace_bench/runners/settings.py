@@ -1,20 +1,33 @@
-"""The top-level settings, what replaced settings of earlier versions, and the checks of a budget against backbones."""
+"""The configuration of a run as typed values, decoded once from its composed form.
+
+Nothing else reads a configuration as a mapping.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from ace_bench.core.backbones import EMBEDDER, GENERATOR, Backbone, Limited, Priced
-from ace_bench.core.embedders import EmbedderSettings
+from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone
+from ace_bench.core.embedders import HASHING, EmbedderSettings
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.settings import Count, Parallel, Seed, Text, make_part
-from ace_bench.core.task import Agent, CostLimited
-from ace_bench.core.types import Usage
+from ace_bench.core.identity import identity_settings, with_embedder
+from ace_bench.core.program import command_line
+from ace_bench.core.settings import (
+    Count,
+    Parallel,
+    PartSettings,
+    Seed,
+    Text,
+    check_role_sampling,
+    check_size,
+    make_part,
+    with_role_sampling,
+)
+from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.limits import Budget
 from ace_bench.runners.outages import FaultRule
 from ace_bench.store.files import PRIVATE
@@ -23,8 +36,14 @@ _Word = Annotated[
     str, Meta(pattern=r"[\w.-]*[\w-][\w.-]*", description="one word of letters, digits, - and _: it names a folder")
 ]
 
-_GROUPS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
+PARTS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
+"""Groups of settings that describe parts of a run."""
 _FOLDER_MODES = {"private": PRIVATE, "group": 0o770, "all": 0o777}
+
+
+_NAMED = ("task", "method", "backbone", "mode")
+"""Groups whose options name a run."""
+_PROTOCOL, _PAPER = "protocol", "paper"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,63 +105,119 @@ class Settings:
         return _FOLDER_MODES[self.results_mode]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Parts:
+    """The settings of the parts of a run, none of which is built yet.
+
+    ``backbones`` are the generator's and those of roles that have their own, each with the sampling of the roles that
+    it answers. ``judge`` answers where the task needs a judge and ``backbones`` have none. ``rehearsed_method`` is the
+    method without calls for its embeddings.
+    """
+
+    task: PartSettings
+    method: PartSettings
+    rehearsed_method: PartSettings
+    mode: PartSettings
+    agent: PartSettings
+    rehearsal: PartSettings
+    backbones: Mapping[str, PartSettings]
+    judge: PartSettings | None
+    trackers: tuple[PartSettings, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunSettings(Settings):
+    """The whole configuration of a run.
+
+    ``names`` are the options that name the run. ``deciding`` are the settings that can change an answer, ``coding``
+    the groups that name the code which decides it. ``text`` is the content of ``config.yaml``. ``automatic``: the
+    embedder was left open.
+    """
+
+    names: Mapping[str, str]
+    protocol: str
+    parts: Parts
+    deciding: Mapping[str, Any]
+    coding: Mapping[str, Any]
+    text: str
+    automatic: bool
+
+
+def decode(config: RunConfig) -> RunSettings:
+    """Decode a configuration; builds nothing. Raises ``ConfigError`` that names the wrong setting."""
+    resolved, choices = config.settings, config.choices
+    if several := [group for group in _NAMED if group not in choices]:
+        raise ConfigError(f"{several[0]} must be one option: write {several[0]}=NAME, without brackets")
+    top = read_settings(resolved)
+    parts = _decode_parts(resolved)
+    check_size(resolved, "")
+    return RunSettings(
+        **vars(top),
+        names={group: choices[group] for group in _NAMED},
+        protocol=choices.get(_PROTOCOL, _PAPER),
+        parts=parts,
+        deciding=identity_settings(resolved),
+        coding={group: resolved.get(group) for group in PARTS},
+        text=config.text,
+        automatic=config.automatic,
+    )
+
+
 def read_settings(resolved: Mapping[str, Any]) -> Settings:
-    """Read the top-level settings of a configuration; raises ``ConfigError`` with the setting's name."""
-    own = {name: value for name, value in resolved.items() if name not in _GROUPS}
+    """Decode the top-level settings of a configuration; raises ``ConfigError`` that names the wrong one."""
+    own = {name: value for name, value in resolved.items() if name not in PARTS}
     settings: Settings = make_part(Settings, own, "")
     return settings
 
 
-RENAMED: Mapping[str, str] = MappingProxyType(
-    {
-        "agent.answer_alone": "is now agent.scaffold=answer_alone",
-        "agent.replies": "is now agent.parse_replies, and repaired is lenient",
-        "method.reasoning": "is now agent.scaffold: json in place of true",
-        "method.playbook": "is gone: protocol=official learns the authors' text",
-        "method.tags": "is gone: protocol=official counts tags round by round",
-        "method.tagged": "is gone: protocol=official counts all tags",
-        "method.curate": "is gone: protocol=official curates after every attempt on task=appworld",
-        "method.replies": "is gone: protocol=official reads replies by the authors' rules",
-        "method.step_number": "is gone: protocol=official counts the steps of the epoch",
-        "method.after_curation": "is now method.measure_post_update, with protocol=official",
-    }
-)
-"""Of keys that no chosen option has any more."""
+def build_backbones(parts: Mapping[str, PartSettings]) -> dict[str, Backbone]:
+    """Build the backbones of roles; raises ``ConfigError``."""
+    return {role: part.build() for role, part in parts.items()}
 
 
-def check_reply_limits(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
-    """Raise ``ConfigError`` if a reply has no limit, so that tokens and dollars cannot be reserved for it."""
-    for role, backbone in backbones.items() if budget.needs_bounds else ():
-        if isinstance(backbone, Limited) and backbone.reply_limit(role) is None:
-            limit = "tokens" if budget.tokens is not None else "usd"
-            raise ConfigError(
-                f"budget.{limit} needs a limit of replies, and {backbone.name} ({role}) has none: set "
-                "backbone.context_length or backbone.sampling.max_tokens, or use budget.calls"
-            )
+def decode_backbones(resolved: Mapping[str, Any]) -> dict[str, PartSettings]:
+    """Decode the backbones of the generator and of the roles that have one of their own; raises ``ConfigError``."""
+    if not isinstance(resolved.get("roles") or {}, Mapping):
+        raise ConfigError(
+            f"roles={resolved['roles']} must be a group of backbones: choose one by backbone@roles.reflector=NAME"
+        )
+    check_role_sampling(resolved)
+    if resolved.get("backbone") is not None:
+        resolved = with_role_sampling(resolved)
+    own = {role: PartSettings(place_of(role), node) for role, node in (resolved.get("roles") or {}).items()}
+    return {GENERATOR: _part(resolved, "backbone"), **own}
+
+
+def _decode_parts(resolved: Mapping[str, Any]) -> Parts:
+    backbones = decode_backbones(resolved)
+    judge = (resolved.get("default_roles") or {}).get(JUDGE)
+    trackers = resolved.get("tracker") or {}
+    if not isinstance(trackers, Mapping):
+        raise ConfigError(
+            f"tracker={trackers} must be a group of trackers by name: write tracker=NAME or tracker=[A,B]"
+        )
+    method = _part(resolved, "method")
+    return Parts(
+        task=_part(resolved, "task"),
+        method=method,
+        rehearsed_method=PartSettings(method.path, with_embedder(resolved, HASHING)["method"]),
+        mode=_part(resolved, "mode"),
+        agent=_part(resolved, "agent"),
+        rehearsal=_part(resolved, "rehearsal"),
+        backbones=backbones,
+        judge=None if judge is None else PartSettings(f"default_roles.{JUDGE}", judge),
+        trackers=tuple(PartSettings(f"tracker.{name}", node) for name, node in trackers.items()),
+    )
+
+
+def _part(resolved: Mapping[str, Any], group: str) -> PartSettings:
+    if resolved.get(group) is None:
+        raise ConfigError(
+            f"{group}=null leaves nothing to run: choose one; `{command_line('run')} --help` lists the options"
+        )
+    return PartSettings(group, resolved[group])
 
 
 def place_of(role: str) -> str:
     """Return the configuration key of a role's backbone."""
     return {GENERATOR: "backbone", EMBEDDER: EMBEDDER}.get(role, f"roles.{role}")
-
-
-def check_budget_prices(budget: Budget, backbones: Mapping[str, Backbone]) -> None:
-    """Raise ``ConfigError`` for a budget in dollars if a backbone has no prices."""
-    if budget.usd is not None:
-        _check_prices(backbones, f"budget.usd={budget.usd:g}", "use budget.calls or budget.tokens")
-
-
-def check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None:
-    """Raise ``ConfigError`` for an agent with a limit in dollars if the generator's backbone has no prices."""
-    if isinstance(agent, CostLimited) and agent.max_usd is not None:
-        _check_prices(
-            {GENERATOR: backbones[GENERATOR]}, f"agent.max_usd={agent.max_usd:g}", "use agent.max_steps alone"
-        )
-
-
-def _check_prices(backbones: Mapping[str, Backbone], limit: str, other: str) -> None:
-    for role, backbone in backbones.items():
-        if isinstance(backbone, Priced) and backbone.dollars(Usage(prompt=2, completion=1, cached=1)) is None:
-            prices = (f"{place_of(role)}.prices.{name}" for name in ("input", "cached_input", "output"))
-            needed = "embedder.usd_per_million" if role == EMBEDDER else "{}, {} and {}".format(*prices)
-            raise ConfigError(f"{limit} needs prices: set {needed}, or {other}")

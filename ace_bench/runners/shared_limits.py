@@ -20,7 +20,7 @@ from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.limits import Budget
 from ace_bench.runners.reservations import Spending
-from ace_bench.runners.settings import Settings, read_settings
+from ace_bench.runners.settings import Settings, decode, read_settings
 from ace_bench.store.call_log import Cost
 from ace_bench.store.spending import read_costs
 
@@ -114,7 +114,7 @@ def _spending_of_share(
     runs = set[Path]()
     for config in configs:
         with suppress(AceBenchError):  # the run itself reports its mistake
-            runs.add(identify(config).folder)
+            runs.add(identify(decode(config)).folder)
     before = reduce(add, (cost for run, cost in spent.items() if run in runs), Cost())
     return Spending(
         by_run={run: cost for run, cost in read_costs(folder).items() if run in runs},

@@ -34,7 +34,7 @@ def _show_config(spec: RunSpec, console: Console) -> None:
         text = msgspec.yaml.encode(value).decode().rstrip()
         return Syntax(text, "yaml", background_color="default", word_wrap=True)
 
-    settings = msgspec.yaml.decode(spec.config.text)
+    settings = msgspec.yaml.decode(spec.text)
     tree = Tree(f"configuration of {spec.folder}", guide_style="dim")
     tree.add(written({name: value for name, value in settings.items() if not isinstance(value, Mapping)}))
     for name, group in settings.items():

@@ -19,9 +19,8 @@ from io import StringIO
 
 from ace_bench.core.resources import config_folders
 from ace_bench.core.types import ProbeReply
-from ace_bench.runners.composing import RunConfig
+from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.runners.host import EXIT_INTERRUPTED, RunEnd, Signals, reporting
-from ace_bench.runners.identifying import compose_run
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.run import run
 from ace_bench.runners.schedule import Batch, Job, Schedule, Words

@@ -20,7 +20,6 @@ UNKNOWN = "unknown"
 """The commit of a checkout without ``.git``."""
 FINANCE, APPWORLD = "ace-agent/ace@ba78d34", "ace-agent/ace-appworld@748a9dc"
 """The states of the authors' code that are followed, as OWNER/NAME@COMMIT."""
-_OFFICIAL = "protocol=official"
 _AGENT = "agent"
 _LICENCES = {"Apache License": "Apache-2.0", "MIT License": "MIT"}
 
@@ -87,15 +86,6 @@ def read_imported(folder: Path) -> ImportedSet | None:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"prompts={folder}: {name} cannot be read ({reason}): import the set anew") from error
     return found
-
-
-def with_commit_apart(words: Sequence[str]) -> list[str]:
-    """Write ``protocol=official@COMMIT`` as two settings: the commit is checked, the option is the protocol's."""
-    apart: list[str] = []
-    for word in words:
-        protocol, at, commit = word.partition("@")
-        apart += [protocol, f"official_commit='{commit}'"] if at and protocol == _OFFICIAL else [word]
-    return apart
 
 
 def state_followed(method: Method[Any], task: Task) -> str:

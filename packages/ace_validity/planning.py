@@ -18,8 +18,10 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Value
 from ace_bench.report.statistics import Seeds
 from ace_bench.runners.build import assemble
-from ace_bench.runners.identifying import IdentifiedRun, build_part, compose_run, identify
+from ace_bench.runners.composing import compose_run
+from ace_bench.runners.identifying import IdentifiedRun, identify
 from ace_bench.runners.rehearsal import rehearse
+from ace_bench.runners.settings import decode
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
 from ace_bench.store.results import METRICS
@@ -57,7 +59,7 @@ def move_words(words: Words, changes: Words) -> tuple[dict[str, str], str]:
 
 def find_run(words: Words) -> IdentifiedRun:
     """Return the run that these words mean; raises ``ConfigError``."""
-    return identify(compose_run(_words(words)))
+    return identify(decode(compose_run(_words(words))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,7 @@ class Request:
     def playbook_runs(self, words: Words) -> list[PlannedRun]:
         """Plan a run a seed that learns a playbook; raises ``ConfigError`` for a method that learns something else."""
         planned = [PlannedRun(words={**words, "seed": str(seed)}) for seed in self.seeds]
-        method = build_part(find_run(planned[0].words).config.settings, "method")
+        method = find_run(planned[0].words).parts.method.build()
         kind = get_type_hints(type(method).start)["return"]
         if isinstance(kind, type) and not issubclass(Playbook, kind):
             raise ConfigError(f"method={words['method']} learns no playbook: choose one that does, such as method=ace")

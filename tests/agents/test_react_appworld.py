@@ -12,6 +12,7 @@ from ace_bench.core.types import GeneratorSpec
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
+from ace_bench.runners.settings import decode
 from ace_bench.tasks.catalog import make_task
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, PROMPTS, Replies, code, make_agent
@@ -124,7 +125,7 @@ def test_a_demonstration_file_identifies_a_run_by_its_words(tmp_path):
     def digest(name, text):
         (tmp_path / name).write_text(text)
         overrides = ("task=appworld", "task.source=sample", f"agent.demonstrations={tmp_path / name}")
-        return assemble(identify(settle(*composed(f"results={tmp_path}", *overrides)))).metadata["digest"]
+        return assemble(identify(decode(settle(*composed(f"results={tmp_path}", *overrides))))).metadata["digest"]
 
     one = digest("a.txt", "USER: wave\nASSISTANT: hi")
     assert digest("b.txt", "USER: wave\nASSISTANT: hi") == one

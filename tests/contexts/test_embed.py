@@ -19,6 +19,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
+from ace_bench.runners.settings import decode
 from tests.launching import composed
 
 from .making import Angles, examples
@@ -136,7 +137,7 @@ def test_a_path_that_is_not_a_models_folder_is_an_error_with_the_fix(
 def test_a_folder_is_identified_by_its_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def identity(embedder: str) -> RunIdentity:
         chosen = composed("task=finer", "method=ace", "backbone=embedded", f"embedder={embedder}")
-        return identify(settle(*chosen)).identity
+        return identify(decode(settle(*chosen))).identity
 
     for name in ("model", "copy", "other"):
         (tmp_path / name / "1_Pooling").mkdir(parents=True)

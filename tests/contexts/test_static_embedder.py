@@ -12,6 +12,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
+from ace_bench.runners.settings import decode
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import composed, launch
@@ -62,11 +63,11 @@ MODEL = ("backbone=openai_compatible", "backbone.model=m", "backbone.api_key_env
 def test_the_default_with_a_real_model_is_what_is_installed_and_said():
     if find_spec("sentence_transformers"):
         pytest.skip("sentence-transformers is installed")
-    plan = assemble(identify(settle(*composed(*MODEL, "backbone.base_url=http://127.0.0.1:1/v1"))))
+    plan = assemble(identify(decode(settle(*composed(*MODEL, "backbone.base_url=http://127.0.0.1:1/v1")))))
     assert plan.metadata["embedder"] == plan.identity.settings["embedder"] == "hashing"
     assert "sentence-transformers is not installed" in plan.notes[0]
     chosen = assemble(
-        identify(settle(*composed(*MODEL, "backbone.base_url=http://127.0.0.1:1/v1", "embedder=hashing")))
+        identify(decode(settle(*composed(*MODEL, "backbone.base_url=http://127.0.0.1:1/v1", "embedder=hashing"))))
     )
     assert chosen.identity.digest == plan.identity.digest
     assert not chosen.notes

@@ -11,6 +11,7 @@ from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.rehearsal import rehearse
+from ace_bench.runners.settings import decode
 from tests.launching import Ran, composed
 from tests.runners.scripted import Call, Scripted, answer, gold, play
 
@@ -27,7 +28,7 @@ def context_of(ran: Ran, name: str = "final") -> dict[str, Any]:
 def estimate_calls(*settings: str) -> tuple[int, int]:
     """Return the calls of a run on four samples of a split: at least, and with replies like the stand-in's."""
     chosen = composed("task=formula", "task.source=sample", "limit=4", "mode.before=false", *settings)
-    estimate = rehearse(assemble(identify(settle(*chosen))))
+    estimate = rehearse(assemble(identify(decode(settle(*chosen)))))
     return estimate.low.calls, estimate.typical.calls
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from ace_bench.core.settings import build
 from ace_bench.methods import ace
-from ace_bench.runners.identifying import compose_run
+from ace_bench.runners.composing import compose_run
 from tests.runners.scripted import Scripted, delta, play, wrong
 
 FILE = Path(ace.__file__)

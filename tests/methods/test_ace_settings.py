@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ace_bench.core.settings import build
 from ace_bench.methods.ace_variants.ablations import AceWithOtherView, RewritingCurator
-from ace_bench.runners.identifying import compose_run
+from ace_bench.runners.composing import compose_run
 from tests.cases import check_cases
 
 

@@ -8,7 +8,7 @@ from hydra.errors import HydraException
 from ace_bench.cli.main import main
 from ace_bench.core.resources import config_folders
 from ace_bench.runners import override_help
-from ace_bench.runners.identifying import compose_run
+from ace_bench.runners.composing import compose_run
 from tests.expected import check_outcomes, outcome
 
 EXPECTED = Path(__file__).parent / "expected" / "override_help.txt"

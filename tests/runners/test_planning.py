@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.runners.identifying import compose_run
+from ace_bench.runners.composing import compose_run
 from ace_bench.runners.planning import Composer
 from tests.launching import ROOT
 

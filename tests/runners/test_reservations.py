@@ -8,11 +8,13 @@ import pytest
 
 from ace_bench.core.errors import BudgetExhausted, CallLost, ConfigError, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
+from ace_bench.runners.build import check_reply_limits
+from ace_bench.runners.composing import compose_run
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
-from ace_bench.runners.identifying import compose_run, identify
+from ace_bench.runners.identifying import identify
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.runners.outages import FaultRule
-from ace_bench.runners.settings import check_reply_limits
+from ace_bench.runners.settings import decode
 from ace_bench.runners.shared_limits import SharedLimits, divide_limits
 from ace_bench.store.call_log import CallLog
 from ace_rehearsal.server.serve import ReaderServer
@@ -145,7 +147,7 @@ def test_shares_on_other_machines_stay_within_a_budget_also_when_one_is_started_
     words = ("task=formula", "task.source=sample", "method=base", f"results={tmp_path}", "max_calls_in_flight=8")
     budget = ("budget.tokens=120000", "budget.shared=true")
     configs = [compose_run((*words, *budget, f"seed={seed}")) for seed in range(6)]
-    runs = [identify(config).folder for config in configs]
+    runs = [identify(decode(config)).folder for config in configs]
     before, _ = spend(Drawing(), 8, run=runs[0], **limits | {"tokens": 30_000})
 
     def make(number):

@@ -13,7 +13,7 @@ import pytest
 from ace_bench.runners import run as experiment
 from ace_bench.runners import workers
 from ace_bench.runners.build import assemble
-from ace_bench.runners.identifying import compose_run
+from ace_bench.runners.composing import compose_run
 from ace_bench.runners.schedule import Schedule
 from ace_bench.runners.shared_limits import NO_PART, SharedLimits
 from ace_bench.runners.workers import Workers, make_share

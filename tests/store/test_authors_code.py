@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ace_bench.core.errors import ConfigError
+from ace_bench.runners.composing import with_commit_apart
 from ace_bench.store.authors_code import (
     APPWORLD,
     FINANCE,
@@ -18,7 +19,6 @@ from ace_bench.store.authors_code import (
     notes_on_state,
     read_imported,
     state_followed,
-    with_commit_apart,
     with_record,
 )
 from tests.expected import check_cases

@@ -9,9 +9,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners import run as experiment
-from ace_bench.runners.composing import settle
+from ace_bench.runners.composing import compose_run, settle
 from ace_bench.runners.host import reporting
-from ace_bench.runners.identifying import compose_run
 from tests.launching import composed
 
 

@@ -13,8 +13,8 @@ from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options, require
 from ace_bench.report.planned import Compose, PlannedRun, Setting, left_out, read_setting, run_overrides
+from ace_bench.runners.composing import with_commit_apart
 from ace_bench.runners.override_help import suggestions
-from ace_bench.store.authors_code import with_commit_apart
 from ace_report.experiments import with_needs
 from ace_report.reproducing.reproduction import RunStates
 from ace_report.reproducing.request import FIGURES, Job, ReproduceRequest

@@ -16,16 +16,19 @@ import numpy as np
 
 from ace_bench.backbones.openai_compatible.list_prices import configured_prices
 from ace_bench.core.backbones import GENERATOR
-from ace_bench.core.embedders import HASHING, with_embedder
+from ace_bench.core.embedders import HASHING
 from ace_bench.core.errors import AceBenchError
+from ace_bench.core.identity import with_embedder
 from ace_bench.core.method import Learning, Method, Span, exactly
+from ace_bench.core.settings import build
 from ace_bench.core.statistics import Array
 from ace_bench.core.types import Labels, Usage
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners.build import assemble
-from ace_bench.runners.identifying import build_part, identify
+from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse
+from ace_bench.runners.settings import decode
 from ace_report.experiments import Experiments
 
 _SIZES: Mapping[str, Mapping[str, int]] = {
@@ -201,7 +204,7 @@ def _sample_counts(planned: PlannedRun, settings: Mapping[str, Any]) -> Mapping[
 
     The low end is a sample whose first rollout is right; the high end is wrong after all rounds of reflection.
     """
-    method: Method[Any] = build_part(with_embedder(settings, HASHING), "method")
+    method: Method[Any] = build(with_embedder(settings, HASHING)["method"], "method")
     split = "train" if planned.option("mode") == "offline" else "test"
     acts = planned.option("task") == APPWORLD
     labelled: Any = SimpleNamespace(labels=Labels(settings["labels"]))  # what step learners read of an arena
@@ -225,7 +228,7 @@ class Rehearsals:
             return self._costs[key]
         self._costs[key] = UNKNOWN
         try:
-            estimate = rehearse(assemble(identify(self._compose.run(overrides))))
+            estimate = rehearse(assemble(identify(decode(self._compose.run(overrides)))))
             accounts = ((one.calls, one.usage) for one in (estimate.low, estimate.typical, estimate.high))
             known = [(calls, usage.prompt, usage.completion, usage.usd, None) for calls, usage in accounts]
             self._costs[key] = np.array(known, dtype=float)  # None is NaN

@@ -12,7 +12,8 @@ from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Measure, MeasurementRequest
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.planned import Compose, PlannedRun, read_setting
-from ace_bench.runners.identifying import check_backbones
+from ace_bench.runners.build import check_budget_prices
+from ace_bench.runners.settings import build_backbones, decode_backbones, read_settings
 from ace_report.commands.results import read_style
 from ace_report.experiments import Experiments, with_needs
 from ace_report.tables.results_index import Style
@@ -194,7 +195,8 @@ def check_measurements(request: ReproduceRequest, experiments: Experiments, comp
     for name in names:
         wanted = _measurement_request(name, request, experiments)
         if "backbone" in experiments.by_name[name].takes:
-            check_backbones(compose([f"backbone={wanted.backbone}", *wanted.settings]))
+            settings = compose([f"backbone={wanted.backbone}", *wanted.settings])
+            check_budget_prices(read_settings(settings).budget, build_backbones(decode_backbones(settings)))
         else:
             compose(wanted.settings)
     taken = {setting for name in names for setting in _measurement_request(name, request, experiments).settings}

@@ -11,6 +11,7 @@ from ace_bench.core.settings import build
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
+from ace_bench.runners.settings import decode
 from ace_bench.tasks.qa import Qa
 from tests.doubles import Crash, Recording, crash_after
 from tests.launching import composed, launch
@@ -49,7 +50,7 @@ def planned(data, seed=0, **settings):
     config, choices = composed("task=qa", "method=base")
     config.seed = seed
     config.task = {**config.task, "data": str(data), "question": "message", "answer": "team", **settings}
-    return assemble(identify(settle(config, choices)))
+    return assemble(identify(decode(settle(config, choices))))
 
 
 def digest(data, **settings):
