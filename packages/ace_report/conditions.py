@@ -12,23 +12,19 @@ from typing import Any
 
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
-from ace_bench.core.errors import ConfigError, StoreError
-from ace_bench.core.identity import GROUPS, TOP, changed_settings, fill_settings, identity_settings
+from ace_bench.core.identity import GROUPS, TOP, changed_settings
 from ace_bench.report.planned import (
-    Compose,
     PlannedRun,
     Setting,
     Settings,
-    fits,
     key_of,
     override_value,
     read_setting,
-    run_overrides,
     settings_for,
 )
 from ace_bench.report.records import RunSummary, marks_of
+from ace_report.configurations import Configurations
 
-_CHOSEN = ("method", "mode", "task", "backbone")
 _NOT_IN_KEYS = re.compile(r"[^\w.@/-]")
 _PATH, _OTHER = re.compile(r"(?:\w+\.)+(?=\w+=)"), re.compile(r"[^\w.-]+")
 _LONGEST = 180
@@ -94,7 +90,7 @@ class Selector:
     change an answer: only those are named.
     """
 
-    compose: Compose
+    configurations: Configurations
     plans: Sequence[PlannedRun]
     extra: Sequence[str] = ()
 
@@ -102,7 +98,7 @@ class Selector:
         """Return the chosen runs by their conditions."""
         members = defaultdict[str, list[RunSummary]](list)
         for run in runs:
-            settings = settings_with_defaults(run, self.compose)
+            settings = self.configurations.of_run(run)
             if self._is_chosen(run, settings):
                 conditions = [settings.get(key) for key in ("backbone", "prompts", "embedder")]
                 limit = None if self._has_own_limit(run) else settings.get("limit")
@@ -124,7 +120,7 @@ class Selector:
         """Return the conditions of runs with a backbone, or with the one that ``extra`` names."""
         chosen = self._backbone_settings(backbone)
         option = chosen[0].partition("=")[2]
-        settings, usual = (self.compose(some)["backbone"] for some in (chosen, chosen[:1]))
+        settings, usual = (self.configurations(some)["backbone"] for some in (chosen, chosen[:1]))
         simulated = option == _EMBEDDED or bool(settings.get("simulated"))
         source = "sample" if _SAMPLE in self.extra or (simulated and "task.source=real" not in self.extra) else ""
         variant = Variant(
@@ -146,9 +142,8 @@ class Selector:
         if setting.path == ("protocol",):
             return bool(run.protocol == str(setting.value).partition("@")[0])
         if setting.path == ("backbone",) and run.backbone != setting.value:
-            chosen = identity_settings(
-                self.compose(self._backbone_settings(run.backbone))
-            )  # without address and limits
+            # Its identity has no address and no limits.
+            chosen = self.configurations.identity(self._backbone_settings(run.backbone))
             return bool(chosen["backbone"] == settings["backbone"])
         own = _lookup(settings, setting.path)
         return own is _MISSING or _has_value(setting.value, own)
@@ -194,7 +189,9 @@ class Selector:
         if model is None or model == usual.get("model"):
             return option
         # The embedded reader has the same model name when it is served.
-        return f"{model} over {option}" if fits(self.compose, [f"backbone={override_value(model)}"]) else str(model)
+        return (
+            f"{model} over {option}" if self.configurations.fit([f"backbone={override_value(model)}"]) else str(model)
+        )
 
     def _usual_backbone(self, run: RunSummary, settings: Settings) -> Settings:
         """Return the default settings of a backbone option for a run's seed, concurrency and results folder."""
@@ -202,7 +199,9 @@ class Selector:
             f"{key}={override_value(settings[key])}" for key in ("seed", "concurrency", "results") if key in settings
         ]
         overrides = [f"backbone={run.backbone}", *same]
-        return self.compose(overrides)["backbone"] if fits(self.compose, overrides) else {}  # it may no longer exist
+        return (
+            self.configurations(overrides)["backbone"] if self.configurations.fit(overrides) else {}
+        )  # it may no longer exist
 
     def _with_extra(self, variant: Variant) -> Variant:
         given = {key_of(text): text for text in self.extra}
@@ -220,7 +219,7 @@ class Selector:
 
         @cache  # composing takes 0.2 s, so only as many plans are composed as are needed
         def identity(plan: PlannedRun, overrides: tuple[str, ...]) -> Settings:
-            return identity_settings(self.compose(run_overrides(plan, overrides, self.compose)))
+            return self.configurations.identity(self.configurations.overrides(plan, overrides))
 
         for setting in map(read_setting, variant.overrides):
             if setting.path in _NAMED or setting.path[0] not in CHOOSING:
@@ -231,27 +230,6 @@ class Selector:
                 for plan in (users[:1] if setting.path[0] == "backbone" else users)  # a backbone is the same for all
             ):
                 yield str(setting).removeprefix("+").removeprefix("backbone.")
-
-
-def settings_with_defaults(run: RunSummary, compose: Compose) -> Settings:
-    """Return the settings of a run, with today's defaults for settings that did not exist when it was made."""
-    try:
-        usual = identity_settings(compose([f"{group}={getattr(run, group)}" for group in _CHOSEN]))
-    except ConfigError:
-        return run.identity  # its method or task no longer exists
-    # A server is named only where the run started it, which is for the run to say.
-    backbone = {name: value for name, value in usual["backbone"].items() if name != "server"}
-    return fill_settings(_recorded_settings(run), {**usual, "backbone": backbone})
-
-
-def _recorded_settings(run: RunSummary) -> Settings:
-    """Return the settings in a run's identity; an older version left out some that its configuration holds."""
-    if not run.older:
-        return run.identity
-    try:
-        return fill_settings(run.identity, identity_settings(run.settings))
-    except (StoreError, LookupError):
-        return run.identity
 
 
 def _changed_backbone(found: Settings, usual: Settings) -> Iterator[str]:

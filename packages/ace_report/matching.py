@@ -20,12 +20,12 @@ from ace_bench.core.identity import (
     GROUPS,
     TOP,
     changed_settings,
-    identity_settings,
     settings_digest,
 )
-from ace_bench.report.planned import Compose, PlannedRun, Settings, key_of, override_value, quote, run_overrides
+from ace_bench.report.planned import Compose, PlannedRun, Settings, key_of, override_value, quote
 from ace_bench.report.records import RunSummary, latest_repetitions, precedence
-from ace_report.conditions import Variant, settings_with_defaults
+from ace_report.conditions import Variant
+from ace_report.configurations import Configurations
 
 _TOP = (*(name for name in TOP if name != EMBEDDER), "sampling")
 _NOT_COMPARED = {f"{group}.{name}" for group, name in CONTEXT_FILES} | {"mode.before"}
@@ -42,13 +42,13 @@ _OPTION_GROUPS = ("task", "method", "mode", "agent", "backbone")
 class Runs:
     """Runs by their settings and data. A repetition (``resume=false``) replaces the run it repeats."""
 
-    def __init__(self, runs: Iterable[RunSummary], compose: Compose) -> None:
-        """``compose`` turns overrides into a configuration."""
-        self._compose = compose
+    def __init__(self, runs: Iterable[RunSummary], configurations: Configurations) -> None:
+        self._configurations = configurations
         self._find = cache(self._found)
+        self._digest = cache(lambda overrides: settings_digest(configurations.identity(overrides)))
         self._runs = defaultdict[tuple[str, int], list[RunSummary]](list)
         ordered = sorted(runs, key=precedence)
-        settings = [settings_with_defaults(run, compose) for run in ordered]
+        settings = [configurations.of_run(run) for run in ordered]
         for before in (False, True):
             for run, own in zip(ordered, settings, strict=True):
                 if before or own["mode"].get("before"):
@@ -66,8 +66,7 @@ class Runs:
         return None if overrides is None else self._made_with(overrides, seed)
 
     def _made_with(self, overrides: Sequence[str], seed: int) -> RunSummary | None:
-        config = self._compose(overrides)
-        key = (settings_digest(identity_settings(config)), seed)
+        config, key = self._configurations(overrides), (self._digest(tuple(overrides)), seed)
         runs = (
             run
             for run in reversed(self._runs.get(key, ()))
@@ -77,7 +76,7 @@ class Runs:
 
     def overrides(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> list[str] | None:
         """Return all overrides of a planned run except the seed; ``None`` until the runs it needs are finished."""
-        found = run_overrides(planned, extra, self._compose)
+        found = self._configurations.overrides(planned, extra)
         for need in planned.needs:
             run = self.find(need.run, seed=seed, extra=extra)
             if run is None or not run.finished:
@@ -88,9 +87,9 @@ class Runs:
 
 def other_data(run: RunSummary, overrides: Sequence[str], config: Mapping[str, Any]) -> Iterator[str]:
     """Yield the run's settings of data that differ from those that a plan's overrides name."""
+    named = {*map(key_of, overrides)}
     for name in _DATA:
-        found = run.settings["task"].get(name)
-        if f"task.{name}" in map(key_of, overrides) and found != config["task"][name]:
+        if f"task.{name}" in named and (found := run.settings["task"].get(name)) != config["task"][name]:
             yield f"task.{name}={found}"
 
 
@@ -188,17 +187,20 @@ class SimilarRuns:
     """The finished runs of a results folder, by how they differ from plans."""
 
     def __init__(
-        self, runs: Sequence[RunSummary], plans: Sequence[PlannedRun], compose: Compose, names: ModelNames
+        self,
+        runs: Sequence[RunSummary],
+        plans: Sequence[PlannedRun],
+        configurations: Configurations,
+        names: ModelNames,
     ) -> None:
         """``plans`` are the paper's, each for one row: no other row takes its run."""
         self._names = names
         self._plans: dict[tuple[str, str, str], list[PlannedRun]] = {}
         for plan in plans:
             self._plans.setdefault(plan.kind, []).append(plan)
-        self._compose = compose
-        self._settings = {run.folder: settings_with_defaults(run, compose) for run in runs if run.finished}
+        self._configurations = configurations
         found = (run for run in runs if run.finished)
-        latest = latest_repetitions(found, lambda run: (settings_digest(self._settings[run.folder]), run.seed))
+        latest = latest_repetitions(found, lambda run: (settings_digest(configurations.of_run(run)), run.seed))
         self._runs = defaultdict[tuple[str, str, str], list[tuple[str, RunSummary]]](list)
         for (digest, _), run in latest.items():
             self._runs[run.task, run.method, run.mode].append((digest, run))
@@ -226,10 +228,10 @@ class SimilarRuns:
         protocol = (f"protocol={run.protocol}",) if run.protocol != "paper" else ()
         if not set(protocol) <= {*variant.overrides, *planned.overrides}:
             yield from protocol
-        overrides = run_overrides(planned, (*variant.overrides, *protocol), self._compose)
-        config = self._compose(overrides)
-        yield from deviations(self._settings[run.folder], identity_settings(config), "", self._names)
-        yield from other_data(run, overrides, config)
+        overrides = self._configurations.overrides(planned, (*variant.overrides, *protocol))
+        usual = self._configurations.identity(overrides)
+        yield from deviations(self._configurations.of_run(run), usual, "", self._names)
+        yield from other_data(run, overrides, self._configurations(overrides))
 
     def _fits(self, run: RunSummary, planned: PlannedRun, differs: Sequence[str], earlier: Earlier) -> bool:
         """Whether a run may stand in a cell: it differs in no setting of its plan, and is no other cell's run."""
@@ -240,7 +242,7 @@ class SimilarRuns:
         others = ({_plain(one) for one in other.overrides} for other in self._plans.get(planned.kind, ()))
         if any(other - usual and other - usual <= given for other in others):
             return False
-        return self._starts_as_planned(self._settings[run.folder], run.seed, planned, earlier)
+        return self._starts_as_planned(self._configurations.of_run(run), run.seed, planned, earlier)
 
     def _starts_as_planned(self, settings: Settings, seed: int, planned: PlannedRun, earlier: Earlier) -> bool:
         """Whether a run began with the contexts that its plan names: the contexts of the runs shown for them."""

@@ -24,6 +24,7 @@ from ace_bench.runners.workers import Outcome, Workers
 from ace_bench.store.code import CodeReader, changed_modules
 from ace_bench.store.processes import last_code
 from ace_report.conditions import Variant
+from ace_report.configurations import Configurations
 from ace_report.figures.write import write_figures
 from ace_report.matching import ModelNames, Runs, SimilarRuns
 from ace_report.reproducing.estimating import chain_of, free_memory, memory_of
@@ -67,8 +68,9 @@ class RunStates:
         self._compose = compose
         self._code = CodeReader()
         found = find_runs(results).runs
-        self._runs = Runs(found, compose)
-        self._similar = SimilarRuns(found, plans, compose, ModelNames((), compose))
+        configurations = Configurations(compose)
+        self._runs = Runs(found, configurations)
+        self._similar = SimilarRuns(found, plans, configurations, ModelNames((), compose))
 
     def run(self, job: Job) -> RunSummary | None:
         """Return the run on disk."""

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Literal
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.identity import identity_settings
 from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders, options
-from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting, run_overrides
+from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting
 from ace_bench.report.records import Found, RunSummary, find_runs
-from ace_report.conditions import Selector, Variant, settings_with_defaults
+from ace_report.conditions import Selector, Variant
+from ace_report.configurations import Configurations
 from ace_report.experiments import (
     Draws,
     Experiments,
@@ -71,7 +71,7 @@ class Selection:
         self.variant, self.members = variant, members
         self.seeds = sorted({run.seed for run in members}) or [0]
         self._kinds = {(run.task, run.method, run.mode) for run in members}
-        self._runs, self._index, self._compose = runs, index, index.compose
+        self._runs, self._index, self._configurations = runs, index, index.configurations
         self._cells: dict[tuple[PlannedRun, str], Measured] = {}
         self.deviations = cache(self._deviations)
         self.similar = cache(self._find_similar)
@@ -85,7 +85,9 @@ class Selection:
     def model(self) -> str:
         """The name of the model, where the option of the backbone has one."""
         name, option = self.variant.name, self.variant.overrides[0]
-        return name if name != self.variant.backbone else self._compose([option])["backbone"].get("model") or name
+        return (
+            name if name != self.variant.backbone else self._configurations([option])["backbone"].get("model") or name
+        )
 
     @cached_property
     def preset(self) -> str:
@@ -127,19 +129,19 @@ class Selection:
 
     def overrides(self, planned: PlannedRun) -> list[str]:
         """Return the overrides of a plan's runs, without seed and contexts of other runs."""
-        return run_overrides(planned, self.variant.overrides, self._compose)
+        return self._configurations.overrides(planned, self.variant.overrides)
 
     def _deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:
         """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
         paper = self._planned_settings(planned, [f"backbone={model}"])
         runs = self.finished(planned) or self.similar(planned).runs
-        made = [settings_with_defaults(run, self._compose) for run in runs]
+        made = [*map(self._configurations.of_run, runs)]
         made = made or [self._planned_settings(planned, self.variant.overrides)]
         found = (deviations(settings, paper, self.variant.source, self._index.names) for settings in made)
         return tuple(dict.fromkeys(chain.from_iterable(found)))
 
     def _planned_settings(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
-        return identity_settings(self._compose(run_overrides(planned, extra, self._compose)))
+        return self._configurations.identity(self._configurations.overrides(planned, extra))
 
     def missing(self, planned: PlannedRun, results: Path) -> Iterator[str]:
         """Yield the commands for the missing seeds of a planned run."""
@@ -154,7 +156,7 @@ class Selection:
                     for need in planned.needs
                 )  # fmt: skip
                 files = [f"{need.setting}=FILE" for need in planned.needs]
-                words = known or [*run_overrides(planned, settings, self._compose), *files]
+                words = known or [*self._configurations.overrides(planned, settings), *files]
                 yield f"{command_line('run')} {shlex.join([*words, f'seed={seed}', *place])}{waiting}"
 
 
@@ -172,6 +174,11 @@ class ResultsIndex:
     refusal: Refusal = refuses_nothing
     draws: Draws = draws_always
     chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def configurations(self) -> Configurations:
+        """Configurations of planned runs, and settings of finished ones."""
+        return Configurations(self.compose)
 
     @cached_property
     def found(self) -> Found:
@@ -195,17 +202,17 @@ class ResultsIndex:
         kinds = defaultdict[tuple[bool, str], list[RunSummary]](list)
         for variant, members in variants.items():
             kinds[variant.simulated, variant.source] += members
-        known = {kind: Runs(some, self.compose) for kind, some in kinds.items()}
+        known = {kind: Runs(some, self.configurations) for kind, some in kinds.items()}
         return [Selection(self, one, known[one.simulated, one.source], members) for one, members in variants.items()]
 
     def empty_selection(self, backbone: str) -> Selection:
         """The conditions of a backbone without runs."""
-        return Selection(self, self._selector.planned(backbone), Runs((), self.compose))
+        return Selection(self, self._selector.planned(backbone), Runs((), self.configurations))
 
     def draws_for(self, planned: PlannedRun, extra: Sequence[str]) -> bool:
         """Whether a planned run, or one that it needs, draws something by its seed."""
         runs = with_needs(planned)
-        return any(self.draws(run_overrides(run, extra, self.compose)) for run in runs)
+        return any(self.draws(self.configurations.overrides(run, extra)) for run in runs)
 
     @cached_property
     def similar(self) -> SimilarRuns:
@@ -213,7 +220,7 @@ class ResultsIndex:
         runs = [run for selection in self.selections for run in selection.members]
         names = (name for name in self.experiments.by_name if name not in self.experiments.others)
         plans = dict.fromkeys(chain.from_iterable(map(self.experiments.runs, names)))
-        return SimilarRuns(runs, tuple(plans), self.compose, self.names)
+        return SimilarRuns(runs, tuple(plans), self.configurations, self.names)
 
     @cached_property
     def _selector(self) -> Selector:
@@ -226,7 +233,7 @@ class ResultsIndex:
         plans |= dict.fromkeys(
             run for name in experiments.combined for run in experiments.runs(name) if run.kind in kinds
         )
-        return Selector(compose=self.compose, plans=tuple(plans), extra=self._checked)
+        return Selector(configurations=self.configurations, plans=tuple(plans), extra=self._checked)
 
     @cached_property
     def _checked(self) -> tuple[str, ...]:

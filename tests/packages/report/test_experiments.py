@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,8 +15,9 @@ from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.report.records import find_runs
 from ace_bench.store.results import CHECKSUMS
 from ace_report.conditions import Variant
+from ace_report.configurations import Configurations
 from ace_report.experiments import load_experiments
-from ace_report.matching import ModelNames, Runs, SimilarRuns, settings_with_defaults
+from ace_report.matching import ModelNames, Runs, SimilarRuns
 from ace_report.paper.measures import check_metric
 from tests.launching import composed, launch
 from tests.packages.report.conftest import EXPERIMENTS, compose, refs
@@ -97,7 +99,7 @@ OFFLINE = PlannedRun(overrides=(*SAMPLE, "mode=offline", "mode.before=false", "m
 
 def find(results, *extra, plan=OFFLINE, seed=0):
     """The folder of the run of a plan, with more settings; none without one."""
-    found = Runs(find_runs(results).runs, compose).find(plan, seed=seed, extra=extra)
+    found = Runs(find_runs(results).runs, Configurations(compose)).find(plan, seed=seed, extra=extra)
     return found and found.folder
 
 
@@ -130,7 +132,7 @@ def test_a_run_on_other_data_is_not_the_planned_one(tmp_path):
     assert find(tmp_path, "limit=1", plan=plan) == done.folder
     assert find(tmp_path, "limit=1", plan=like) is None
     assert find(tmp_path, "limit=1", "task.source=real", plan=plan) is None
-    shown = SimilarRuns(find_runs(tmp_path).runs, (), compose, ModelNames((), compose))
+    shown = SimilarRuns(find_runs(tmp_path).runs, (), Configurations(compose), ModelNames((), compose))
     longer = Variant(backbone="embedded", name="embedded", overrides=("limit=2",), simulated=True, source="sample")
     found, none = (shown.find(one, longer, lambda *_: None) for one in (plan, like))
     assert ([run.folder for run in found.runs], found.differs) == ([done.folder], ("limit=1",))
@@ -159,11 +161,11 @@ def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_defaul
 
 def test_what_a_run_needs_comes_first_and_is_handed_on(tmp_path):
     frozen = PlannedRun(overrides=(*SAMPLE, "mode=evaluate"), needs=(Need(setting="mode.context", run=OFFLINE),))
-    assert Runs((), compose).overrides(frozen, seed=0) is None
+    assert Runs((), Configurations(compose)).overrides(frozen, seed=0) is None
     first = launch(tmp_path, *OFFLINE.overrides)
     written = json.loads((first.folder / "identity.json").read_text())
     assert written["settings"] == identity_settings(compose([*OFFLINE.overrides, "backbone=embedded"]))
-    overrides = Runs(find_runs(tmp_path).runs, compose).overrides(frozen, seed=0)
+    overrides = Runs(find_runs(tmp_path).runs, Configurations(compose)).overrides(frozen, seed=0)
     assert find(tmp_path, plan=frozen) is None
     done = launch(tmp_path, *overrides)
     moved = tmp_path.parent / f"{tmp_path.name}, moved = 'elsewhere'"
@@ -199,7 +201,8 @@ def test_a_run_on_a_server_of_ones_own_has_no_settings_of_a_server_that_runs_sta
     own = ("backbone.launch=false", "backbone.url=http://localhost:8000", "backbone.model=smollm2")
     settings = identity_settings(compose([*(f"{group}={name}" for group, name in chosen.items()), *own]))
     assert "server" not in settings["backbone"]
-    assert settings_with_defaults(SimpleNamespace(**chosen, older=False, identity=settings), compose) == settings
+    run = SimpleNamespace(**chosen, older=False, identity=settings, folder=Path())
+    assert Configurations(compose).of_run(run) == settings
 
 
 def leaves(record, path=""):

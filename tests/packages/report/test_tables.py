@@ -155,7 +155,11 @@ def test_runs_that_were_made_otherwise_than_asked_are_not_shown(real):
     Planner(real, SHARED.compose).make(planned("2/base/finer"), [1.0], extra=(*REAL, "limit=1"), seed=5)
 
     def answer(line):
-        found = Selector(compose=SHARED.compose, plans=(), extra=line.split()).variants(find_runs(real).runs).values()
+        found = (
+            Selector(configurations=SHARED.configurations, plans=(), extra=line.split())
+            .variants(find_runs(real).runs)
+            .values()
+        )
         return " ".join(sorted({str(run.seed) for some in found for run in some}))
 
     check_answers(Path(__file__).with_name("expected") / "selected.txt", answer)
