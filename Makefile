@@ -80,21 +80,21 @@ data: $(FULL)  ## download the data of all tasks (network needed)
 	for task in finer formula ddxplus bird_sql; do $(BIN)/python scripts/download_data.py $$task || exit 1; done
 
 $(APPWORLD_READY): $(READY) packages/ace_appworld/setup.py packages/ace_appworld/constraints.txt
-	$(BIN)/python scripts/setup_appworld.py
+	$(BIN)/ace-bench appworld
 	touch $@
 
 appworld: $(APPWORLD_READY)  ## set up AppWorld's engine in .appworld, with the mini-world (300 MB)
 	@echo ".appworld is ready; ace-bench appworld --data downloads the official data"
 
 tables figures: $(FULL)  ## the paper's tables or figures from the runs in results/
-	$(BIN)/python scripts/make_$@.py $(ARGS)
+	$(BIN)/ace-bench $@ $(ARGS)
 
 rehearsal: $(FULL) $(APPWORLD_READY)  ## every experiment of the paper on sample data with the embedded backbone, then all tables and figures
-	$(BIN)/python scripts/reproduce.py table=all backbone=embedded 'limit={train: 30, val: 8}' 'appworld:limit={train: 6, val: 2, test: 6}' gepa:method.max_metric_calls=80 mipro:method.auto=light $(ARGS)
-	$(BIN)/python scripts/reproduce.py figure=2 backbone=embedded backbone.collapse=400 $(ARGS)
+	$(BIN)/ace-bench reproduce table=all backbone=embedded 'limit={train: 30, val: 8}' 'appworld:limit={train: 6, val: 2, test: 6}' gepa:method.max_metric_calls=80 mipro:method.auto=light $(ARGS)
+	$(BIN)/ace-bench reproduce figure=2 backbone=embedded backbone.collapse=400 $(ARGS)
 
 report: $(FULL)  ## one page about the runs in results/; ARGS="results/... --out page.html" chooses
-	$(BIN)/python scripts/report.py $(or $(ARGS),results)
+	$(BIN)/ace-bench report $(or $(ARGS),results)
 
 bench: $(FULL)  ## measure the harness's own speed
 	$(BIN)/python -m benchmarks $(ARGS)
@@ -124,7 +124,7 @@ $(REAL_MODEL): scripts/real_model.py $(READY) $(VLLM_READY)
 
 real-model: $(REAL_MODEL)  ## a real language model on this machine's CPUs: fetch SmolLM2-135M, serve it by vLLM, run ACE with it
 	$(BIN)/python run.py experiment=first_contact $(ARGS)
-	$(BIN)/python scripts/report.py results/first_contact
+	$(BIN)/ace-bench report results/first_contact
 
 LLAMA_CPP := .llamacpp/.ready
 GGUF := .smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -143,7 +143,7 @@ llama-cpp: $(LLAMA_CPP) $(GGUF)  ## build .llamacpp, the environment of llama.cp
 
 real-model-llama: $(LLAMA_CPP) $(GGUF)  ## the same model and run on llama.cpp's server
 	$(BIN)/python run.py experiment=first_contact backbone=smollm2_llama_cpp $(ARGS)
-	$(BIN)/python scripts/report.py results/first_contact
+	$(BIN)/ace-bench report results/first_contact
 
 test-real: $(FULL) $(LLAMA_CPP) $(GGUF)  ## test against SmolLM2-135M on llama.cpp's server, and on vLLM where make real-model was run (minutes)
 	$(BIN)/python -m pytest -n 0 -v -m real tests/real $(ARGS)

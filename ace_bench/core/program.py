@@ -14,15 +14,7 @@ from types import FrameType
 
 SCRIPTS: Mapping[str, str] = {
     "run": "run.py",
-    "reproduce": "scripts/reproduce.py",
-    "report": "scripts/report.py",
-    "tables": "scripts/make_tables.py",
-    "figures": "scripts/make_figures.py",
     "data": "scripts/download_data.py",
-    "appworld": "scripts/setup_appworld.py",
-    "check": "scripts/check_task.py",
-    "leaderboard": "scripts/pack_leaderboard.py",
-    "prompts": "scripts/import_official_prompts.py",
 }
 """The script of a checkout that starts each command."""
 

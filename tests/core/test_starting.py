@@ -79,12 +79,12 @@ def test_a_signal_is_one_sentence(number):
 
 def test_a_command_is_named_as_it_was_started(monkeypatch):
     lines = []
-    for started in ("/venv/bin/ace-bench", "a/scripts/make_tables.py"):
+    for started in ("/venv/bin/ace-bench", "a/scripts/download_data.py"):
         monkeypatch.setattr(sys, "argv", [started, "run.py"])
-        lines.append([command_line(command) for command in ("run", "figures", "ls")])
+        lines.append([command_line(command) for command in ("run", "data", "ls")])
     assert lines == [
-        ["ace-bench run", "ace-bench figures", "ace-bench ls"],
-        ["python run.py", "python scripts/make_figures.py", "ace-bench ls"],
+        ["ace-bench run", "ace-bench data", "ace-bench ls"],
+        ["python run.py", "python scripts/download_data.py", "ace-bench ls"],
     ]
 
 

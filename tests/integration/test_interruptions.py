@@ -143,12 +143,12 @@ def wait_for_handler(process):
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("program", ["run.py", "scripts/reproduce.py"])
+@pytest.mark.parametrize("program", [["run.py"], ["-m", "ace_bench", "reproduce"]])
 def test_a_stop_while_the_program_is_still_loading_is_one_sentence(program, tmp_path):
     for number in (signal.SIGINT, signal.SIGTERM):
         for delay in (0.0, 0.3):
-            task = ("task=finer", "task.source=sample") if program == "run.py" else ("table=2", "backbone=embedded")
-            command = [sys.executable, program, *task, f"results={tmp_path}"]
+            task = ("task=finer", "task.source=sample") if program == ["run.py"] else ("table=2", "backbone=embedded")
+            command = [sys.executable, *program, *task, f"results={tmp_path}"]
             process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
             with process:
                 wait_for_handler(process)

@@ -12,7 +12,7 @@ from ace_rehearsal.server import serve
 from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import Handler
 from tests.backbones.serving import over_http, running
-from tests.launching import ROOT, launch
+from tests.launching import launch
 
 KEY, TOKEN, PASSWORD = "sk-planted-0123456789abcdef", 'gateway "planted" token', "planted-proxy-password"
 ENCODED = (
@@ -116,13 +116,18 @@ def test_a_proxy_that_cannot_be_reached_is_named_without_its_password(tmp_path, 
 @pytest.mark.parametrize(
     "command",
     [
-        ("run.py", *SAMPLES, "backbone=openai_compatible", f"backbone.base_url=http://u:{PASSWORD}@h/v1", "--multirun"),
-        ("scripts/reproduce.py", "table=2", "--dry-run", f"backbone.base_url=http://h/v1?api_key={PASSWORD}"),
+        (
+            "run",
+            *SAMPLES,
+            "backbone=openai_compatible",
+            f"backbone.base_url=http://u:{PASSWORD}@h/v1",
+            "--multirun",
+        ),
+        ("reproduce", "table=2", "--dry-run", f"backbone.base_url=http://h/v1?api_key={PASSWORD}"),
     ],
 )
 def test_commands_with_secrets_are_refused_and_never_repeated(tmp_path, command):
-    script, *arguments = command
-    command = [sys.executable, str(ROOT / script), *arguments, f"results={tmp_path / 'results'}"]
+    command = [sys.executable, "-m", "ace_bench", *command, f"results={tmp_path / 'results'}"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "environment variable" in done.stderr

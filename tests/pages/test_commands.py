@@ -28,7 +28,7 @@ QUICK = ("README.md", "docs/running.md", "docs/reproducing.md", "docs/reports.md
 
 NOT_RUN = {
     r"(\S*pip install .*|make (setup|real-model|real-model-llama))": "installs packages from an index",
-    r"(make data|python scripts/(download_data|setup_appworld)\.py .*)": "downloads data",
+    r"(make data|(python scripts/download_data\.py|ace-bench appworld) .*)": "downloads data",
     r"(make (test\S*|lint|format|coverage)( .*)?|python -m pytest .*|\S*pre-commit install)": "runs tests or linters",
     r"ray start .*": "needs several machines",
     r"wandb .*|python run\.py task=.* tracker=wandb": "needs an account",
@@ -43,14 +43,14 @@ NOT_RUN = {
 }
 """Commands that are not run, with the reason; docs/real-model.md needs llama.cpp's server."""
 
-REPRODUCTION = "python scripts/reproduce.py table=2 seed=0,1,2"
+REPRODUCTION = "ace-bench reproduce table=2 seed=0,1,2"
 """The models of the paper answer it."""
 
 SHORT = {
     r"python run\.py task=appworld (method=ace|method=ace backbone=deepseek_v3_1|.* mode\.context=FILE)": "--cfg job",
-    r"python scripts/pack_leaderboard\.py .*": "--help",
-    r"python scripts/reproduce\.py (table=\d+|experiment=combee) (?!.*--(dry-run|estimate)).*": "--dry-run",
-    r"(python -m benchmarks (fleet|methods|sql|growth|results) ?.*|python scripts/make_figures\.py)": "--help",
+    r"ace-bench leaderboard .*": "--help",
+    r"ace-bench reproduce (table=\d+|experiment=combee) (?!.*--(dry-run|estimate)).*": "--dry-run",
+    r"(python -m benchmarks (fleet|methods|sql|growth|results) ?.*|ace-bench figures)": "--help",
     r"make (bench|figures)": "ARGS=--help",
     r"make rehearsal": "ARGS=--dry-run",
     # the same ways as on README.md
@@ -106,12 +106,12 @@ def runs(text):
 
 
 def reproduces(text):
-    """Whether a command is one of reproduce.py that runs or plans runs."""
-    return re.match(r"python scripts/reproduce\.py (?!--list)", text)
+    """Whether a command is one of `reproduce` that runs or plans runs."""
+    return re.match(r"ace-bench reproduce (?!--list)", text)
 
 
 def kind(text):
-    """What a command shows that others do not: of run.py and reproduce.py how they run, of others all of it."""
+    """What a command shows that others do not: of run.py and `reproduce` how they run, of others all of it."""
     if runs(text):
         return tuple(sorted({*re.findall(r" (-m|backbone=\w+|backbone\.launch=true)", text)}))
     return ("--estimate" in text, of_first(SHORT, text)) if reproduces(text) else text
