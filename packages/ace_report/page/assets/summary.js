@@ -22,7 +22,8 @@ function tiles(run) {
   cards.push(["generated tokens per second", shown(together, 1), `${shown(one, 1)} a call, ${shown(inFlight, 1)} calls in flight`]);
   const saved = run.metrics.cache?.total.saved;
   cards.push(["cached prompt tokens", share(total), `${shown(total.cached)} of ${shown(total.in)}`, typeof saved === "number" && `input ${(100 * saved).toFixed(1)}% cheaper`]);
-  cards.push(["dollars", shown(total.usd, 4), `${shown(total.seconds, 1)} s of model time`]);
+  const lists = [run.metrics.price_lists ?? []].flat().join(", ");
+  cards.push(["dollars", shown(total.usd, 4), `${shown(total.seconds, 1)} s of model time`, lists && `at the prices of ${lists}`]);
   return el("div.tiles", {}, cards.map(([label, value, ...notes]) => el("div.tile", {}, el("h3", {}, label), el("p.big", {}, value), notes.filter(Boolean).map((note) => el("p.note", {}, note)))));
 }
 
