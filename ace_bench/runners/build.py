@@ -203,7 +203,7 @@ def _connect_embedders(method: Method[Any], arena: RunArena, folder: RunFolder) 
     found = [embedder for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)]
     if not found:
         return
-    from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingCalls  # slow to import
+    from ace_bench.backbones.embeddings import EmbeddingCalls  # slow to import
 
     calls = EmbeddingCalls(lambda: arena.at(folder.journal.stage).embedding_lm(), folder.calls.replies(EMBEDDER))
     for embedder in found:

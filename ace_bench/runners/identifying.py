@@ -108,7 +108,7 @@ def embeddings_of(method: Method[Any], embedder: str | EmbedderSettings) -> Back
         return None
     if wanted != {embedder}:
         raise ConfigError("a run takes embeddings from one endpoint: give it as embedder={url: ..., model: ...}")
-    from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone
+    from ace_bench.backbones.embeddings import EmbeddingsBackbone
 
     with settings_of(EMBEDDER):
         return EmbeddingsBackbone(*wanted)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingCalls, EmbeddingsBackbone
+from ace_bench.backbones.embeddings import EmbeddingCalls, EmbeddingsBackbone
 from ace_bench.contexts.playbook.embeddings import Matrix
 from ace_bench.core.backbones import EMBEDDER, Backbone, Keyed
 from ace_bench.core.embedders import EmbedderSettings

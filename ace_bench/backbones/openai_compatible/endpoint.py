@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from ace_bench.backbones.http.route import Route
+from ace_bench.backbones.http.transport import Transport, TransportError
 from ace_bench.backbones.openai_compatible.azure import entra_tokens
 from ace_bench.backbones.openai_compatible.keys import Secrets, read_secrets
 from ace_bench.backbones.openai_compatible.listed_models import (
@@ -21,9 +23,7 @@ from ace_bench.backbones.openai_compatible.listed_models import (
 )
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status
 from ace_bench.backbones.openai_compatible.replies import Answer, read_answer, read_embeddings_answer
-from ace_bench.backbones.openai_compatible.route import Route
 from ace_bench.backbones.openai_compatible.settings import Address
-from ace_bench.backbones.openai_compatible.transport import Transport, TransportError
 from ace_bench.core.types import Record
 
 

@@ -2,17 +2,21 @@
 
 A reply with text was paid for, so a malformed field beside the text must not lose it: such a field is read if its
 meaning is clear, and counts as unknown otherwise. Of several choices only the first is read.
+
+Servers send the content of a message as one text or as a list of parts. They report thoughts in a field of their own,
+under various names, or as parts of a type of their own. What is neither text nor thoughts (an image, a sound) is named
+in ``unread``, so that a reply of nothing else is not silently empty.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
 
-from ace_bench.backbones.openai_compatible.message_parts import read_message
 from ace_bench.backbones.openai_compatible.problems import Problem, from_status, unreadable_body
 from ace_bench.backbones.openai_compatible.token_counts import read_usage
 from ace_bench.core.replies import ToolCall, without_surrogates
@@ -22,6 +26,15 @@ _CUT = ("length", "max_tokens", "max_output_tokens", "model_length", "max_length
 """What servers call the end of a reply at the limit of its length."""
 _BROKEN_OFF = ("abort", "aborted", "cancelled", "error")
 """Ends of a reply that the server broke off: what it holds is not what the model would have said."""
+_THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
+"""vLLM, SGLang, DeepSeek and llama.cpp; OpenRouter, Groq, Ollama and newer vLLM; Ollama; LiteLLM; OpenRouter. Some
+send the same thoughts under several names, so the first one counts."""
+_TEXT_TYPES = ("text", "output_text", "input_text")
+_THOUGHT_TYPES = ("reason", "think", "thought", "summary")
+"""Words in the types of parts that hold thoughts, such as ``thinking`` or ``reasoning.summary``."""
+_INNER = ("text", "thinking", "reasoning", "summary", "content", "value")
+"""Where a part keeps its words; some nest parts in parts."""
+_MAX_DEPTH = 6
 
 
 class _Choice(msgspec.Struct):
@@ -91,13 +104,13 @@ def read_answer(body: bytes) -> Answer | Problem:
         return _upstream_error(choice.error)
     if ended in _BROKEN_OFF:
         return Problem(kind="dropped", message=f"the server broke the reply off (finish_reason {ended})")
-    parts = read_message(message)
+    parts = _read_message(message)
     return Answer(
         text=parts.text,
         null=parts.null,
         refusal=parts.refusal,
         ended=ended,
-        model=_plain(data.model),
+        model=_as_text(data.model),
         usage=read_usage(data.usage or choice.usage, {"timings": data.timings, "tokens_cached": data.tokens_cached}),
         simulated=data.simulated is True,
         tool_calls=_read_calls(message.get("tool_calls")),
@@ -118,7 +131,7 @@ def read_embeddings_answer(body: bytes) -> Answer | Problem:
         null=False,
         refusal="",
         ended="stop",
-        model=_plain(data.model),
+        model=_as_text(data.model),
         usage=replace(used, completion=0, cached=used.cached or 0),
         simulated=data.simulated is True,
     )
@@ -153,11 +166,11 @@ def _upstream_error(error: Any) -> Problem:
 
 def _end(reason: Any) -> str:
     """Return why a reply ended; SGLang's own form is an object with the reason as its type."""
-    named = _plain(reason.get("type") if isinstance(reason, dict) else reason).lower()
+    named = _as_text(reason.get("type") if isinstance(reason, dict) else reason).lower()
     return "length" if named in _CUT else named
 
 
-def _plain(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return "" if value is None else without_surrogates(str(value))
 
 
@@ -166,7 +179,76 @@ def _read_calls(listed: Any) -> tuple[ToolCall, ...]:
     calls = [call for call in listed if isinstance(call, dict)] if isinstance(listed, list) else []
     functions = ((call.get("id"), call.get("function")) for call in calls)
     return tuple(
-        ToolCall(id=_plain(name), name=_plain(function["name"]), arguments=_plain(function.get("arguments")) or "{}")
+        ToolCall(
+            id=_as_text(name), name=_as_text(function["name"]), arguments=_as_text(function.get("arguments")) or "{}"
+        )
         for name, function in functions
         if isinstance(function, dict) and function.get("name")
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class _MessageParts:
+    """What a message holds. ``null`` says that it had no content at all, not even an empty text.
+
+    ``unread`` holds the types of parts that are neither text nor thoughts.
+    """
+
+    text: str
+    null: bool
+    thoughts: str
+    refusal: str
+    unread: tuple[str, ...]
+
+
+def _read_message(message: dict[str, Any]) -> _MessageParts:
+    """Read a message, whatever the types of its fields."""
+    content = message.get("content")
+    texts, thoughts, refusals, unread = list[str](), list[str](), list[str](), list[str]()
+    for part in content if isinstance(content, list) else [content]:
+        kind = str(part.get("type") or "") if isinstance(part, dict) else ""
+        if not isinstance(part, dict) or kind in _TEXT_TYPES or (not kind and "text" in part):
+            texts.append(_plain(part.get("text") if isinstance(part, dict) else part))
+        elif kind == "refusal":
+            refusals.append(_plain(part.get("refusal")))
+        elif any(word in kind.lower() for word in _THOUGHT_TYPES):
+            thoughts.append(_words(part))
+        elif kind:
+            unread.append(kind)
+        else:
+            texts.append(_json(part))  # the object that was asked for, already decoded
+    beside = next((words for name in _THOUGHT_FIELDS if (words := _words(message.get(name)))), "")
+    return _MessageParts(
+        text="".join(texts),
+        null=content is None,
+        thoughts=without_surrogates("\n".join(filter(None, (beside, *thoughts)))),
+        refusal=_plain(message.get("refusal") or "") or "".join(refusals),
+        unread=tuple(dict.fromkeys(unread)),
+    )
+
+
+def _plain(value: Any) -> str:
+    """Return a text as it is, nothing for null, and any other value as JSON."""
+    if isinstance(value, dict):
+        return _words(value) or _json(value)
+    return "" if value is None else without_surrogates(value if isinstance(value, str) else _json(value))
+
+
+def _json(value: Any) -> str:
+    return without_surrogates(msgspec.json.encode(value).decode())
+
+
+def _words(value: Any) -> str:
+    """Return all words in a text, a part or nested parts."""
+    return "".join(_texts(value, _MAX_DEPTH)).strip()
+
+
+def _texts(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list) and depth:
+        for part in value:
+            yield from _texts(part, depth - 1)
+    elif isinstance(value, dict) and depth:
+        inner = next((value[name] for name in _INNER if value.get(name)), None)
+        yield from _texts(inner, depth - 1)

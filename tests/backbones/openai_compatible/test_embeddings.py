@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ace_bench.api import open_embedder
-from ace_bench.backbones.openai_compatible.embeddings_backbone import EmbeddingsBackbone, read_vectors, text_key
+from ace_bench.backbones.embeddings import EmbeddingsBackbone, read_vectors, text_key
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.cli.main import main
 from ace_bench.contexts.playbook.embeddings import HashingEmbedder

@@ -16,8 +16,8 @@ from contextlib import suppress
 from http.client import HTTPException
 from typing import Literal
 
-from ace_bench.backbones.openai_compatible.framing import Incoming, Response, read_reply
-from ace_bench.backbones.openai_compatible.route import Route, encode_headers
+from ace_bench.backbones.http.framing import Incoming, Response, read_reply
+from ace_bench.backbones.http.route import Route, encode_headers
 
 # Servers built on uvicorn close a connection that idled for 5 s; one that idled less is safe to use again.
 KEEPALIVE_S = 4.0

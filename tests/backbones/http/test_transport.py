@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from ace_bench.backbones.openai_compatible import framing, transport
+from ace_bench.backbones.http import framing, transport
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, Interrupted, RolloutFault
 from ace_bench.core.types import Message
