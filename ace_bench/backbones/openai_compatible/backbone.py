@@ -144,7 +144,7 @@ class OpenAICompatible(HttpBackbone):
             endpoint=self._endpoint,
             dialects=(known,) if known else candidates(own.structured),
             settings=own,
-            capabilities=not self._adopted,
+            check_seed=not self._adopted,
         )
         check_simulated(reported="simulated" in found.facts, own=self.simulated)
         self.read_context_length()

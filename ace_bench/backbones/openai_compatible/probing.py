@@ -1,37 +1,40 @@
 """Tiny calls that check whether an endpoint accepts its settings, before a run spends anything.
 
-Two of them find out whether the server follows ``seed`` and ``stop``: the same prompt is sent twice with one seed, at
-temperature 1; the second time a word of the first reply is the stop sequence. If the server follows both, the second
-reply is the first one up to that word.
+Two of them find out whether the server follows ``seed``: the same prompt is sent twice with one seed, at temperature 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import msgspec
 
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
-from ace_bench.backbones.openai_compatible.first_reply import model_warning, thoughts_warning
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult
 from ace_bench.backbones.openai_compatible.outcomes import explain, price_usage, prices_fact
 from ace_bench.backbones.openai_compatible.problems import Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.requests import Dialect, Question, refuses_system_role
 from ace_bench.backbones.openai_compatible.settings import ChatSettings, Retry, Sampling
+from ace_bench.core.backbones import explain_all_reasoning
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
+from ace_bench.core.model_names import is_same_model
 from ace_bench.core.prompts import REFUSED
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.thoughts import split_thoughts
 from ace_bench.core.types import Message, Probe, ProbeReply, Usage
 
 _TOKENS, _SEED = 16, 7
+_TELLING_WORDS = 3
+"""Fewest words of a reply that is hardly repeated by chance."""
 PROMPT = (Message(role="user", content="Write one sentence about a town that you like."),)
 _FOLLOWED, _IGNORED, _REFUSED, _UNKNOWN = "followed", "ignored", "refused", "n/a"
 _MOST_RETRIES, _MOST_SECONDS, _FIRST_PAUSE = 3, 60, 0.2
 _SESSION = "probe"
+_ROOM = 2048
+"""Tokens in which a model that thinks gets to the reply that the probe asks for."""
 
 
 class _Ready(msgspec.Struct):
@@ -55,11 +58,11 @@ def probe(
     endpoint: Endpoint,
     dialects: Sequence[Dialect],
     settings: ChatSettings,
-    capabilities: bool = True,
+    check_seed: bool = True,
 ) -> tuple[Dialect, Probe]:
     """Try the dialects until the server takes one; return it and the findings.
 
-    With ``capabilities``, two more calls find out whether the server follows ``seed`` and ``stop``.
+    With ``check_seed``, two more calls find out whether the server follows ``seed``.
 
     Raises ``ConfigError`` with the fix if the server refuses the call or reports whole replies as reasoning, and
     ``BackboneUnavailable`` where it fails and may recover. A malformed answer does not fail the probe.
@@ -79,8 +82,8 @@ def probe(
         return ask_more(replace(asked, changes={sampling.max_tokens_field: limit}), dialect).result
 
     model = secrets.hide(result.model) or endpoint.model
-    found = (thoughts_warning(result, sampling.max_tokens, ask_longer), model_warning(model, endpoint))
-    tried, used = _capabilities(ask_more, dialect, sampling) if capabilities else ({}, None)
+    found = (_thoughts_warning(result, sampling.max_tokens, ask_longer), _model_warning(model, endpoint))
+    seed, used = _seed_followed(ask_more, dialect, sampling) if check_seed else (None, None)
     longest = _longest_reply(made)
     cached = usage.cached is not None or (used is not None and used.cached is not None)
     facts = {
@@ -94,7 +97,7 @@ def probe(
         else "by the prompt alone",
         "tokens": "reported" if None not in (usage.prompt, usage.completion) else "not reported: n/a in all tables",
         "cached tokens": "reported" if cached else "not reported by these calls",
-        **tried,
+        **({} if seed is None else {"seed": seed}),
         "prices": prices_fact(prices, usage),
         "latency": f"{outcome.seconds:.2f} s",
         "speed": "n/a" if longest is None else f"{longest.tokens_per_s:,.1f} tokens/s",
@@ -146,29 +149,20 @@ def shorten_retries(retry: Retry) -> Retry:
     )
 
 
-def _capabilities(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[Mapping[str, str], Usage | None]:
-    """Return what is known of ``seed`` and ``stop``, and the usage of the last reply."""
+def _seed_followed(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[str, Usage | None]:
+    """Return what is known of ``seed``, and the usage of the last reply."""
     fields: dict[str, Any] = {} if sampling.temperature is None else {"temperature": 1.0}
     fields |= {sampling.max_tokens_field: _TOKENS, "seed": _SEED}
-
-    def send(**more: Any) -> Answer | Problem:
-        return ask(Question(messages=PROMPT, session=_SESSION, changes={**fields, **more}), dialect).result
-
-    first = send()
+    asked = Question(messages=PROMPT, session=_SESSION, changes=fields)
+    first = ask(asked, dialect).result
     if isinstance(first, Problem):
-        return {"seed": _REFUSED if first.kind == REFUSED else _UNKNOWN, "stop": _UNKNOWN}, None
-    words = first.text.split()
-    if len(words) < 3:
-        return {"seed": _UNKNOWN, "stop": _UNKNOWN}, first.usage
-    stop = words[len(words) // 2]
-    second = send(stop=[stop])
+        return _REFUSED if first.kind == REFUSED else _UNKNOWN, None
+    if len(first.text.split()) < _TELLING_WORDS:
+        return _UNKNOWN, first.usage
+    second = ask(asked, dialect).result
     if isinstance(second, Problem):
-        return {"seed": _UNKNOWN, "stop": _REFUSED if second.kind == REFUSED else _UNKNOWN}, first.usage
-    whole, begun = first.text.strip(), first.text.partition(stop)[0].strip()
-    return {
-        "seed": _FOLLOWED if second.text.strip() in (whole, begun) else _IGNORED,
-        "stop": _IGNORED if stop in second.text else _FOLLOWED,
-    }, second.usage
+        return _UNKNOWN, first.usage
+    return _FOLLOWED if second.text.strip() == first.text.strip() else _IGNORED, second.usage
 
 
 def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResult]) -> tuple[Dialect, CallResult]:
@@ -197,3 +191,41 @@ def _schema_followed(answer: Answer) -> str:
     except ValueError:
         return "accepted, but the reply did not follow it"
     return "followed"
+
+
+def _thoughts_warning(first: Answer, limit: int | None, ask: Callable[[int], Answer | Problem]) -> str:
+    """Return a warning about a reply of thoughts alone, "" where nothing is wrong.
+
+    Such a reply has two causes. The server has a reasoning parser and the model does not think: then every reply will
+    be empty, and the run must not start. Or the model thinks and reached the limit of the reply: then the user is
+    warned. A longer second call tells one from the other.
+
+    ``limit`` is the most tokens of a reply (``None``: no limit is sent); ``ask`` sends the request with another one.
+    Raises ``ConfigError`` if the server reports whole replies as reasoning.
+    """
+    if not first.only_thoughts:
+        return ""
+    was_cut, room = first.ended == "length", max(limit or 0, _ROOM)
+    second = first if was_cut and room == limit else ask(room)
+    if isinstance(second, Problem):  # it may not take so long a reply
+        second = first
+    if second.only_thoughts and second.ended != "length":
+        raise ConfigError(f"the server answers, but its replies have no text: {explain_all_reasoning()}")
+    if not was_cut:
+        return ""
+    named = "the server's own limit" if limit is None else f"backbone.sampling.max_tokens={limit}"
+    return (
+        f"The model's thoughts took all tokens of its reply, and no text was left: raise {named}, or switch thinking "
+        "off (backbone.extra_body.chat_template_kwargs.enable_thinking=false, or as the model's page says)."
+    )
+
+
+def _model_warning(answered: str, endpoint: Endpoint) -> str:
+    """Return a warning that another model answers than the one that was asked for, "" if it is the same."""
+    if is_same_model(endpoint.model, answered):
+        return ""
+    if endpoint.azure.api_version and endpoint.azure.deployment is None:
+        fix = f"set backbone.model={answered} and backbone.azure.deployment={endpoint.model} if that is meant"
+    else:
+        fix = f"set backbone.model={answered} if that is meant, or correct the server"
+    return f"Asked for {endpoint.model}, {answered} answers: {fix}."

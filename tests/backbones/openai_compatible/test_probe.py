@@ -92,25 +92,20 @@ def test_structured_auto_takes_the_best_form_that_the_server_takes():
 
 
 TOWN = answer("Bern is a small town with a river.")
-PAIRS = {
-    "both the same until the stop": (TOWN, answer("Bern is a small ")),
-    "both the same": (TOWN, TOWN),
-    "another that stops": (TOWN, answer("I like Ulm.")),
-    "another that does not stop": (TOWN, answer("Ulm is a town on a river.")),
-    "stop is refused": (TOWN, error(400, "stop is not supported")),
-    "seed is refused": (error(400, "seed is not supported"), TOWN),
-    "empty": (answer(""), TOWN),
+SEEDS = {
+    "followed": (TOWN, TOWN),
+    "ignored": (TOWN, answer("Ulm is a town on a river.")),
+    "refused": (error(400, "seed is not supported"), TOWN),
+    "n/a": (answer(""), TOWN),
 }
 
 
-def test_two_short_calls_show_whether_seed_and_stop_are_followed():
-    found = []
-    for name, (first, second) in PAIRS.items():
-        with serving(READY, first, second) as server:
-            facts = client(server.url, retry=Retry(times=0)).probe().facts
-            assert {(body["temperature"], body["max_tokens"]) for body in server.asked()[1:]} == {(1.0, 16)}
-        found.append((name, f"seed {facts['seed']}, stop {facts['stop']}"))
-    check_outcomes(found, EXPECTED / "seed_and_stop.txt")
+@pytest.mark.parametrize("found", SEEDS)
+def test_two_short_calls_show_whether_the_seed_is_followed(found):
+    with serving(READY, *SEEDS[found]) as server:
+        facts = client(server.url, retry=Retry(times=0)).probe().facts
+        assert {(body["temperature"], body["max_tokens"]) for body in server.asked()[1:]} == {(1.0, 16)}
+    assert facts["seed"] == found
 
 
 LENGTHS = {
