@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, groupby
 from pathlib import Path
 
 from ace_bench.contexts.loading import encode_context, official_text
@@ -16,6 +16,7 @@ from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
 from ace_bench.runners.build import NO_RESOURCES, Resources, RunSpec, build_experiment, check_reply_limits
 from ace_bench.runners.host import Host
+from ace_bench.runners.limits import Stop
 from ace_bench.runners.loop import RunOutcome, run_loop
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
@@ -26,7 +27,7 @@ from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import SAMPLES, RunFolder, format_json, pack_samples, unpack_samples
 from ace_bench.store.responses import Responses
-from ace_bench.store.results import IDENTITY, METRICS, SETTINGS, SUMMARY, read_object
+from ace_bench.store.results import ENVIRONMENT, IDENTITY, METRICS, SETTINGS, SUMMARY, read_object
 
 
 @contextmanager
@@ -42,46 +43,23 @@ def open_resources(spec: RunSpec, host: Host) -> Iterator[Resources]:
 
 
 def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources = NO_RESOURCES) -> Record:
-    """Make or continue a run in its open folder and return its metrics; its folder says how it ended."""
+    """Make or continue a run in its open folder and return its metrics; its folder says how it ended.
+
+    The run is described in its folder, its parts are started, its loop runs, and its result is recorded.
+    """
     try:
-        save_questions(folder, spec)
-        for line in (title(spec.metadata), *spec.notes):
-            host.say(line)
-        environment = describe_environment()
-        described = format_json({**environment, **spec.metadata})
-        identity = format_json(spec.identity.dump())
-        folder.write({SETTINGS: spec.text, IDENTITY: identity, "environment.json": described})
-        folder.set_status("running")
-        changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules})
-        if changes:
-            host.say(f"This run continues with other software than before: {', '.join(changes)}.", style="yellow")
-
-        def abandon(error: Interrupted) -> None:
-            kept = not folder.discard()
-            if kept:
-                _record_end(folder, error)
-            host.say_stopped(error)
-            if kept:
-                host.say(str(folder.path))
-
-        stopping = stop_on_signals(host, spec.backbones.values(), abandon)
-        served = [backbone for role, backbone in spec.backbones.items() if role != EMBEDDER]
-        kept_here = queue_kept_here(resources.slots, served)
-        with stopping as stop, parts_ready(spec, folder, host, stop), kept_here:
+        environment = _describe_run(folder, spec, host)
+        with _parts_started(folder, spec, host, resources) as stop:
             check_reply_limits(spec.budget, spec.backbones)  # a server has said by now how long its context is
             spec = with_confinement(spec)
-            folder.write({"environment.json": format_json({**environment, **spec.metadata})})
+            folder.write({ENVIRONMENT: format_json({**environment, **spec.metadata})})
             if spec.estimate:
                 check_estimate(spec, folder.calls.ledger.total, host, stop)
             with _observers(spec, host.console) as observers:
                 experiment = build_experiment(folder, spec, stop, observers, resources)
                 outcome = run_loop(experiment, spec.mode)
                 metrics = run_metrics(experiment, outcome, spec.metadata)
-                folder.processes.end("finished")
-                summary = summary_text(metrics, folder.processes.processes)
-                folder.write_in_parts(chain(files_of_contexts(outcome), [(SUMMARY, summary.encode())]))
-                folder.set_status("finished")
-                folder.write_json(METRICS, metrics)
+                _record_result(folder, outcome, metrics)
                 for tracker in spec.trackers:
                     tracker.finish(metrics)
     except BaseException as error:
@@ -90,6 +68,51 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
         raise
     host.console.print(summary_table(metrics, folder.processes.processes))
     return metrics
+
+
+def _describe_run(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
+    """Record what the run is and what it runs in, say what differs from earlier processes; return the environment."""
+    save_questions(folder, spec)
+    for line in (title(spec.metadata), *spec.notes):
+        host.say(line)
+    environment = describe_environment()
+    described = format_json({**environment, **spec.metadata})
+    folder.write({SETTINGS: spec.text, IDENTITY: format_json(spec.identity.dump()), ENVIRONMENT: described})
+    folder.set_status("running")
+    changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules})
+    if changes:
+        host.say(f"This run continues with other software than before: {', '.join(changes)}.", style="yellow")
+    return environment
+
+
+@contextmanager
+def _parts_started(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources) -> Iterator[Stop]:
+    """Start the parts of a run, which signals stop, and close them at the end."""
+
+    def abandon(error: Interrupted) -> None:
+        kept = not folder.discard()
+        if kept:
+            _record_end(folder, error)
+        host.say_stopped(error)
+        if kept:
+            host.say(str(folder.path))
+
+    served = [backbone for role, backbone in spec.backbones.items() if role != EMBEDDER]
+    with (
+        stop_on_signals(host, spec.backbones.values(), abandon) as stop,
+        parts_ready(spec, folder, host, stop),
+        queue_kept_here(resources.slots, served),
+    ):
+        yield stop
+
+
+def _record_result(folder: RunFolder, outcome: RunOutcome, metrics: Record) -> None:
+    """Write the contexts, the summary and the metrics of a finished run."""
+    folder.processes.end("finished")
+    summary = summary_text(metrics, folder.processes.processes)
+    folder.write_in_parts(chain(files_of_contexts(outcome), [(SUMMARY, summary.encode())]))
+    folder.set_status("finished")
+    folder.write_json(METRICS, metrics)
 
 
 def replay(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
@@ -138,8 +161,13 @@ def save_questions(folder: RunFolder, spec: RunSpec) -> None:
 
 def files_of_contexts(outcome: RunOutcome) -> Iterator[tuple[str, bytes]]:
     """Yield the contexts as JSON, playbooks also in the text format of the published ones, with their file names."""
-    for name, context in {**outcome.contexts, "tested": outcome.context}.items():
-        yield f"contexts/{name}.json", encode_context(context)
+    contexts = [*outcome.contexts.items(), ("tested", outcome.context)]
+    for _, same in groupby(contexts, key=lambda named: named[1].digest):
+        named = list(same)
+        context = named[0][1]
+        encoded = encode_context(context)
+        yield from ((f"contexts/{name}.json", encoded) for name, _ in named)
+        del encoded  # before the text is made
         if (text := official_text(context)) is not None:
-            yield f"contexts/{name}.txt", text.encode()
+            yield from ((f"contexts/{name}.txt", text.encode()) for name, _ in named)
         del text  # before the next one is made

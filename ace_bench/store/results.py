@@ -22,7 +22,7 @@ from ace_bench.core.types import Labels
 from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 
 METRICS, IDENTITY, SUMMARY, SETTINGS = "metrics.json", "identity.json", "summary.txt", "config.yaml"
-CHECKSUMS = "checksums.jsonl"
+ENVIRONMENT, CHECKSUMS = "environment.json", "checksums.jsonl"
 NOTHING = "nothing"
 """What a run records as ``drawn`` if its seed changes no request."""
 _DIGEST_SHOWN = 12
@@ -96,7 +96,7 @@ def _metrics(files: CheckedFiles) -> dict[str, Any] | None:
 
 def read_about(folder: Path) -> dict[str, Any]:
     """Return the description of a run in ``environment.json``; raises ``StoreError``."""
-    return read_object(folder, "environment.json", _DESCRIPTION)
+    return read_object(folder, ENVIRONMENT, _DESCRIPTION)
 
 
 def read_status(folder: Path) -> dict[str, Any]:
