@@ -53,7 +53,7 @@ ENVIRONMENTS := .environments
 
 $(ENVIRONMENTS)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(ENVIRONMENTS)
-	$(ENVIRONMENTS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[inspect,optimisers,verifiers]' pytest pytest-xdist hypothesis markdown-it-py
+	$(ENVIRONMENTS)/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[inspect,optimisers,verifiers]' pytest pytest-xdist syrupy hypothesis markdown-it-py
 	touch $@
 
 test-environments: $(ENVIRONMENTS)/.ready  ## the tests of environments of other packages, in an environment of their own (1 GB)

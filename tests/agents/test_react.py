@@ -1,7 +1,6 @@
 """The ReAct agent: the conversation it leads, when it stops, and what it leaves out when there is no room."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,9 @@ from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault, GeneratorSpec, Usage
 from ace_bench.store.prompts import PromptSet
 from tests.agents.world import COMPLETE, DOC, Replies, World, code, make_agent, sample
-from tests.cases import check_cases
 from tests.contexts.making import playbook
 from tests.launching import ROOT
+from tests.outcomes import outcomes
 
 BASE = GeneratorSpec(template="base", answer_format="text")
 WITH_PLAYBOOK = GeneratorSpec(template="generator", answer_format="json")
@@ -96,7 +95,17 @@ def test_worked_examples_come_from_the_prompt_set_a_file_or_nowhere(tmp_path):
     assert str(default.prompts[0]).count("Worked example,") == 3
 
 
-def test_a_dialogue_that_cannot_be_used_is_refused_as_the_file_says(tmp_path):
+# Files of worked examples that cannot be used.
+DIALOGUES = [
+    "no turns at all",
+    "ASSISTANT: hello\nUSER: you",
+    "loose words\nUSER: a\nASSISTANT: b",
+    "USER: only me",
+    "USER: My name is {{ main_user.first_name }}\nASSISTANT: hi",
+]
+
+
+def test_a_dialogue_that_cannot_be_used_is_refused_as_recorded(snapshot, tmp_path):
     path = tmp_path / "examples.txt"
     with pytest.raises(ConfigError, match="cannot be read"):
         make_agent(WITH_PLAYBOOK, demonstrations=str(path))
@@ -105,7 +114,7 @@ def test_a_dialogue_that_cannot_be_used_is_refused_as_the_file_says(tmp_path):
         path.write_text(text)
         return make_agent(WITH_PLAYBOOK, demonstrations=str(path))
 
-    check_cases(Path(__file__).with_name("dialogues.txt"), {"dialogue": build}, {str(tmp_path): "FOLDER"})
+    assert outcomes(build, DIALOGUES, {str(tmp_path): "FOLDER"}) == snapshot
 
 
 def test_a_reply_without_code_is_a_step_and_three_in_a_row_end_the_attempt():

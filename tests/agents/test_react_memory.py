@@ -1,15 +1,13 @@
 """Execution memory: what it takes from a step, what it may answer, and what it must leave to the environment."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.agents.memory import ExecutionMemory
 from ace_bench.core.tool_calls import read_action
-from tests.cases import check_cases
 from tests.core.test_tool_rules import tools
+from tests.outcomes import outcomes_by_name
 
 LOGIN = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 APPS = "print(apis.api_docs.show_app_descriptions())"
@@ -46,9 +44,64 @@ def look_up_after(between, output="shown"):
     return [memory.recall(code, nowhere) for code in (SONGS, SONGS.replace("0", "1"), LOGIN)]
 
 
-def test_what_is_answered_from_memory_is_what_the_file_says():
+# Look-ups that are answered from memory after LOGIN, APPS and a list of nothing played; None is left to the
+# environment.
+MEMORY = {
+    "asked again": [
+        "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))",
+        'print( apis.api_docs.show_api_doc(api_name="login",\n    app_name="music") )',
+        (
+            "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))\nprint( "
+            'apis.api_docs.show_api_doc(api_name="login",\n    app_name="music") )'
+        ),
+        (
+            "print(apis.api_docs.show_app_descriptions())\nprint(apis.api_docs.show_api_doc(app_name='music', "
+            "api_name='login'))"
+        ),
+        "print(apis.api_docs.show_api_doc(app_name='music', api_name='logout'))",
+        "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))\nx = 1",
+        "doc = apis.api_docs.show_api_doc(app_name='music', api_name='login')",
+        "for _ in range(2):\n    print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))",
+        "print(apis.api_docs.show_api_doc(app_name=app, api_name='login'))",
+        "print(apis.api_docs.show_api_doc(**arguments))",
+        "print(apis.music.play(song_id=1))",
+        "",
+        "print(",
+    ],
+    # Code between two equal look-ups: what a tool showed is known until something may have changed.
+    "between two look-ups": [
+        "print(apis.mail.show_letters(access_token=token))",
+        "apis.mail.login(username='a', password='c')",
+        "songs = [1]\nsongs.append(2)\nprint(len(songs), sorted(songs), json.dumps(songs))",
+        "from datetime import datetime\nprint(datetime.now().strftime('%A'))",
+        "best = max(apis.music.show_albums(access_token=token), key=lambda one: one['rating'])",
+        "for page in range(3):\n    print(apis.music.show_albums(page_index=page, access_token=token))",
+        # All that may have changed something, from here on.
+        "apis.music.like(song_id=3)",
+        "apis.mail.send(to='b')",
+        "token = apis.music.login(username='other', password='b')['access_token']",
+        "del token",
+        "for token in ['x']:\n    pass",
+        "helper()",
+        "requester.post('/songs')",
+        "like = apis.music.like",
+        "print(list(map(apis.music.like, [3])))",
+        "getattr(apis, 'music')",
+        "f = lambda: apis.music.like(song_id=3)",
+        "print(sorted([1], key=helper))",
+        "class Songs(list):\n    def append(self, song):\n        pass",
+        "songs.owner = 3",
+        "from helpers import *",
+        "sorted = helper",
+        "%run helper.py",
+        "if False:\n    apis.music.like(song_id=3)",
+    ],
+}
+
+
+def test_what_is_answered_from_memory_is_as_recorded(snapshot):
     cases = {"asked again": ask_again, "between two look-ups": look_up_after}
-    check_cases(Path(__file__).with_name("memory.txt"), cases)
+    assert outcomes_by_name(cases, MEMORY) == snapshot
     failed = "Execution failed. Traceback:\nno"  # it may have run before it failed
     assert look_up_after("apis.music.like(song_id=3)", failed) == [None, None, "(from memory)\ndoc of login"]
 

@@ -14,8 +14,8 @@ from ace_bench.agents import sandbox, sandboxed
 from ace_bench.agents.sandbox import REFUSED, Sandbox
 from ace_bench.core.confine import describe_layers
 from ace_bench.core.scratch import scratch_folder
-from tests.cases import check_cases
 from tests.launching import ROOT
+from tests.outcomes import outcomes
 
 GOLDS = ROOT / "packages" / "ace_rehearsal" / "samples" / "finer" / "test.jsonl"
 
@@ -42,8 +42,21 @@ def either(request, monkeypatch):
     return made()
 
 
-def test_harmless_code_works(box):
-    check_cases(Path(__file__).with_name("sandbox.txt"), {"shown": box.run})
+# Code that does no harm, and what is shown of it.
+SANDBOX = [
+    "print(6 * 7)",
+    "",
+    "from datetime import datetime\nprint(datetime.strptime('7', '%d').day)",
+    "import statistics, fractions\nprint(statistics.mean([fractions.Fraction(1, 2), 1]))",
+    "def f():\n    return f() if __name__ == '' else 'deep'\nprint(f())",
+    "print('one')\nraise SystemExit(3)",
+    "open('note', 'w').write('kept'); print(open('note').read())",
+    "import random; print(random.random() == random.Random(0).random())",
+]
+
+
+def test_harmless_code_works(snapshot, box):
+    assert outcomes(box.run, SANDBOX) == snapshot
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import given
 from ace_bench.contexts.playbook.apply import Add, Limits, Merge, Remove, Tag, Update, Votes
 from ace_bench.contexts.playbook.bullets import clean, comparable
 from ace_bench.contexts.playbook.playbook import Playbook
-from tests.cases import check_cases
+from tests.outcomes import outcomes
 
 from .making import SECTIONS, bullet, count, deltas, examples, ids, playbook, playbooks, rejected, run
 
@@ -37,8 +36,103 @@ def apply_case(case: tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]
     return f"{changed}, {ids(done.playbook)}, {done.events}, {done.touched}"
 
 
-def test_operations_do_what_the_file_says() -> None:
-    check_cases(Path(__file__).with_name("operations.txt"), {"applied": apply_case})
+# Bullets of a playbook, then operations: what becomes of the bullets, the events, and which were touched.
+OPERATIONS = [
+    ([], [("ADD", {"section": "Strategies & Insights", "content": "  look\r\ntwice ", "votes": {"helpful": 1}})]),
+    (
+        [{"number": 1, "content": "one"}],
+        [("UPDATE", {"id": "others-00001", "content": " new ", "votes": {"helpful": 2}})],
+    ),
+    (
+        [{"number": 1, "content": "one", "sources": ("s9",)}],
+        [("TAG", {"id": "others-00001", "votes": {"harmful": 2, "neutral": 1}})],
+    ),
+    (
+        [
+            {"number": 1, "content": "one", "helpful": 1, "sources": ("a",)},
+            {
+                "number": 2,
+                "content": "two",
+                "section": "common_mistakes",
+                "helpful": 2,
+                "harmful": 1,
+                "sources": ("b", "a"),
+            },
+            {"number": 3, "content": "three", "neutral": 4},
+        ],
+        [("MERGE", {"ids": ("others-00003", "cm-00002", "others-00001", "cm-00002")})],
+    ),
+    (
+        [{"number": 1, "content": "one"}, {"number": 2, "content": "two"}],
+        [("MERGE", {"ids": ("others-00001", "others-00002"), "content": "TWO"})],
+    ),
+    ([{"number": 1, "content": "one"}], [("REMOVE", {"id": "others-00001"})]),
+    # Ids are never reused and count over all sections.
+    (
+        [],
+        [
+            ("ADD", {"section": "others", "content": "a"}),
+            ("REMOVE", {"id": "others-00001"}),
+            ("ADD", {"section": "others", "content": "a"}),
+            ("ADD", {"section": "common mistakes", "content": "b"}),
+            ("TAG", {"id": "others-00001", "votes": {"helpful": 1}}),
+        ],
+    ),
+    # What cannot be applied is rejected with a reason.
+    ([], [("ADD", {"section": "others", "content": " \n\t"})]),
+    ([], [("ADD", {"section": "others", "content": "\x00\x07"})]),
+    ([{"number": 1, "content": "a"}], [("UPDATE", {"id": "others-00001", "content": ""})]),
+    ([{"number": 1, "content": "Check the unit"}], [("ADD", {"section": "others", "content": "Check  the\nunit "})]),
+    (
+        [{"number": 1, "content": "Check the unit"}, {"number": 2, "content": "b"}],
+        [("UPDATE", {"id": "others-00002", "content": "check the unit"})],
+    ),
+    (
+        [{"number": 1, "content": "a"}, {"number": 2, "content": "b"}, {"number": 3, "content": "two"}],
+        [("MERGE", {"ids": ("others-00002", "others-00003"), "content": "A"})],
+    ),
+    ([], [("ADD", {"section": "others", "content": "a"}), ("ADD", {"section": "common_mistakes", "content": "A"})]),
+    (
+        [{"number": 1, "content": "one"}, {"number": 2, "content": "one"}],
+        [("REMOVE", {"id": "others-00002"}), ("ADD", {"section": "others", "content": "one"})],
+    ),
+    (
+        [{"number": 1, "content": "one"}],
+        [("UPDATE", {"id": "others-00001", "content": " one"}), ("UPDATE", {"id": "others-00001"})],
+    ),
+    ([{"number": 1, "content": "one"}], [("UPDATE", {"id": "others-00001", "content": "ONE"})]),
+    (
+        [{"number": 1, "content": "one"}, {"number": 2, "content": "two"}],
+        [
+            ("REMOVE", {"id": "others-00001"}),
+            ("UPDATE", {"id": "others-00002", "content": "3"}),
+            ("ADD", {"section": "others", "content": "one"}),
+            ("ADD", {"section": "others", "content": "two"}),
+        ],
+    ),
+    (
+        [{"number": 1, "content": "a"}],
+        [
+            ("UPDATE", {"id": "x-1", "content": "c"}),
+            ("REMOVE", {"id": "x-1"}),
+            ("MERGE", {"ids": ("others-00001", "x-1")}),
+        ],
+    ),
+    ([{"number": 1, "content": "a"}], [("TAG", {"id": "x-1", "votes": {"helpful": 1}})]),
+    (
+        [{"number": 1, "content": "one"}],
+        [
+            ("MERGE", {"ids": ()}),
+            ("MERGE", {"ids": ("others-00001",)}),
+            ("MERGE", {"ids": ("others-00001", "others-00001")}),
+        ],
+    ),
+    ([], [("ADD", {"section": "no \x00", "content": "a"})]),
+]
+
+
+def test_operations_do_as_recorded(snapshot) -> None:
+    assert outcomes(apply_case, OPERATIONS) == snapshot
 
 
 @pytest.mark.parametrize(

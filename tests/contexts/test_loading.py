@@ -30,8 +30,7 @@ from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.playbook import TextPlaybook
-from tests.cases import check_cases
-from tests.expected import check
+from tests.outcomes import outcomes
 
 from .making import SECTIONS, count, ids, playbook, run
 
@@ -95,11 +94,24 @@ def test_notes_are_logged_with_file_and_line(tmp_path: Path, caplog: pytest.LogC
     assert f"{path}, line 2: text outside" in caplog.text
 
 
-def test_files_are_refused_as_the_file_says(tmp_path: Path) -> None:
+# Content of a context's file that is refused.
+FILES = [
+    '{\n"kind": "playbook",\n"sections": [}',
+    '{"kind": "diary"}',
+    "{}",
+    '{"kind": "playbook", "sections": ["a"], "next_number": 1}',
+    '{"kind": "playbook", "sections": ["a\\ud800"], "next_number": 1, "bullets": []}',
+    "## A\n\n[a-00001] helpful=x harmful=1 :: y",
+    "prose",
+    b"## A\n[a-00001] \xff",
+]
+
+
+def test_files_are_refused_as_recorded(snapshot, tmp_path: Path) -> None:
     def refuse(content: str | bytes) -> Context:
         return load(write(tmp_path / "start.txt", content))
 
-    check_cases(Path(__file__).with_name("files.txt"), {"file": refuse}, {str(tmp_path): "FOLDER"})
+    assert outcomes(refuse, FILES, {str(tmp_path): "FOLDER"}) == snapshot
     with pytest.raises(DataError, match="broken JSON"):
         refuse('{"a": ' * 100_000)
 
@@ -147,12 +159,12 @@ VALUES = [
 EMPTY = [NoContext(), playbook(), Cheatsheet(), Demonstrations(), Instruction(text="")]
 
 
-def test_every_kind_becomes_text_between_its_tags_and_an_empty_one_none(tmp_path: Path) -> None:
+def test_every_kind_becomes_text_between_its_tags_and_an_empty_one_none(snapshot, tmp_path: Path) -> None:
     """The texts are those of ``system_prompts.txt``: without counters and empty sections."""
     path = tmp_path / "final.json"
     texts = []
     for value in VALUES:
         path.write_text(json.dumps(value.dump()))
         texts.append(f"# {value.kind}\n{system_prompt(contexts.load(path))}\n")
-    check("\n".join(texts), Path(__file__).with_name("system_prompts.txt"))
+    assert "\n".join(texts) == snapshot
     assert {system_prompt(value) for value in EMPTY} == {""}

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from ace_bench.contexts.playbook.feedback import give_feedback, read_vote
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.store.folder import format_json
-from tests.cases import check_cases
+from tests.outcomes import outcomes_by_name
 
 from .making import SAMPLE, SECTIONS, bullet, count, examples, playbook, playbooks, run
 
@@ -122,7 +121,68 @@ def load_bullet(change: dict[str, object]) -> Playbook:
     return Playbook.load(record)
 
 
-def test_names_ids_and_contents_have_the_forms_of_the_file() -> None:
+# The names of sections, the prefixes of ids and contents have one form.
+NAMES = {
+    "section_name": [
+        "STRATEGIES & INSIGHTS",
+        "Problem-Solving  Heuristics:",
+        "A&B",
+        " -- ",
+    ],
+    "slug": [
+        "strategies_and_insights",
+        "others",
+        "heuristics",
+        "3_steps",
+        "",
+    ],
+    "clean": [
+        "\ufeff a\x00b\r\nc\x85d\x1b[0m\ud800\t\n\n ",
+    ],
+    # Prefix and title of a section in the authors' playbooks.
+    "prefix, title": [
+        ("finance", "problem_solving_heuristics"),
+        ("finance", "strategies_and_insights"),
+        ("finance", "a_b_c_d_e_f"),
+        ("finance", "general"),
+        ("appworld", "apis_to_use_for_specific_information"),
+        ("appworld", "troubleshooting_and_pitfalls"),
+        ("appworld", "strategies_and_insights"),
+    ],
+    # What a bullet of a saved playbook may not be.
+    "bullet": [
+        {"helpful": -1},
+        {"id": "others"},
+        {"id": "others-1000000001"},
+        {"id": "others-00002"},
+        {"content": ""},
+        {"section": "Two Words"},
+    ],
+    # How an operation that is rejected is shown: flat and short.
+    "rejected": [
+        "ADD\x00",
+        None,
+        {
+            "n": 1,
+            "f": 0.5,
+            "b": True,
+            "x": None,
+            "deep": {"a": ["\u2028"]},
+            (
+                "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+                "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+                "kkkkkkkkkkkkkkkkkkkkk"
+            ): (
+                "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"
+                "vvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvvv"
+                "vvvvvvvvvvvvvvvvvvvvv"
+            ),
+        },
+    ],
+}
+
+
+def test_names_ids_and_contents_have_the_recorded_forms(snapshot) -> None:
     cases: dict[str, Callable[[Any], object]] = {
         "section_name": section_name,
         "slug": slug,
@@ -131,7 +191,7 @@ def test_names_ids_and_contents_have_the_forms_of_the_file() -> None:
         "bullet": load_bullet,
         "rejected": lambda operation: reject(operation, "why")["operation"],
     }
-    check_cases(Path(__file__).with_name("names.txt"), cases)
+    assert outcomes_by_name(cases, NAMES) == snapshot
 
 
 def test_the_least_useful_quarter_gives_way_of_equal_ones_the_stalest() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from textwrap import dedent
 
 import pytest
@@ -14,7 +13,7 @@ from ace_bench.contexts.playbook.apply import Add, Merge, Operation, Remove, Tag
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.playbook.text_format import Imported, read_text
 from ace_bench.core.errors import DataError
-from tests.cases import check_cases
+from tests.outcomes import outcomes
 
 from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, playbooks, rejected, run
 
@@ -35,8 +34,72 @@ def describe(text: str) -> str:
     return f"{fields_of(book)}, {book.sections[len(SECTIONS) :]}, {book.next_number}, {imported.notes}"
 
 
-def test_texts_are_read_as_the_file_says() -> None:
-    check_cases(Path(__file__).with_name("texts.txt"), {"read": describe})
+# Text of a playbook: bullets with their counters, sections, the next number and notes; or why it cannot be read.
+TEXTS = [
+    (
+        "## STRATEGIES & INSIGHTS\n[sai-00002] helpful=3 harmful=1 :: Look for the unit.\n\n## COMMON "
+        "MISTAKES TO AVOID:\n## OTHERS\n[misc-00001] helpful=0 harmful=0 :: Answer with the tag alone.\n"
+    ),
+    (
+        "## APIs TO USE FOR SPECIFIC INFORMATION\n[api-00004] Ask the supervisor app.\n\n## USEFUL CODE "
+        "SNIPPETS AND TEMPLATES\n\n[code-00013] Log in first:\n```python\n## get the token\ntoken = "
+        "login()\n\n# then use it\n```\n- keep it\n- never print it\n## TROUBLESHOOTING AND PITFALLS:\n\n"
+        "## OTHERS\n[misc-00003] Close code blocks with ``` and a newline.\n"
+    ),
+    "##OTHERS\n  [a-1]   helpful = 2 , harmful=1::  text  \n",
+    "##OTHERS\n[a-1]helpful=2 harmful=1 :: text\n",
+    "##OTHERS\n\t[a-1] helpful=2   harmful=1 neutral=0 ::text\n",
+    "##OTHERS\n\ufeff[a-1] helpful=2 harmful=1 :: text\r\n\r\n\n",
+    # What was changed or left out is noted.
+    (
+        "My playbook\n\n[a-00007] x\n## OTHERS\nintroduction\n[a-00007] y\n[rule_one] helpful=1 harmful=0 "
+        ":: z\n[b-00007] w\n[c-00001] :: \n[d-00002] helpful=1 harmful=0 ::\n"
+    ),
+    "[rule] helpful=1 harmful=0 :: x",
+    # What only resembles a bullet or heading is content, and a fence never closed swallows none.
+    (
+        "## OTHERS\n[a-00001] See\n[1] a footnote\n[x] a box\n[note] helpful advice\n"
+        "[link-00001](http://example.org)\n### smaller\n# a\n##\n[a-00002] end"
+    ),
+    "## A\n[a-00001] code ```python\nx = 1\n## B\n[b-00002] next\n```\n## C\n[c-00003] last",
+    # What cannot be read is an error with its line.
+    "## OTHERS\n\n[a-00001] helpful=many harmful=0 :: x",
+    "[a-00001] helpful=1 harmful=0 no colons",
+    "just prose\nand more",
+    "",
+    "[a-9999999999999] helpful=1 harmful=0 :: x",
+    # Markdown lists, with ids of others.
+    (
+        "# Playbook\n\n## DO\n- [strat-00001] helpful=15 harmful=2 :: a\n  - detail\n- [strat-00002] "
+        "helpful=1 harmful=0 :: b\n\n## DO NOT\n* **[err-00003]** helpful=0 harmful=1 :: c"
+    ),
+    "## DO\n1. [strat-00001] a\n2) [strat-00002] b\n+ `[strat-00003]` c\n• [strat-00004] d",
+    "## DO\n[a-00001] helpful=1 harmful=0 :: a\n- [a-00002] helpful=2 harmful=0 :: b\nSee:\n- [a-00001] above",
+    (
+        "## DO\n[550e8400-e29b-41d4-a716-446655440000] helpful=1 harmful=0 :: a\n"
+        "[550e8400-e29b-41d4-a716-4466554400ab] b\n[x-00003] helpful=1 harmful=0 :: c"
+    ),
+    "## DO\n\n## DO NOT\n",
+    # A line that resembles a bullet and is none is an error, and so is a file without any.
+    "## DO\n- check the units\n- round down",
+    "## DO\nProse alone.",
+    "## DO\n[a-00001] helpful=1 harmful=0 ::",
+    "## DO\n- [strat 1] helpful=15 harmful=2 :: a",
+    "## DO\n- strat-00001 (helpful: 15, harmful: 2) a",
+    "## DO\n[a-00001] helpful=1 harmful=0 :: a\n(a-00002) helpful=2 harmful=0 :: b",
+    "## DO\n- [strat-1] a\n- [strat-2] b",
+    "## DO\n[a-00001] (helpful=3, harmful=1) a",
+    "## DO\n[a-00001] helpful: 3 harmful: 1 :: a",
+    "[a-00001] helpful=1 harmful=0 :: a\n\\- [a-2] helpful=1 harmful=0 :: quoted",
+    (
+        "# Playbook\n\nBullets read as `[id] helpful=X harmful=Y :: content`.\n## DO\n[a-00001] helpful=1 "
+        "harmful=0 :: a\nCounters: helpful=up, harmful=down"
+    ),
+]
+
+
+def test_texts_are_read_as_recorded(snapshot) -> None:
+    assert outcomes(describe, TEXTS) == snapshot
     (one,) = read("[sai-00002] helpful=3 harmful=1 :: x").playbook.bullets
     assert (one.created, one.changed, one.sources) == (-1, -1, ())
 

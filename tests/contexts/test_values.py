@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,7 +17,7 @@ from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instru
 from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of
 from ace_rehearsal.reader.prompt_parser import read_demonstrations
-from tests.cases import check_cases
+from tests.outcomes import outcomes_by_name
 
 from .making import SAMPLE, contents, count, examples
 
@@ -132,12 +131,67 @@ def test_a_cheatsheet_is_shown_as_a_whole_and_measured_without_its_attempts() ->
 EXAMPLES: dict[str, ContextValue] = {one.kind: one for one in (Demonstrations(), Instruction(text="x"), sheet("a\nb"))}
 
 
-def test_patches_and_saved_values_are_refused_as_the_file_says() -> None:
+# Kind, field and what a patch says of it: patches that do not fit.
+VALUES = {
+    "patch": [
+        ("demonstrations", {"items": "all"}),
+        ("demonstrations", {"items": [[0]]}),
+        ("demonstrations", {"items": [[-1, 0, []]]}),
+        ("demonstrations", {"items": [[0, 9, []]]}),
+        ("demonstrations", {"items": [[1, 0, []]]}),
+        ("demonstrations", {"items": [[0, 1, [1]]]}),
+        ("demonstrations", {"items": [[0, 2, []], [1, 2, []]]}),
+        ("demonstrations", {"items": [[0, 0, [{"question": 1, "answer": "a"}]]]}),
+        ("demonstrations", {"items": [[0, 0, [{"question": "q", "answer": "a", "gold": "x"}]]]}),
+        ("demonstrations", {"items": None}),
+        ("demonstrations", {"unknown": []}),
+        ("instruction", {"demonstrations": "all"}),
+        ("instruction", {"demonstrations": [[0]]}),
+        ("instruction", {"demonstrations": [[-1, 0, []]]}),
+        ("instruction", {"demonstrations": [[0, 9, []]]}),
+        ("instruction", {"demonstrations": [[1, 0, []]]}),
+        ("instruction", {"demonstrations": [[0, 1, [1]]]}),
+        ("instruction", {"demonstrations": [[0, 2, []], [1, 2, []]]}),
+        ("instruction", {"demonstrations": [[0, 0, [{"question": 1, "answer": "a"}]]]}),
+        ("instruction", {"demonstrations": [[0, 0, [{"question": "q", "answer": "a", "gold": "x"}]]]}),
+        ("instruction", {"demonstrations": None}),
+        ("instruction", {"unknown": []}),
+        ("cheatsheet", {"text": "all"}),
+        ("cheatsheet", {"text": [[0]]}),
+        ("cheatsheet", {"text": [[-1, 0, []]]}),
+        ("cheatsheet", {"text": [[0, 9, []]]}),
+        ("cheatsheet", {"text": [[1, 0, []]]}),
+        ("cheatsheet", {"text": [[0, 1, [1]]]}),
+        ("cheatsheet", {"text": [[0, 2, []], [1, 2, []]]}),
+        ("cheatsheet", {"text": [[0, 0, [{"question": 1, "answer": "a"}]]]}),
+        ("cheatsheet", {"text": [[0, 0, [{"question": "q", "answer": "a", "gold": "x"}]]]}),
+        ("cheatsheet", {"text": None}),
+        ("cheatsheet", {"unknown": []}),
+    ],
+    # Kind and fields of saved values that are refused.
+    "saved": [
+        ("demonstrations", {"kind": "x"}),
+        ("demonstrations", {"more": 1}),
+        ("demonstrations", {"items": 3, "text": 4}),
+        ("demonstrations", {"items": [{"question": "q"}], "text": None}),
+        ("instruction", {"kind": "x"}),
+        ("instruction", {"more": 1}),
+        ("instruction", {"items": 3, "text": 4}),
+        ("instruction", {"items": [{"question": "q"}], "text": None}),
+        ("cheatsheet", {"kind": "x"}),
+        ("cheatsheet", {"more": 1}),
+        ("cheatsheet", {"items": 3, "text": 4}),
+        ("cheatsheet", {"items": [{"question": "q"}], "text": None}),
+    ],
+}
+
+
+def test_patches_and_saved_values_are_refused_as_recorded(snapshot) -> None:
     cases: dict[str, Callable[[Any], object]] = {
         "patch": lambda case: EXAMPLES[case[0]].patched(case[1]),
         "saved": lambda case: type(EXAMPLES[case[0]]).load({"kind": case[0], **case[1]}),
     }
-    check_cases(Path(__file__).with_name("values.txt"), cases)
+    assert outcomes_by_name(cases, VALUES) == snapshot
     for value in EXAMPLES.values():
         with pytest.raises(TypeError):
             value.patch(NoContext())

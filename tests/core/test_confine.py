@@ -15,11 +15,10 @@ from pathlib import Path
 import pytest
 
 from ace_bench.core import confine
-from tests.expected import check, check_outcomes
 from tests.hostile.machines import ran_on
 from tests.launching import ROOT
+from tests.outcomes import as_texts
 
-EXPECTED = Path(__file__).parent / "expected"
 MEMORY, ORDINARY, OWN = 1 << 30, 61_000, 61_005
 
 CHILD = """
@@ -138,14 +137,14 @@ MACHINES = {
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_a_confined_process_can_do_no_more_than_it_must(name, open_folder):
+def test_a_confined_process_can_do_no_more_than_it_must(snapshot, name, open_folder):
     machine, given = MACHINES[name]
     report = report_of(open_folder, machine, **given)
     assert report.pop("places") == [f"{open_folder}/own"] * 4
-    check(json.dumps(report, indent=1) + "\n", EXPECTED / f"{name}.json")
+    assert json.dumps(report, indent=1) == snapshot
 
 
-def test_each_kernel_is_asked_for_all_that_it_can_forbid(monkeypatch, tmp_path):
+def test_each_kernel_is_asked_for_all_that_it_can_forbid(snapshot, monkeypatch, tmp_path):
     """No machine has all these kernels: what they would get is recorded."""
     outcomes = []
     for version in (-1, 0, 1, 2, 3, 4, 5, 6, 7, 99):
@@ -168,7 +167,7 @@ def test_each_kernel_is_asked_for_all_that_it_can_forbid(monkeypatch, tmp_path):
             assert [struct.unpack("=Qi", rule[3])[0] for rule in rules] == [0b1100, 0b100, 0b110, rights[0] - 1]
             assert ({rule[0] for rule in rules}, restrict, flags) == ({445}, 446, 0)
         outcomes.append((f"version {version}", f"{done} {' '.join(asked)}"))
-    check_outcomes(outcomes, EXPECTED / "kernels.txt")
+    assert as_texts(outcomes) == snapshot
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,8 @@ from ace_bench.core.identity import (
     identity_settings,
     settings_digest,
 )
-from tests.expected import check_cases
+from tests.outcomes import outcomes
 
-EXPECTED = Path(__file__).parent / "expected"
 CONFIG = yaml.safe_load(Path(__file__).with_name("config.yaml").read_text())
 
 
@@ -31,9 +30,47 @@ def counted(case):
     return {name: changed.get(name) for name in {**usual, **changed} if usual.get(name) != changed.get(name)}
 
 
-def test_settings_count_if_they_can_change_an_answer():
-    check_cases(counted, EXPECTED / "identity.txt")
-    check_cases(lambda case: backbone_settings({"model": "m", **json.loads(case)}), EXPECTED / "backbone_identity.txt")
+BACKBONE_IDENTITY = [
+    '{"base_url": "http://h", "api_key_env": "K", "cache": {}, "prices": {}, "rate": 1, "connections": 3}',
+    '{"structured": "auto"}',
+    '{"bound_replies": true}',
+    '{"bound_replies": 1}',
+    '{"retry": {"empty": false, "attempts": 3}}',
+    '{"retry": null}',
+    '{"sampling": {"seed": null, "top_p": 1}}',
+    '{"sampling": "greedy"}',
+    '{"launch": false, "server": {"dtype": "half"}}',
+    '{"launch": true, "server": {"served_name": "s", "dtype": "half", "flags": [], "port": 3}}',
+]
+
+
+IDENTITY = [
+    "{}",
+    '{"seed": 1, "concurrency": 1, "budget": {"calls": 3}}',
+    '{"roles": null}',
+    (
+        '{"task": {"_target_": "T", "data_dir": "elsewhere", "source": "real", "hint": true, "data": '
+        '"x.csv", "sample_data": "pkg://a", "instruction": "b"}}'
+    ),
+    '{"method": {"_target_": "M", "initial": null, "curator_sees": "all", "curator_top_k": 7, "proposals": 3}}',
+    (
+        '{"method": {"_target_": "M", "initial": null, "curator_sees": "nearest", "curator_top_k": 7, '
+        '"proposals": null, "parents": 1, "keep": 2}}'
+    ),
+    '{"mode": {"_target_": "O", "context": null, "window": 1, "batch_size": 1}}',
+    '{"mode": {"batch_size": 1}}',
+    '{"mode": {"_target_": "O", "context": "nowhere.json", "window": 1, "batch_size": 2}}',
+    '{"sampling": {"judge": {"temperature": 1}, "curator": null}}',
+    '{"sampling": {"judge": {"temperature": null}}}',
+    '{"unreadable_replies": "fault"}',
+    '{"unreadable_replies": "learn", "repeat_calls": false}',
+    '{"repeat_calls": true}',
+]
+
+
+def test_settings_count_if_they_can_change_an_answer(snapshot):
+    assert outcomes(counted, IDENTITY) == snapshot
+    assert outcomes(lambda case: backbone_settings({"model": "m", **json.loads(case)}), BACKBONE_IDENTITY) == snapshot
 
 
 def test_settings_differ_by_path_and_new_ones_have_their_defaults():

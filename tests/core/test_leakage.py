@@ -1,16 +1,14 @@
 """The answer cannot reach the model by a setting, and where the questions themselves hold it, every output says so."""
 
 import json
-from pathlib import Path
 
 from ace_bench.cli.main import main
 from ace_bench.core.leakage import find_leakage
 from ace_bench.tasks.finer import Finer
-from tests.expected import check_cases, outcome
 from tests.launching import launch
+from tests.outcomes import outcome, outcomes
 from tests.tasks.qa.making import made, write
 
-EXPECTED = Path(__file__).parent / "expected"
 WORDS = ["yes", "no", "yes", "no"]
 OPTIONS = ["red", "blue"]
 
@@ -34,8 +32,29 @@ def leaks_in(case, folder):
     return "{} of {}".format(*found(rows(folder / "a.jsonl", answers, ask)))
 
 
-def test_the_count_follows_the_stated_rule(tmp_path):
-    check_cases(lambda case: leaks_in(case, tmp_path), EXPECTED / "leaks.txt")
+LEAKS = [
+    '["Q{n}: Yesterday, in Norway?", "yes", "no", "yes", "no"]',
+    '["Q{n}: did it? Answer yes or no.", "yes", "no", "yes", "no"]',
+    '["Q{n}: did it?\\nAnswer yes unless you know better.", "yes", "no", "yes", "no"]',
+    '["Q{n}: did it?\\nThey said: {answer}!", "yes", "no", "yes", "no"]',
+    '["q{n}: on dit OUI", "Oui", "NON"]',
+    '["Message {n} for the  {answer}, thanks", "delivery desk", "delivery", "returns", "billing"]',
+    '["{answer} {n}, and pre{answer}", "delivery desk", "delivery", "returns", "billing"]',
+    '["pre{answer}, {answer} {n}", "delivery desk", "delivery", "returns", "billing"]',
+    '["Message {n} on {answer}s and pre{answer}", "delivery desk", "delivery", "returns", "billing"]',
+    '["Q{n}: what are {answer} apples worth?", "5", "12", "1,200", "0.5"]',
+    '["Q{n}: what is it? (answer: {answer})", "5", "12", "1,200", "0.5"]',
+    '["Q{n}: what is it?\\n{answer}", "5", "12", "1,200", "0.5"]',
+    '["Q{n}: what is it? The answer is {answer}.", "5", "12", "1,200", "0.5"]',
+    '["Q{n}: a band sang b-sides?\\nA. one\\nB) two", "A", "B", "A", "B"]',
+    '["Q{n}: which?\\nA. one\\nB. two\\nkey: {answer}", "A", "B", "A", "B"]',
+    '["Q{n}: {answer}", "first\\n  line", "other"]',
+    '["Q{n}: yes", "yes"]',
+]
+
+
+def test_the_count_follows_the_stated_rule(snapshot, tmp_path):
+    assert outcomes(lambda case: leaks_in(case, tmp_path), LEAKS) == snapshot
     for different, leaks in ((50, "0 of 50"), (51, "51 of 51")):  # where answers are many, a line with two counts
         case = ["Q{n}: {answer}, word00 or word01", *(f"word{n:02}" for n in range(different))]
         assert leaks_in(json.dumps(case), tmp_path) == leaks
@@ -62,13 +81,25 @@ def test_candidates_of_a_benchmark_are_no_leak():
     assert find_leakage(task, "test").found == 1
 
 
-def test_a_setting_that_shows_the_answer_is_refused(tmp_path):
+SHOWN_ANSWERS = [
+    '{"inputs": "answer"}',
+    '{"inputs": ["note", "answer"]}',
+    '{"inputs": "ANSWER "}',
+    '{"inputs": "question"}',
+    '{"question": "answer"}',
+    '{"choices": ["answer", "note"]}',
+    '{"inputs": "copy"}',
+    '{"question": "copy"}',
+]
+
+
+def test_a_setting_that_shows_the_answer_is_refused(snapshot, tmp_path):
     path = rows(tmp_path / "a.jsonl", WORDS, "Q{n}", copy=str, note="n", **{"ANSWER ": str})
 
     def refused(case):
         return str(outcome(made, path, **json.loads(case))).replace(str(path), "FILE")
 
-    check_cases(refused, EXPECTED / "shown_answers.txt")
+    assert outcomes(refused, SHOWN_ANSWERS) == snapshot
 
 
 def test_check_dry_run_run_summary_and_tables_say_how_many_and_never_which(tmp_path, capsys):

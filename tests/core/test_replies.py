@@ -3,7 +3,6 @@ import re
 import subprocess
 import sys
 from ast import literal_eval
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -24,7 +23,7 @@ from ace_bench.core.replies import (
     without_repeats,
 )
 from ace_bench.core.types import NO_USAGE, Completion, Fault, Message
-from tests.expected import check_cases, check_outcomes, outcome
+from tests.outcomes import as_texts, outcome, outcomes
 
 
 class Reply(msgspec.Struct):
@@ -42,7 +41,6 @@ class Scripted:
         return Completion(text=self.texts.pop(0), usage=NO_USAGE, seconds=0.0)
 
 
-EXPECTED = Path(__file__).parent / "expected"
 LONG = {
     "as deep as is read": "{'a': " + "[" * 49 + "]" * 49 + "}",
     "too deep": "{'a': " + "[" * 50 + "]" * 50 + "}",
@@ -66,9 +64,43 @@ def read(text):
     return f"{str(outcome(parse, text, Reply)).partition(' object: ')[0]}\n    {[*find_objects(text)]}"
 
 
-def test_texts_are_read_as_replies_and_searched_for_objects_or_are_unreadable():
-    check_cases(lambda case: read(literal_eval(case)), EXPECTED / "replies.txt")
-    check_outcomes([(name, read(text)) for name, text in LONG.items()], EXPECTED / "long_replies.txt")
+REPLIES = [
+    '\'{"answer": "a}b", "ids": []}\'',
+    '\'  \\n{"answer": "a}b"}\\n\'',
+    '\'Sure!\\n```json\\n{"answer": "a}b"}\\n```\\nDone.\'',
+    '\'```\\n{"answer": "a}b", "extra": 1}\\n```\'',
+    '\'{"answer": "a}b", "ids": ["line\\nbreak\\tand tab"]}\'',
+    '\'I think {"answer": "a}b", "ids": ["x"]} is right, or {"answer": "c"}\'',
+    "\"{'answer': 'a}b', 'ids': ['x', 'y',]}\"",
+    '\'{"answer": "a}b", "more": None, "ids": ["x", "y"], "sure": True}\'',
+    '\'{"more": "an area \\\\(x\\\\)", "answer": "a}b"}\'',
+    '\'{"more": "we say "net", then "gross".", "answer": "a}b", "ids": ["x", "y"],}\'',
+    '\'{"ids": ["x", "y"], "answer": "a}b"\'',
+    '\'{"ids": ["x", "y"], "answer": "a}b",\'',
+    '\'Use {x} and \\\\frac{1}{2}. {"other": 1} {"answer": "a}b"}\'',
+    '\'{"answer": "cut of\'',
+    '\'{"ids": [], "answer": 12\'',
+    '\'{"answer": "a", "ids": ["x"\'',
+    '\'{"answer": "a", "ids": ["x", "cut\'',
+    "'{\"answer\": 1,234}'",
+    "'{\"ids\": []}'",
+    '\'{"answer": "a", "ids": "x"}\'',
+    "''",
+    "'no object here'",
+    "'\\ud800{\"answer\": '",
+    '\'{"a": "\\\\u00e9\\\\ud83d\\\\ude00\\\\(\\\\n\\\\"",}\'',
+    "\"{'a':1,'b':-2.5e3,'c':007,'d':[x y,True]}\"",
+    "\"{'a': 1} {'b': {'c': 2}} {'d'\"",
+    "\"{'a': } {'b': 2}\"",
+    "\"{'a': 1 'b': 2}\"",
+    "\"{'a': 1, 'b': {'c': 2\"",
+    "\"{'a': 1,\"",
+]
+
+
+def test_texts_are_read_as_replies_and_searched_for_objects_or_are_unreadable(snapshot):
+    assert outcomes(lambda case: read(literal_eval(case)), REPLIES) == snapshot
+    assert as_texts([(name, read(text)) for name, text in LONG.items()]) == snapshot
 
 
 @pytest.mark.parametrize("name", ENDLESS)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -23,7 +22,7 @@ from ace_bench.core.settings import (
     make_part,
     with_role_sampling,
 )
-from tests.expected import check_cases, check_outcomes, outcome
+from tests.outcomes import as_texts, outcome, outcomes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +77,36 @@ def test_settings_that_fit_arrive_as_they_are():
     assert (part.inner, part.parts, part.other) == (Inner(size=2), {"x": Inner()}, Inner(size=10**12))
 
 
-def test_a_mistake_names_the_setting_and_what_it_may_be():
-    check_cases(lambda case: outcome(make, **json.loads(case)), Path(__file__).parent / "expected" / "settings.txt")
+SETTINGS = [
+    '{"count": 0}',
+    '{"count": true}',
+    '{"count": 1000000000001}',
+    '{"port": 65536}',
+    '{"share": NaN}',
+    '{"below": 1}',
+    '{"like": 1.1}',
+    '{"name": ""}',
+    '{"name": "refused"}',
+    '{"name": "odd"}',
+    '{"word": "aB"}',
+    '{"mode": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}',
+    '{"mode": "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}',
+    '{"flag": 1}',
+    '{"many": [1, null]}',
+    '{"shares": {"x": "y"}}',
+    '{"inner": {"size": 0}}',
+    '{"inner": 3}',
+    '{"parts": {"x": {"sise": 1}}}',
+    '{"zzz": 1}',
+    '{"_target_": "nowhere.Part"}',
+    '{"_target_": "json.Part"}',
+    '{"_target_": null}',
+    '{"_target_": "tests.core.test_settings.Part", "count": {"_target_": 3}}',
+]
+
+
+def test_a_mistake_names_the_setting_and_what_it_may_be(snapshot):
+    assert outcomes(lambda case: make(**json.loads(case)), SETTINGS) == snapshot
 
 
 VALUES = (-1, -1e-9, 0, 1e-9, 0.5, 1, 1.1, 1.5, 4096, 4097, 65535, 65536, 4294967295, 4294967296, 10**7, 10**7 + 1)
@@ -94,14 +121,14 @@ KINDS |= {
 }
 
 
-def test_each_kind_has_its_bounds():
+def test_each_kind_has_its_bounds(snapshot):
     def allows(kind, value):
         found = outcome(check, value, kind, "x")
         assert found is None or found.startswith("ConfigError: x=")
         return found is None
 
     allowed = [(name, str([value for value in VALUES if allows(kind, value)])) for name, kind in KINDS.items()]
-    check_outcomes(allowed, Path(__file__).parent / "expected" / "kinds.txt")
+    assert as_texts(allowed) == snapshot
 
 
 def test_a_constructor_may_take_the_settings_of_another():

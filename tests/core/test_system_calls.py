@@ -5,13 +5,12 @@ import os
 import struct
 from functools import cache
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 
 from ace_bench.core import system_calls
 from ace_bench.core.system_calls import _program
-from tests.expected import check_cases
+from tests.outcomes import outcomes
 
 PID = 4321
 program_for = cache(_program)
@@ -78,10 +77,42 @@ def decisions(column, machine, case):
     return "; ".join([f"{most}", *(f"{one} for {spans(values)}" for one, values in found.items() if one != most)])
 
 
+CALLS = [
+    "read",
+    "fchmodat",
+    "setxattr",
+    "clone3",
+    "first of the new",
+    "last of the old",
+    "execve",
+    "socket",
+    "connect",
+    "memfd_create",
+    "unshare",
+    "bpf",
+    "shmget",
+    "ptrace",
+    "clone",
+    "fcntl | 0",
+    "ioctl | 0",
+    "prctl",
+    "kill",
+    "kill | PID",
+    "tgkill",
+    "tgkill | PID | 7",
+    "socketpair",
+    "socketpair | 1",
+    "socketpair | 2",
+    "prlimit64",
+    "prlimit64 | 0 | 7",
+    "open | 0",
+    "openat | 0 | 0",
+]
+
+
 @pytest.mark.parametrize(("column", "machine"), [*enumerate(NAMES)])
-def test_the_list_and_the_arguments_of_calls_decide(column, machine):
-    path = Path(__file__).parent / "expected" / f"calls_{machine}.txt"
-    check_cases(lambda case: decisions(column, machine, case), path)
+def test_the_list_and_the_arguments_of_calls_decide(snapshot, column, machine):
+    assert outcomes(lambda case: decisions(column, machine, case), CALLS) == snapshot
 
 
 def test_calls_in_the_manner_of_another_machine_are_not_let_through():

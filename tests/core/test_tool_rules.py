@@ -1,7 +1,6 @@
 """Tool rules as tasks declare them, and what they make of actions: files and SQL by Python code, and SQL as actions."""
 
 from ast import literal_eval
-from pathlib import Path
 
 import yaml
 
@@ -11,9 +10,7 @@ from ace_bench.core.settings import make_part
 from ace_bench.core.tool_calls import read_action
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Turn
-from tests.expected import check_cases, check_outcomes, outcome
-
-EXPECTED = Path(__file__).parent / "expected"
+from tests.outcomes import as_texts, outcome, outcomes
 
 
 def tools(name, **changes):
@@ -47,11 +44,68 @@ def seen_in(action):
     return f"{calls(action, tools('files_sql'))} {' '.join(word for word, true in words.items() if true)}"
 
 
-def test_what_actions_look_up_and_may_change_and_what_stays_known():
+TOOL_LOOKUPS = [
+    "[\"print(open('a').read())\"]",
+    "[\"text = open('a').read()\"]",
+    "['pass', \"text = open('a').read()\", \"print(open('a').read())\"]",
+    "[\"print(open('a').read())\", \"text = open('a').read()\"]",
+    "[\"print(open('b').read(), open('a').read())\"]",
+    "[\"print(open('a').read()); mine(1)\"]",
+    "[\"text = mine(open('a').read())\"]",
+    "['class A: pass', \"print(open('a').read())\"]",
+    "[\"print(open('a').read())\", 'open = 3']",
+]
+
+
+TOOL_REPEATED = [
+    "['SELECT a FROM t', 'SELECT  a FROM t']",
+    "['SELECT a FROM t', 'UPDATE t SET a = 1', 'SELECT a FROM t']",
+    "[\"print(open('a').read())\", \"print(open('a').read())\", \"print(open('a').read())\"]",
+    "[\"text = open('a').read()\", 'print(len(text))', \"print(open('a').read())\"]",
+    "[\"print(open('a').read())\", \"open('a', 'w').write('x')\", \"print(open('a').read())\"]",
+    "[\"db.execute('SELECT 1').fetchall()\", \"db = sqlite3.connect('b')\", \"db.execute('SELECT 1').fetchall()\"]",
+    "['print(open(name).read())', 'print(open(name).read())']",
+    "[\"for n in (1, 2): print(open('a').read())\", \"for n in (1, 2): print(open('a').read())\"]",
+]
+
+
+TOOL_ACTIONS = [
+    "print(open('a.py').read())",
+    "print(open('a.py', 'rb').read())",
+    "print(open('a.py', 'w').read())",
+    "print(Path('a.py').read_text())",
+    'rows = db.execute("SELECT 1").fetchall()',
+    "db.execute('DELETE FROM t')",
+    "select name from t",
+    "SELECT a FROM t",
+    "DELETE FROM t",
+    "print(open('a').read(), end='')",
+    "print(open('a').read(), 1)",
+    "print(open(name).read())",
+    "text = sorted(open('a').read(), key=len)",
+    "text = sorted(open('a').read(), key=mine)",
+    "mine(1)",
+    "import re; re.sub('a', mine, 'b')",
+    "text.strip()",
+    "text.__class__()",
+    "mine.strip.run()",
+    "text.run()",
+    "print = mine",
+    "import json",
+    "import mine as print",
+    "exec('x')",
+    "class A: pass",
+    "later = (mine(x) for x in y)",
+    "reader = open",
+    "print(",
+]
+
+
+def test_what_actions_look_up_and_may_change_and_what_stays_known(snapshot):
     rules = tools("files_sql")
-    check_cases(seen_in, EXPECTED / "tool_actions.txt")
-    check_cases(lambda case: redundant_calls(turns(*literal_eval(case)), rules), EXPECTED / "tool_repeated.txt")
-    check_cases(lambda case: f"known: {known(literal_eval(case), whole=True)}", EXPECTED / "tool_lookups.txt")
+    assert outcomes(seen_in, TOOL_ACTIONS) == snapshot
+    assert outcomes(lambda case: redundant_calls(turns(*literal_eval(case)), rules), TOOL_REPEATED) == snapshot
+    assert outcomes(lambda case: f"known: {known(literal_eval(case), whole=True)}", TOOL_LOOKUPS) == snapshot
     assert known(["print(open('a').read())"], whole=False) == (1, False)
 
 
@@ -90,7 +144,7 @@ WRONG_RULES = [
 ]
 
 
-def test_a_rule_that_cannot_be_used_is_refused():
+def test_a_rule_that_cannot_be_used_is_refused(snapshot):
     rule = {"call": "a.*", "access": "read", "category": "Others"}
     found = [(wrong, outcome(tools, "appworld", rules={"one": rule | wrong})) for wrong in WRONG_RULES]
-    check_outcomes(found, EXPECTED / "tool_rules_refused.txt")
+    assert as_texts(found) == snapshot

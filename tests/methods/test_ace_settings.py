@@ -1,11 +1,9 @@
 """Settings of ACE that contradict each other, and which parts the others choose."""
 
-from pathlib import Path
-
 from ace_bench.core.settings import build
 from ace_bench.methods.ace_variants.ablations import AceWithOtherView, RewritingCurator
 from ace_bench.runners.composing import compose_run
-from tests.cases import check_cases
+from tests.outcomes import outcomes
 
 
 def make(words):
@@ -13,8 +11,19 @@ def make(words):
     return build(settings["method"], "method")
 
 
-def test_settings_that_contradict_each_other_are_refused_as_the_file_says():
-    check_cases(Path(__file__).with_name("settings.txt"), {"method=ace": make})
+# Settings of ACE that contradict each other.
+SETTINGS = [
+    "reflector=rules update=rewrite",
+    "curator_sees=nearest update=rewrite",
+    "curator_sees=nearest reflector=rules",
+    "harmful_every=2 reflector=off",
+    "generator_reflections=1 reflector=off",
+    "initial=nowhere.txt",
+]
+
+
+def test_settings_that_contradict_each_other_are_refused_as_recorded(snapshot):
+    assert outcomes(make, SETTINGS) == snapshot
 
 
 def test_each_of_them_alone_chooses_its_part():

@@ -1,12 +1,10 @@
 """Rules that learn from tool executions: what is worth learning, how an attempt ended, and what enters the playbook."""
 
-from pathlib import Path
-
 from ace_bench.core.types import Attempt, Feedback, Rollout, Turn
 from ace_bench.methods.ace_variants.rules import reflect_on_executions
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import sample
-from tests.cases import check_cases
+from tests.outcomes import outcomes
 
 FAILED = (
     'Execution failed. Traceback:\n  File "<python-input>", line 1, in <module>\n    {code}\n'
@@ -48,8 +46,136 @@ def describe(case):
     return lesson.outcome, lesson.tag, [(one.category, one.worked, one.content) for one in lesson.strategies]
 
 
-def test_executions_teach_what_the_file_says():
-    check_cases(Path(__file__).with_name("executions.txt"), {"lesson": describe})
+# Code of each step, which of them fail, how the attempt ended and its verdict: the outcome, the vote and the lessons.
+EXECUTIONS = [
+    ([], [], "completed", None),
+    (["print(apis.spotify.show_song(song_id=7))"], [], "completed", None),
+    (["x = 1", "y = 2"], [], "completed", None),
+    (
+        ["print(apis.spotify.show_song(song_id=7))", "apis.supervisor.complete_task(answer='Blue')"],
+        [],
+        "completed",
+        None,
+    ),
+    (
+        ["print(apis.spotify.show_song(song_id=7))\napis.supervisor.complete_task(answer='Blue')"],
+        [],
+        "completed",
+        None,
+    ),
+    (["print(apis.spotify.show_song(song_id=7))"], ["print(apis.spotify.show_song(song_id=7))"], "completed", None),
+    (
+        [
+            "print(apis.spotify.show_song(song_id=7))",
+            "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "apis.supervisor.complete_task(answer='Blue')",
+        ],
+        [],
+        "completed",
+        None,
+    ),
+    (
+        [
+            "print(apis.spotify.show_song(song_id=7))",
+            "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "apis.supervisor.complete_task(answer='Blue')",
+        ],
+        ["print(apis.spotify.show_song(song_id=7))"],
+        "completed",
+        None,
+    ),
+    (
+        [
+            "print(apis.spotify.show_song(song_id=7))",
+            "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "apis.supervisor.complete_task(answer='Blue')",
+        ],
+        [],
+        "steps",
+        None,
+    ),
+    (
+        [
+            "print(apis.spotify.show_song(song_id=7))",
+            "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "apis.supervisor.complete_task(answer='Blue')",
+        ],
+        ["print(apis.spotify.show_song(song_id=7))"],
+        "completed",
+        True,
+    ),
+    (
+        [
+            "print(apis.spotify.show_song(song_id=7))",
+            "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "apis.supervisor.complete_task(answer='Blue')",
+        ],
+        [],
+        "completed",
+        False,
+    ),
+    (
+        [
+            "print(apis.spotify.show_song(song_id=7))",
+            "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "apis.supervisor.complete_task(answer='Blue')",
+        ],
+        [],
+        "idle",
+        False,
+    ),
+    (
+        ["print(apis.spotify.show_song(song_id=7))", "apis.supervisor.complete_task(answer='Blue')"],
+        ["print(apis.spotify.show_song(song_id=7))"],
+        "completed",
+        None,
+    ),
+    (
+        ["print(apis.spotify.show_song(song_id=7))", "1 / 0", "apis.supervisor.complete_task(answer='Blue')"],
+        ["1 / 0"],
+        "completed",
+        None,
+    ),
+    (
+        [
+            "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "apis.supervisor.complete_task(answer='Blue')",
+        ],
+        [],
+        "completed",
+        None,
+    ),
+    (
+        [
+            "token = apis.spotify.login(username='ida@example.com', password=secret)['access_token']",
+            "print(apis.spotify.show_song(song_id=7, access_token=token))",
+            "apis.supervisor.complete_task(answer='Blue')",
+        ],
+        [],
+        "completed",
+        False,
+    ),
+    (["x = ("], ["x = ("], "completed", None),
+    (["\x00"], ["\x00"], "completed", None),
+    (
+        ["apis.spotify.show_song(*a, **{'b': 1}, c=("],
+        ["apis.spotify.show_song(*a, **{'b': 1}, c=("],
+        "completed",
+        None,
+    ),
+]
+
+
+def test_executions_teach_as_recorded(snapshot):
+    assert outcomes(describe, EXECUTIONS) == snapshot
 
 
 def test_a_recovery_is_worded_by_what_came_between_without_what_belongs_to_the_task():

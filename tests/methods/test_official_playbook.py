@@ -12,8 +12,8 @@ from ace_bench.contexts.loading import restore
 from ace_bench.contexts.playbook.authors_text import Dialect
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
-from tests.cases import check_cases
 from tests.contexts.making import SAMPLE, count, playbook
+from tests.outcomes import outcomes
 
 READ, ROUND = (
     "[sai-00004] helpful=6 harmful=1 :: Read the unit.",
@@ -54,8 +54,52 @@ def add_all(case: tuple[Dialect, str, list[tuple[object, ...]]]) -> str:
     return book(text, dialect).with_bullets_added(operations, count=count).text
 
 
-def test_bullets_are_added_as_the_file_says() -> None:
-    check_cases(Path(__file__).with_name("official_playbook.txt"), {"added": add_all})
+# Dialect, text of a playbook and operations: a section is found by its words, and the text afterwards.
+OFFICIAL_PLAYBOOK = [
+    (
+        "finance",
+        "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS",
+        [("common_mistakes_to_avoid", "new")],
+    ),
+    (
+        "finance",
+        "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS",
+        [("problem_solving_heuristics", "new")],
+    ),
+    (
+        "finance",
+        "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS",
+        [("problem-solving_heuristics", "new")],
+    ),
+    (
+        "finance",
+        "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS",
+        [("general", "new")],
+    ),
+    (
+        "finance",
+        "## COMMON MISTAKES TO AVOID\n[a-1] helpful=0 harmful=0 :: x\n## PROBLEM-SOLVING HEURISTICS\n\n## OTHERS",
+        [(" others", "new")],
+    ),
+    ("finance", "## OTHERS:", [("others", "new")]),
+    ("finance", "## OTHERS\n[misc-00001] helpful=0 harmful=0 :: old", [("others", "new"), ("general", "new")]),
+    (
+        "appworld",
+        "## TROUBLESHOOTING AND PITFALLS:\n[ts-00041] helpful=3 harmful=0 :: old\n\n## OTHERS\n",
+        [("troubleshooting_and_pitfalls", "new")],
+    ),
+    # Operations at which the authors' code fails are dropped.
+    ("finance", "My playbook\n## OTHERS", [("others", "fine"), ("others", "x")]),
+    ("finance", "(empty)", [("others", "fine"), ("others", "x")]),
+    ("finance", "## OTHERS", [("others", "fine"), (None, "x")]),
+    ("finance", "## OTHERS", [("others", "fine"), ("others",)]),
+    ("finance", "## TWO  SPACES", [("others", "fine"), ("two  spaces", "x")]),
+    ("finance", "## OTHERS", [("others", "fine"), ("others", "\ud800")]),
+]
+
+
+def test_bullets_are_added_as_recorded(snapshot) -> None:
+    assert outcomes(add_all, OFFICIAL_PLAYBOOK) == snapshot
 
 
 def test_new_bullets_end_their_section_after_its_blank_lines() -> None:

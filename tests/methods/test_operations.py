@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 from hypothesis import given
@@ -11,8 +10,8 @@ from hypothesis import strategies as st
 
 from ace_bench.contexts.playbook.apply import KINDS
 from ace_bench.methods.ace_parts import parse_operations
-from tests.cases import check_cases
 from tests.contexts.making import examples
+from tests.outcomes import outcomes
 
 
 def read(raw: Any) -> object:
@@ -22,8 +21,44 @@ def read(raw: Any) -> object:
     return rejections[0]["reason"] if rejections else operations[1]
 
 
-def test_each_operation_is_read_or_rejected_as_the_file_says() -> None:
-    check_cases(Path(__file__).with_name("operations.txt"), {"read": read})
+# Operations as a Curator writes them: what is forgiven by rule, and what is rejected with which reason.
+OPERATIONS = [
+    {"type": "ADD", "section": "s", "content": "c"},
+    {"type": " add ", "section": "s", "content": "c", "why": [1]},
+    {"type": "ADD", "section": "s", "content": "c", "metadata": {"helpful": 1, "x": "y"}},
+    {"type": "UPDATE", "bullet_id": "a-1", "content": "c"},
+    {"type": "update", "id": "a-1", "bullet_id": "b-2", "content": "c"},
+    {"type": "UPDATE", "bullet_id": "a-1", "content": "c", "metadata": {"helpful": 3}},
+    {"type": "MERGE", "ids": ["a-1", "a-2"]},
+    {"type": "REMOVE", "bullet_id": "a-1"},
+    {"type": "TAG", "id": "a-1", "tag": "Harmful"},
+    {"type": "TAG", "id": "a-1", "neutral": 2},
+    {"type": "tag", "bullet_id": "a-1", "metadata": {"helpful": 1}},
+    {"type": "TAG", "id": "a-1", "tag": "helpful", "metadata": None},
+    {"type": "DELETE", "id": "a-1"},
+    {"section": "s", "content": "c"},
+    {"type": ["ADD"]},
+    "ADD this",
+    None,
+    {"type": "ADD", "section": "s"},
+    {"type": "ADD", "section": "s", "content": 5},
+    {"type": "ADD", "section": None, "content": "c"},
+    {"type": "UPDATE", "content": "c"},
+    {"type": "MERGE", "ids": "a-1"},
+    {"type": "MERGE", "id": "a-1"},
+    {"type": "REMOVE", "id": 7},
+    {"type": "TAG", "id": "a-1"},
+    {"type": "TAG", "id": "a-1", "tag": "great"},
+    {"type": "TAG", "id": "a-1", "tag": 1},
+    {"type": "TAG", "id": "a-1", "helpful": -1},
+    {"type": "TAG", "id": "a-1", "helpful": 1000000000},
+    {"type": "TAG", "id": "a-1", "metadata": {"helpful": True}},
+    {"type": "TAG", "id": "a-1", "metadata": ["helpful"]},
+]
+
+
+def test_each_operation_is_read_or_rejected_as_recorded(snapshot) -> None:
+    assert outcomes(read, OPERATIONS) == snapshot
 
 
 def test_a_rejection_is_a_short_json_object() -> None:

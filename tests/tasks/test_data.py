@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -12,8 +11,8 @@ from ace_bench.core.errors import AceBenchError, ConfigError, DataError, Rollout
 from ace_bench.tasks.catalog import make_task, task_class, task_names
 from ace_bench.tasks.data import DataSettings, find_folder, read_rows
 from ace_bench.tasks.finer import Finer
-from tests.cases import check_cases
 from tests.launching import ROOT
+from tests.outcomes import outcomes_by_name
 
 CONTEXT = 'Tags: A,B.\n1. What is best tag for entity "5" in sentence: "It was 5 .?"\nOutput US GAAP tags:'
 ROW = {"context": CONTEXT, "target": "A"}
@@ -29,7 +28,51 @@ def find(**settings):
         return str(error)
 
 
-def test_data_is_found_and_refused_as_the_file_says(data_folder, tmp_path):
+# Settings of a task without data of its own: the folder and its kind, or what is missing.
+DATA = {
+    "found": [
+        {"sample_allowed": True},
+        {"source": "sample"},
+        {},
+        {"source": "real", "sample_allowed": True},
+        {"sample_data": None, "sample_allowed": True},
+        {"source": "sample", "sample_data": None},
+        {"source": "sample", "data_dir": "."},
+        {"data_dir": "nowhere"},
+        {"source": "sample", "sample_data": "samples/finer"},
+        {"source": "sample", "sample_data": "pkg:///samples"},
+        {"source": "sample", "sample_data": "pkg://nowhere/x"},
+        {"source": "sample", "sample_data": "pkg://ace_rehearsal/x"},
+    ],
+    # Lines of a file of rows that cannot be read.
+    "rows": [
+        b'{"a": "x"}\nab\xff',
+        b'{"a": ',
+        b"[1, 2]",
+        b" \n",
+        b'\n{"b": "x"}',
+        b'{"a": 5}',
+        b'{"a": " "}',
+        b'{"a": "\\ud83d"}',
+        b'{"a": "x", "id": "k"}\n\n{"a": "x", "id": "k"}',
+        b'{"a": "x", "id": [1]}',
+        b'{"a": "x", "id": true}',
+        b'{"a": "x", "id": " "}',
+        b'{"a": "x", "id": 1.5}',
+        b'{"a": "x", "id": null}',
+    ],
+    # Changes of a row by which a task cannot grade it.
+    "row": [
+        ("finer", {"target": "A,B,C"}),
+        ("finer", {"target": "A,,C,D"}),
+        ("finer", {"context": "What is it?"}),
+        ("formula", {"target": " many "}),
+        ("ddxplus", {"PATHOLOGY": "Melancholy"}),
+    ],
+}
+
+
+def test_data_is_found_and_refused_as_recorded(snapshot, data_folder, tmp_path):
     def read(content):
         (tmp_path / "a.jsonl").write_bytes(content)
         return read_rows(tmp_path / "a.jsonl", ("a",))
@@ -42,7 +85,7 @@ def test_data_is_found_and_refused_as_the_file_says(data_folder, tmp_path):
 
     cases = {"found": lambda case: find(**case), "rows": read, "row": build}
     names = {str(tmp_path): "FOLDER", str(SAMPLES): "SAMPLES"}
-    check_cases(Path(__file__).with_name("data.txt"), cases, names)
+    assert outcomes_by_name(cases, DATA, names) == snapshot
     with pytest.raises(DataError, match="line 1: broken JSON: "):
         read(b"[" * 100_000)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.ddxplus import CONDITIONS, NUMBERS, Ddxplus, answer_of, grade_diagnosis
-from tests.cases import check_cases
+from tests.outcomes import outcomes_by_name
 
 HOSTILE = [
     "0" * 4_299 + "8.",
@@ -50,11 +50,45 @@ def grade_both(pair):
     return grade.correct, grade.detail["lenient"]
 
 
-def test_replies_are_graded_as_the_file_says():
+# Replies where the diagnosis is 7. Anaphylaxis: right by the official reading, points of the lenient one.
+DDXPLUS = {
+    "7. Anaphylaxis": [
+        "7. Anaphylaxis",
+        "7.",
+        "  7. ANAPHYLAXIS\n",
+        "07. Anaphylaxis",
+        "7.Anemia",
+        "٧. Anaphylaxis",
+        "Anaphylaxis",
+        "**anaphylaxis**",
+        "7) Anaphylaxis",
+        "7",
+        "(7)",
+        "-1. Anaphylaxis?",
+        "8. Anemia",
+        "8",
+        "77",
+        "7 or 8",
+        "Anaphylaxis or Anemia",
+        "anaphylaxislike",
+        None,
+        "",
+        "0.9 sure: 7. Anaphylaxis",
+        "49. Anaphylaxis",
+    ],
+    # A condition and a reply: a name inside another is not that condition.
+    "condition": [
+        ("unstable angina", "Unstable angina"),
+        ("stable angina", "Unstable angina"),
+    ],
+}
+
+
+def test_replies_are_graded_as_recorded(snapshot):
     """Hostile ones are never run, never raise and are not slow."""
     cases = {"7. Anaphylaxis": lambda reply: grade_both((7, reply))}
     condition = {"condition": lambda pair: grade_both((NUMBERS[pair[0]], pair[1]))}
-    check_cases(Path(__file__).with_name("ddxplus.txt"), cases | condition)
+    assert outcomes_by_name(cases | condition, DDXPLUS) == snapshot
     assert {grade_both((7, reply)) for reply in HOSTILE} == {(False, 0)}
     assert grade_both((7, "0" * 4_299 + "7.")) == (True, 1)
 

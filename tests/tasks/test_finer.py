@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ace_bench.core.errors import DataError
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.finer import Finer, grade_labels, split_context
-from tests.cases import check_cases
+from tests.outcomes import outcomes_by_name
 
 LINE, GOOD, DEP, INT = GOLDS = ("LineOfCredit", "Goodwill", "Depreciation", "InterestExpense")
 GOLD = ",".join(GOLDS)
@@ -25,9 +25,59 @@ def grade_four(reply):
     return dict(grade.detail)
 
 
-def test_replies_are_graded_as_the_file_says():
+# Replies where the gold labels are LineOfCredit,Goodwill,Depreciation,InterestExpense: official hits, labels, lenient
+# hits.
+FINER = {
+    "labels": [
+        "LineOfCredit,Goodwill,Depreciation,InterestExpense",
+        "lineofcredit, GOODWILL ,\tdepreciation\n,interestexpense ",
+        "LineOfCredit,Goodwill,Depreciation,InterestExpense,Goodwill,more",
+        "LineOfCredit,Goodwill,Depreciation",
+        "LineOfCredit,,Depreciation,InterestExpense",
+        "Answer: LineOfCredit,Goodwill,Depreciation,InterestExpense",
+        "Line Of Credit,Goodwill,Depreciation,InterestExpense",
+        "Goodwill,LineOfCredit,Depreciation,InterestExpense",
+        "LineOfCredit",
+        ",LineOfCredit,Goodwill,Depreciation,InterestExpense",
+        None,
+        "",
+        " , , , ",
+        "I do not know",
+        "LineOfCredit\nGoodwill\nDepreciation\nInterestExpense",
+        "LineOfCredit; Goodwill; Depreciation; InterestExpense",
+        "1. LineOfCredit, 2. Goodwill, 3. Depreciation, 4. InterestExpense",
+        "['LineOfCredit', 'Goodwill', 'Depreciation', 'InterestExpense']",
+        "us-gaap:LineOfCredit,us-gaap:Goodwill,Depreciation,`InterestExpense`",
+        "1) LineOfCredit,\n\n2) Goodwill,\n3) Depreciation,\nInterestExpense",
+        "LineOfCredit,Goodwill,Depreciation,InterestExpense.",
+        # Never evaluated.
+        "__import__('os').abort(),Goodwill,Depreciation,InterestExpense",
+        "ＬineOfCredit,Goodwill,Depreciation,InterestExpense",
+        "LineOfCreditX,Goodwill,Depreciation,InterestExpense",
+    ],
+    # A numeric label and an answer: numbers are compared, and nothing is evaluated.
+    "one label": [
+        ("5", "5.0"),
+        ("5", "$5"),
+        ("5", "$ 5"),
+        ("-0.50", "-.5"),
+        ("1e3", "1000"),
+        ("1e400", "1e400"),
+        ("5", "2+3"),
+        ("5", "abs(-5)"),
+        ("5", "five"),
+        ("5", "５"),
+        ("5", "nan"),
+        ("5", "0x5"),
+        ("1e400", "1e401"),
+        ("Goodwill", "5"),
+    ],
+}
+
+
+def test_replies_are_graded_as_recorded(snapshot):
     one = lambda pair: grade_labels(*pair).correct  # noqa: E731
-    check_cases(Path(__file__).with_name("finer.txt"), {"labels": grade_four, "one label": one})
+    assert outcomes_by_name({"labels": grade_four, "one label": one}, FINER) == snapshot
     hostile = ((f"\x00,\ud800,{DEP},{'9' * 10_000}", 1), ("(" * 5_000 + f",{GOOD}", 1))
     assert [(reply, grade_four(reply)["hits"]) for reply, _ in hostile] == [*hostile]
 

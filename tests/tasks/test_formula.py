@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ace_bench.tasks.catalog import make_task
 from ace_bench.tasks.formula import Formula, grade_number, question_of
-from tests.cases import check_cases
+from tests.outcomes import outcomes_by_name
 
 HOSTILE = ("1e400", "9" * 100_000, "1 " * 100_000, "__import__('os').abort()", "\ud800\x00", "²")
 
@@ -23,9 +21,82 @@ def grade_both(pair):
     return hits, grade.detail["corrected"]
 
 
-def test_answers_are_graded_and_questions_found_as_the_file_says():
+# A target and an answer: the official grader reads a bare number alone, the lenient one also among words.
+FORMULA = {
+    "numbers": [
+        ("5.0", "5"),
+        ("5.0", " 5.00\n"),
+        ("5.0", "+5"),
+        ("5.0", "５"),
+        ("5.0", "٥"),
+        ("1000.0", "1,0,0,0"),
+        ("1000.0", "1e3"),
+        ("1000.0", "1_000"),
+        ("-80000000.0", "-80,000,000"),
+        ("0.0", "-0"),
+        ("0.67", "0.67"),
+        ("5.0", "$5.00"),
+        ("5.0", "5%"),
+        ("5.0", "The answer is 5."),
+        ("5.0", "**5.0**"),
+        ("5.0", "5 USD"),
+        ("5.0", "5 meters"),
+        ("5000.0", "5k"),
+        ("5000.0", "5 thousand"),
+        ("5000000.0", "$5 million"),
+        ("5000000.0", "5 Millions"),
+        ("5000000.0", "$5M"),
+        ("5000000.0", "5mn"),
+        ("5000000000.0", "5 bn"),
+        ("5000000000.0", "5 Billion"),
+        ("5000000000.0", "5b"),
+        ("5000000000000.0", "5 trillion"),
+        ("5000000000000.0", "5 tn"),
+        ("-12.5", "-$12.50"),
+        ("-12.5", "$-12.50"),
+        ("-12.5", "−12.5"),
+        ("1250.5", "€1,250.50"),
+        ("0.67", "0.6667"),
+        ("0.67", "0.6749"),
+        ("0.13", "0.125"),
+        ("0.12", "0.125"),
+        ("12345678901.12", "12345678901.1234"),
+        ("15.0", "0.15"),
+        ("0.15", "15%"),
+        ("0.67", "0.7"),
+        ("0.67", "0.676"),
+        ("5.0", "5 million"),
+        ("5.0", "5M"),
+        ("5.0", "10/2 = 5"),
+        ("5.0", "4 or 5"),
+        ("5.0", "five"),
+        ("5.0", "--5"),
+        ("5.0", ""),
+        ("5.0", " "),
+        ("5.0", ","),
+        ("5.0", None),
+        ("5.0", "nan"),
+        ("5.0", "inf"),
+        ("5.0", "-Infinity"),
+    ],
+    # The question in a context.
+    "question": [
+        'Use formula X. Question:  "How much?" . Answer:',
+        'Question: "Two\nlines"\n. Answer:',
+        "Question: **Firm**: How much?. Answer:",
+        'Question: "Odd ends.”. Answer:',
+        'Question: Say "Question: x". Answer: y. Answer:',
+        "Question: no end",
+        "How much?. Answer:",
+        "Question: . Answer:",
+        "",
+    ],
+}
+
+
+def test_answers_are_graded_and_questions_found_as_recorded(snapshot):
     cases = {"numbers": grade_both, "question": lambda context: question_of(context, "here")}
-    check_cases(Path(__file__).with_name("formula.txt"), cases)
+    assert outcomes_by_name(cases, FORMULA) == snapshot
     assert {grade_both(("5.0", answer)) for answer in HOSTILE} == {(0, 0)}
 
 

@@ -2,14 +2,13 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
 from ace_bench.core.errors import AceBenchError
 from ace_bench.tasks.qa.columns import Columns, read_questions, text_of
 from ace_bench.tasks.qa.files import TextForm, read_file
-from tests.cases import check_cases
+from tests.outcomes import outcomes
 from tests.tasks.qa.making import made, write
 
 QA = Columns(question="question", answer="answer")
@@ -47,13 +46,38 @@ def test_values_of_several_types_become_text(tmp_path):
         text_of(b"x", "here", "a")
 
 
-def test_files_that_cannot_be_used_are_refused_as_the_file_says(tmp_path):
+# A file's name and content: how it is refused.
+FILES = [
+    ("a.jsonl", b""),
+    ("a.csv", b"question,answer\n"),
+    ("a.json", b" "),
+    ("a.jsonl", b'{"question": "a", "answer": "b"}\n\n{"question"'),
+    ("a.jsonl", b"[1]"),
+    ("a.json", b"{}"),
+    ("a.json", b"[1]"),
+    ("a.csv", b"question,answer\nx,y\nwo,K\xfcche\n"),
+    ("a.jsonl", b'{"question": "\xe4", "answer": 1}'),
+    ("a.csv", b"question,anwser,answers\nx,y,z\n"),
+    ("a.csv", b"x;y\n1;2\n"),
+    ("a.csv", b"question,answer\nx,y\na,b,c\n"),
+    ("a.csv", b'question,answer\n"a\nb",y\nx,"y\n'),
+    ("a.csv", b"answer,question, answer\nx,y,z\n"),
+    ("a.csv", b"question,answer\nx,\nx,\nx,\nx,\nx,\n"),
+    ("a.csv", b"question,answer\nx, \nx, \nx, \nx, \nx, \nx, \nx,y"),
+    ("a.jsonl", b'{"question": 1, "answer": null}\n{"question": 1, "answer": NaN}\n{"question": 1, "answer": 1}'),
+    ("a.jsonl", b'{"question": " ", "answer": 1}'),
+    ("a.xlsx", b"x"),
+    ("a.jsonl", b'{"question": "\\ud83d", "answer": 1}'),
+]
+
+
+def test_files_that_cannot_be_used_are_refused_as_recorded(snapshot, tmp_path):
     def refuse(case):
         name, content = case
         (tmp_path / name).write_bytes(content)
         return read(tmp_path / name)
 
-    check_cases(Path(__file__).with_name("files.txt"), {"file": refuse}, {str(tmp_path): "FOLDER"})
+    assert outcomes(refuse, FILES, {str(tmp_path): "FOLDER"}) == snapshot
 
 
 def test_ids_must_differ_and_may_not_be_empty(tmp_path):

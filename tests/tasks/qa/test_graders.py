@@ -1,12 +1,11 @@
 """Graders by name: what is right, what is wrong, and data they cannot use."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
 from ace_bench.core.errors import ConfigError, DataError
-from tests.cases import check_cases
+from tests.outcomes import outcomes_by_name
 from tests.tasks.qa.making import made, write
 
 OPTIONS = {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"}
@@ -30,7 +29,229 @@ def grader(tmp_path, answer, grader="exact", **settings):
 LONG = ["1" * 100_000, "1," * 50_000, "(" * 100_000, "answer" + " " * 100_000 + "x", "[" * 100_000, "\ud83d", "\x00"]
 
 
-def test_what_each_grader_counts_and_what_it_cannot_use_is_what_the_file_says(tmp_path, module):
+# Grader, its settings, the reference, and answers with their points; no answer and hostile ones are wrong everywhere.
+GRADERS = {
+    "grades": [
+        (
+            "exact",
+            {},
+            "The Café, Paris",
+            [" the  café, paris ", "The Cafe, Paris", "Café Paris", "The Café, Parisian"],
+        ),
+        (
+            "exact",
+            {"ignore": {"punctuation": True, "articles": True, "accents": True}},
+            "The Café, Paris",
+            ["cafe paris", "a café... Paris!", "cafe of paris"],
+        ),
+        (
+            "exact",
+            {"ignore": {"case": False, "whitespace": False}},
+            "The Café, Paris",
+            ["The Café, Paris", "the Café, Paris", "The Café,  Paris"],
+        ),
+        ("exact", {"ignore": {"punctuation": True}}, "?!", ["?!", "!", "."]),
+        ("exact", {}, ["NYC", "New York"], ["nyc", "New York", "York"]),
+        ("exact", {}, 2.0, ["2", "2.0"]),
+        (
+            "numeric",
+            {},
+            "1,234.5",
+            [
+                "1234.5",
+                "$1,234.50",
+                "1234.5.",
+                "1.2345e3",
+                "The total is 1,234.5 dollars.",
+                "+1234.5",
+                "USD 1234.5",
+                "1234",
+                "12345",
+                "1,23,4.5",
+                "1234.5 or 7",
+                "one",
+                "nan",
+                "inf",
+                "1e999",
+                "1234.5.6",
+                "v1234.5",
+            ],
+        ),
+        ("numeric", {}, -7, ["−7", "(7)", "-$7", "$-7", "(-7)", "7", "(7", "7)", "(+7)"]),
+        ("numeric", {}, "12%", ["12%", "12", "0.12", "12 %", "0.12%", "1200"]),
+        ("numeric", {}, "0.5", ["50%", "0.5", ".5", "50"]),
+        ("numeric", {"tolerance": {"relative": 0.01}}, 200, ["202", "198", "202.1"]),
+        ("numeric", {"tolerance": {"absolute": 0.5}}, 0, ["0.5", "-0.6"]),
+        (
+            "choice",
+            {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"},
+            "B",
+            [
+                "B",
+                "b",
+                "(B)",
+                "B.",
+                "**B**",
+                "B. Paris",
+                "B) paris",
+                "Paris",
+                "The answer is (B).",
+                "Option B",
+                "A",
+                "D",
+                "A. Paris",
+                "A or B",
+                "Lyon or Paris",
+                "B. Lyon",
+                "the answer is A or B",
+                "Bordeaux",
+                "1",
+            ],
+        ),
+        (
+            "choice",
+            {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"},
+            "b",
+            [
+                "B",
+                "b",
+                "(B)",
+                "B.",
+                "**B**",
+                "B. Paris",
+                "B) paris",
+                "Paris",
+                "The answer is (B).",
+                "Option B",
+                "A",
+                "D",
+                "A. Paris",
+                "A or B",
+                "Lyon or Paris",
+                "B. Lyon",
+                "the answer is A or B",
+                "Bordeaux",
+                "1",
+            ],
+        ),
+        (
+            "choice",
+            {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"},
+            "Paris",
+            [
+                "B",
+                "b",
+                "(B)",
+                "B.",
+                "**B**",
+                "B. Paris",
+                "B) paris",
+                "Paris",
+                "The answer is (B).",
+                "Option B",
+                "A",
+                "D",
+                "A. Paris",
+                "A or B",
+                "Lyon or Paris",
+                "B. Lyon",
+                "the answer is A or B",
+                "Bordeaux",
+                "1",
+            ],
+        ),
+        (
+            "choice",
+            {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"},
+            "paris ",
+            [
+                "B",
+                "b",
+                "(B)",
+                "B.",
+                "**B**",
+                "B. Paris",
+                "B) paris",
+                "Paris",
+                "The answer is (B).",
+                "Option B",
+                "A",
+                "D",
+                "A. Paris",
+                "A or B",
+                "Lyon or Paris",
+                "B. Lyon",
+                "the answer is A or B",
+                "Bordeaux",
+                "1",
+            ],
+        ),
+        (
+            "choice",
+            {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"},
+            1,
+            [
+                "B",
+                "b",
+                "(B)",
+                "B.",
+                "**B**",
+                "B. Paris",
+                "B) paris",
+                "Paris",
+                "The answer is (B).",
+                "Option B",
+                "A",
+                "D",
+                "A. Paris",
+                "A or B",
+                "Lyon or Paris",
+                "B. Lyon",
+                "the answer is A or B",
+                "Bordeaux",
+                "1",
+            ],
+        ),
+        (
+            "choice",
+            {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"},
+            [0, "C"],
+            ["A", "c", "lyon", "C) Nice", "B", "D. Nice", "E"],
+        ),
+        ("contains", {}, "no", ["The answer is No.", "I know", "nope"]),
+        ("contains", {}, ["no", "never again"], ["Never  again, I say", "never, again"]),
+        ("contains", {}, "C++", ["I use C++.", "C+"]),
+        ("f1", {}, ["the red cat", "a dog"], ["A red cat!", "The dog.", "bird"]),
+        ("judge", {}, "5", ["5"]),
+    ],
+    # References that a grader cannot use, and functions that cannot grade.
+    "grader": [
+        ("exact", {}, [None, ""]),
+        ("numeric", {}, "many"),
+        ("choice", {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"}, "Rome"),
+        ("choice", {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"}, "D"),
+        ("choice", {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"}, "@"),
+        ("choice", {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"}, 3),
+        ("choice", {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"}, -1),
+        ("choice", {"row": {"options": ["Lyon", "Paris", "Nice"]}, "choices": "options"}, True),
+        ("choice", {}, "B"),
+        # Functions of a module that cannot grade.
+        ("python:my_grading.nothing", {}, "5"),
+        ("python:my_grading.number", {}, "5"),
+        ("python:no_such_module.f", {}, "5"),
+        ("python:f", {}, "5"),
+        ("python:my_grading.words", {}, "5"),
+        ("python:my_grading.many", {}, "5"),
+        ("python:my_grading.nan", {}, "5"),
+        ("python:my_grading.none", {}, "5"),
+        ("python:my_grading.raises", {}, "5"),
+        ("python:my_grading.one", {}, "5"),
+        ("likeness", {}, "5"),
+    ],
+}
+
+
+def test_what_each_grader_counts_and_what_it_cannot_use_is_as_recorded(snapshot, tmp_path, module):
     module(FUNCTIONS)
 
     def grade_all(case):
@@ -41,7 +262,7 @@ def test_what_each_grader_counts_and_what_it_cannot_use_is_what_the_file_says(tm
         return {answer: grade(answer).score for answer in answers}, grade(None).gold
 
     cases = {"grades": grade_all, "grader": lambda case: grader(tmp_path, case[2], case[0], **case[1])}
-    check_cases(Path(__file__).with_name("graders.txt"), cases, {str(tmp_path): "FOLDER"})
+    assert outcomes_by_name(cases, GRADERS, {str(tmp_path): "FOLDER"}) == snapshot
 
 
 def test_f1_counts_common_words_and_pass_from_decides(tmp_path):

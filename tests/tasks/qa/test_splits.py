@@ -1,7 +1,5 @@
 """Splits of a user's data: by file, by column, by seeded shares; what is repeated is reported."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +8,7 @@ from ace_bench.core.errors import DataError
 from ace_bench.tasks.data import SPLITS
 from ace_bench.tasks.qa.columns import Columns, Question
 from ace_bench.tasks.qa.loading import Shares, by_shares, sample_set
-from tests.cases import check_cases
+from tests.outcomes import outcomes_by_name
 from tests.tasks.qa.making import ids, made, write
 
 
@@ -80,7 +78,29 @@ def test_a_file_for_each_split_reports_questions_in_both(tmp_path):
         task.samples("val")
 
 
-def test_settings_are_taken_and_refused_as_the_file_says(tmp_path):
+# Settings of splits and columns that cannot work.
+WRONG_SPLITS = {
+    "task": [
+        {"data": {"train": "FILE"}, "split": "part"},
+        {"data": {"holdout": "FILE"}},
+        {"data": {}},
+        {"split_ratio": {"train": 0, "val": 0, "test": 0}},
+        {"question": None},
+    ],
+    # Source, whether the sample set is allowed, and columns: without data the sample set is read where that is meant.
+    "sample set": [
+        ("auto", True, {}),
+        ("sample", False, {}),
+        ("sample", False, {"question": "message", "answer": "customer", "split": "split"}),
+        ("auto", False, {}),
+        ("real", True, {}),
+        ("auto", True, {"question": "message", "answer": "team", "split": "split"}),
+        ("sample", True, {"question": "message", "answer": None, "split": "split"}),
+    ],
+}
+
+
+def test_settings_are_taken_and_refused_as_recorded(snapshot, tmp_path):
     path = str(write(tmp_path / "a.jsonl", rows(3)))
 
     def build(settings):
@@ -94,4 +114,4 @@ def test_settings_are_taken_and_refused_as_the_file_says(tmp_path):
         loaded = sample_set(named, source=source, sample_data="pkg://ace_rehearsal/samples/qa", allowed=allowed)
         return loaded.questions["train"][0].answer, str(loaded.instruction)[:18]
 
-    check_cases(Path(__file__).with_name("splits.txt"), {"task": build, "sample set": find}, {str(tmp_path): "FOLDER"})
+    assert outcomes_by_name({"task": build, "sample set": find}, WRONG_SPLITS, {str(tmp_path): "FOLDER"}) == snapshot
