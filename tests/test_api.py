@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -18,8 +17,8 @@ from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Inter
 from ace_rehearsal.server.serve import ReaderServer
 from ace_report.page.results import comparison
 from tests.backbones.serving import over_http, running
-from tests.expected import check_cases, outcome
 from tests.launching import ROOT, launch
+from tests.outcomes import outcome, outcomes
 
 SHORT = ("task.source=sample", "mode.epochs=1", "embedder=hashing")
 
@@ -84,11 +83,26 @@ def test_several_runs_are_a_table_that_says_how_they_differ(results):
         runs.where("method=gepa")
 
 
-def test_mistakes_are_errors_with_a_sentence_and_leave_nothing(tmp_path):
+API_MISTAKES = [
+    '{"task": "finr"}',
+    '{"overrides": ["methd=ace"]}',
+    '{"overrides": ["method.no_such=1"]}',
+    '{"overrides": ["seed=0,1"]}',
+    '{"limit": 0}',
+    '{"labels": "all"}',
+    (
+        '{"overrides": ["task.source=sample", "mode.epochs=1", "embedder=hashing", '
+        '"backbone=openai_compatible", "backbone.model=m"]}'
+    ),
+    '{"overrides": ["backbone.api_key=sk-abcdefghijklmnop1234"]}',
+]
+
+
+def test_mistakes_are_errors_with_a_sentence_and_leave_nothing(snapshot, tmp_path):
     def mistake(case):
         return outcome(run, results=tmp_path / "results", progress=False, **json.loads(case))
 
-    check_cases(mistake, Path(__file__).parent / "expected" / "api_mistakes.txt")
+    assert outcomes(mistake, API_MISTAKES) == snapshot
     assert not (tmp_path / "results").exists()
 
 

@@ -13,7 +13,6 @@ from ace_bench.cli.main import start
 from ace_bench.core.types import NO_USAGE, Completion
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import FILE, Responses
-from tests.expected import check
 from tests.runners.test_repair import contents, lose_calls, made
 
 
@@ -74,7 +73,7 @@ def test_temporary_folders_of_killed_processes_are_removed_and_those_in_use_stay
             process.communicate()
 
 
-def test_all_that_is_found_and_done_is_printed(tmp_path, monkeypatch, capsys):
+def test_all_that_is_found_and_done_is_printed(snapshot, tmp_path, monkeypatch, capsys):
     """The output of a look and of a repair is that of ``doctor.txt``."""
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.chdir(tmp_path)
@@ -102,4 +101,4 @@ def test_all_that_is_found_and_done_is_printed(tmp_path, monkeypatch, capsys):
         for options in ((), ("--repair",)):
             printed.append(f"## doctor {' '.join(options)}: status {start('doctor', ['results', *options])}")
             printed.append(capsys.readouterr().out.replace(sound.parent.name, "d" * 12))
-    check("\n".join(printed), Path(__file__).with_name("doctor.txt"))
+    assert "\n".join(printed) == snapshot

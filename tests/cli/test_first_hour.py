@@ -3,7 +3,6 @@
 import io
 import re
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,8 @@ from ace_bench.cli.main import main
 from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.store.folder import RunFolder
 from tests.backbones.openai_compatible.scripted import answer, serving
-from tests.cases import check_cases
-from tests.expected import check
 from tests.launching import launch
+from tests.outcomes import outcomes
 
 
 @pytest.fixture
@@ -65,17 +63,32 @@ def test_a_model_is_asked_and_its_budget_estimated_before_the_file_is_written(ru
     assert "calls: 9" in written
 
 
-def test_a_wrong_answer_is_one_sentence_and_writes_nothing(run_command, tmp_path):
+WRONG_ANSWERS = [
+    "--model gpt_51",
+    "--model m@http://127.0.0.1:9/v1",
+    "--model m@http://me:planted@h/v1",
+    "--data real",
+    "--data nowhere",
+    "--budget much",
+    "--key-env KEY",
+    "--name a/b",
+    "--name first_contact",
+    "lmit=4",
+    "limit",
+]
+
+
+def test_a_wrong_answer_is_one_sentence_and_writes_nothing(snapshot, run_command, tmp_path):
     def refuse(words):
         status, _, err = run_command("init", *words.split(" "))
         assert (status, "planted" in err) == (2, False)
         assert not list(tmp_path.rglob("*.yaml"))
         return err.splitlines()[-1]
 
-    check_cases(Path(__file__).with_name("wrong_answers.txt"), {"init": refuse})
+    assert outcomes(refuse, WRONG_ANSWERS) == snapshot
 
 
-def test_runs_are_listed_by_how_they_ended(run_command, tmp_path):
+def test_runs_are_listed_by_how_they_ended(snapshot, run_command, tmp_path):
     """What ``ls`` says of them is that of ``ls.txt``."""
     assert run_command("ls")[0] == 2
     (tmp_path / "results").mkdir()
@@ -105,4 +118,4 @@ def test_runs_are_listed_by_how_they_ended(run_command, tmp_path):
     text = "\n".join(said).replace(finished.folder.parent.name, "d" * 12).replace(broken.folder.parent.name, "e" * 12)
     text = re.sub(r'("seconds": ?)[\d.]+|\b\d+s\b( +)', lambda found: f"{found[1] or ''}SECONDS{found[2] or ''}", text)
     text = re.sub(r'(tokens_per_s": )[\d.]+', r"\1RATE", text)
-    check(text, Path(__file__).with_name("ls.txt"))
+    assert text == snapshot

@@ -8,10 +8,9 @@ from ace_bench.cli.run import main
 from ace_bench.cli.run_help import help_text
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import CONFIG_DIRS
-from tests.expected import check
 
 
-def test_an_option_is_printed_with_its_defaults_and_all_lines_of_its_comments(tmp_path, monkeypatch):
+def test_an_option_is_printed_with_its_defaults_and_all_lines_of_its_comments(snapshot, tmp_path, monkeypatch):
     option = Path(__file__).with_name("run_help.yaml").read_text()
     (tmp_path / "task").mkdir()
     monkeypatch.setenv(CONFIG_DIRS, str(tmp_path))
@@ -19,7 +18,7 @@ def test_an_option_is_printed_with_its_defaults_and_all_lines_of_its_comments(tm
     for package in ("task", "_global_", "other"):
         (tmp_path / "task" / "mine.yaml").write_text(f"# @package {package}\n{option}")
         printed.append(help_text(["task=mine"]))
-    check("\n\n".join(printed) + "\n", Path(__file__).with_name("run_help.txt"))
+    assert "\n\n".join(printed) == snapshot
 
 
 def test_help_prints_the_overview_or_the_settings_of_chosen_options(capsys):

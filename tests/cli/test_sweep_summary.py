@@ -2,7 +2,6 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +9,6 @@ from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners.planning import Composer
-from tests.expected import check
 from tests.packages.report.planned import Planner
 
 
@@ -55,7 +53,7 @@ def list_runs(folders, capsys, monkeypatch, *failures):
 MORE = ("method.refiner.threshold=0.7", "method.token_budget=1000", "mode.epochs=2", "mode.batch_size=2")
 
 
-def test_a_sweep_ends_with_a_row_for_each_run(made, capsys, monkeypatch, tmp_path):
+def test_a_sweep_ends_with_a_row_for_each_run(snapshot, made, capsys, monkeypatch, tmp_path):
     """The whole output of seven sweeps is that of ``sweeps.txt``."""
     monkeypatch.setattr(sys, "argv", ["run.py", "method=ace"])
     samples = [made(*scores, seed=seed) for seed, scores in enumerate(([1.0, 0.0], [1.0], [1.0, 1.0]))]
@@ -78,7 +76,7 @@ def test_a_sweep_ends_with_a_row_for_each_run(made, capsys, monkeypatch, tmp_pat
     for name, (folders, *failures) in sweeps.items():
         text, status = list_runs(folders, capsys, monkeypatch, *failures)
         printed.append(f"## {name}: status {status}\n{text}".replace(str(tmp_path), "RESULTS"))
-    check("\n".join(printed), Path(__file__).with_name("sweeps.txt"))
+    assert "\n".join(printed) == snapshot
 
 
 def test_outside_of_a_sweep_nothing_is_noted(tmp_path, monkeypatch):

@@ -2,14 +2,13 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from ace_bench.cli.main import main
 from ace_rehearsal.server import serve
-from tests.cases import check_cases
 from tests.launching import ROOT
+from tests.outcomes import outcomes
 from tests.wrong.refusing import sentence
 
 
@@ -19,7 +18,45 @@ def _in_the_project(monkeypatch, tmp_path):
     monkeypatch.setattr("ace_bench.tasks.data._DOWNLOADED", tmp_path / "none")
 
 
-def test_wrong_words_are_refused_as_the_file_says(capsys):
+# Words after ace-bench, and the last line of what is said.
+WRONG_COMMANDS = [
+    "check nope",
+    "check finer --data-dir nowhere",
+    "check finer --data-dir configs",
+    "check formula --source sample --set hint",
+    "check formula --source sample --set hint=maybe",
+    "check formula --source sample --set hnit=true",
+    "check ddxplus --source sample --set val_size=0",
+    "tables --results nowhere",
+    "tables nonsense",
+    "leaderboard nowhere --name a --method b --llm c",
+    "prompts nowhere prompts/official",
+    "reproduce table=99",
+    "reproduce table=2 --jobs 0",
+    "reproduce table=2 --jobs -1",
+    "check",
+    "check finer --source imagined",
+    "tables --colour",
+    "data",
+    "reprot",
+    "xyz",
+    "task=finer",
+    "run -sc install=bash",
+    "run --shell-completion install=bash",
+    "tables --columns task nosuchfolder",
+    "tables --columns task --rows method,method",
+    "tables --columns task --rows ,",
+    "tables --rows method --with-paper",
+    "table results",
+    "playbook exprt",
+    "tables --with-papers",
+    "check qa --set instruction=Say:${seed}",
+    "check qa --set instruction=${",
+    "check qa --set data=(a",
+]
+
+
+def test_wrong_words_are_refused_as_recorded(snapshot, capsys):
     def refuse(words):
         try:
             status = main(words.split(" "))
@@ -29,7 +66,7 @@ def test_wrong_words_are_refused_as_the_file_says(capsys):
         assert status == 2
         return sentence(said) if said.startswith("error: ") else said.splitlines()[-1]
 
-    check_cases(Path(__file__).with_name("wrong_commands.txt"), {"refusal": refuse}, {str(ROOT): "ROOT"})
+    assert outcomes(refuse, WRONG_COMMANDS, {str(ROOT): "ROOT"}) == snapshot
 
 
 @pytest.mark.parametrize("content", [b"a: [\n", b"a: \xff\n"])

@@ -15,7 +15,7 @@ from ace_bench.report.choosing import (
     with_settings,
 )
 from ace_bench.report.records import RunSummary
-from tests.expected import check_answers, outcome
+from tests.outcomes import outcome, outcomes
 
 
 def run(name, *, limit=5, threshold=0.5, **about):
@@ -32,7 +32,25 @@ METRICS = {
 }  # fmt: skip
 
 
-def test_runs_with_all_settings_are_chosen_and_a_condition_or_metric_that_fits_none_is_named():
+CHOOSING = [
+    "conditions:",
+    "conditions: threshold=0.5",
+    "conditions: method.refiner.threshold=0.5 & seed=1,2",
+    "conditions: threshold=0.7, 0.5 , & seed=0",
+    "conditions: threshold=0.6",
+    "conditions: treshold=0.5",
+    "conditions: xyzzy=1",
+    "conditions: k=1",
+    "conditions: seed=",
+    "conditions: seed=1,1",
+    "metric: score",
+    "metric: accuracy",
+    "metric: acuracy",
+    "metric: usd.total",
+]
+
+
+def test_runs_with_all_settings_are_chosen_and_a_condition_or_metric_that_fits_none_is_named(snapshot):
     done = [replace(RUNS[0], metrics=METRICS), RUNS[1]]
 
     def answer(line):
@@ -42,7 +60,7 @@ def test_runs_with_all_settings_are_chosen_and_a_condition_or_metric_that_fits_n
         found = outcome(with_settings, RUNS, [one for one in text.split(" & ") if one])
         return found if isinstance(found, str) else " ".join(one.folder.name for one in found)
 
-    check_answers(Path(__file__).with_name("expected") / "choosing.txt", answer)
+    assert outcomes(answer, CHOOSING) == snapshot
 
 
 def test_a_whole_path_is_no_abbreviation():

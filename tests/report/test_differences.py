@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -12,7 +11,7 @@ from ace_bench.core.resources import config_folders
 from ace_bench.report.differences import all_settings, differences, value_text
 from ace_bench.report.records import RunSummary
 from ace_bench.runners.planning import Composer
-from tests.expected import check_answers
+from tests.outcomes import outcomes
 
 composer = cache(lambda: Composer(config_folders()))
 
@@ -38,12 +37,39 @@ def made(tmp_path):
     return make
 
 
-def test_runs_are_named_by_the_settings_in_which_they_differ(made):
+DIFFERENCES = [
+    "method.refiner.threshold=0.5 | method.refiner.threshold=0.7",
+    "method.token_budget=1 | method.token_budget=2",
+    "task=finer | task=formula method=icl",
+    "method=ace | method=ace_rich",
+    "task=finer | task=appworld",
+    "method=gepa | method=mipro",
+    "prompts=official | prompts=default",
+    "method.retrieval.mode=bm25 mode.epochs=1 | method.retrieval.mode=off mode.epochs=2",
+    (
+        "backbone@roles.reflector=openai_compatible roles.reflector.model=M mode.epochs=1 | "
+        "backbone@roles.reflector=openai_compatible roles.reflector.model=M mode.epochs=2"
+    ),
+    (
+        "backbone=openai_compatible backbone.model=Qwen/Qwen3-0.6B | backbone=vllm "
+        "backbone.model=meta/Llama-3.3-70B | seed=0"
+    ),
+    "backbone=openai_compatible backbone.model=a/M | backbone=openai_compatible backbone.model=b/M",
+    "backbone=openai_compatible backbone.model=M | backbone=vllm backbone.model=M",
+    "limit=3 name=one | name=two",
+    "name=one | name=two | limit=3",
+    "mode.epochs=5",
+    "backbone=deepseek_v3_1 backbone.model=deepseek-chat",
+    "seed=0 | backbone@roles.reflector=openai_compatible roles.reflector.model=M",
+]
+
+
+def test_runs_are_named_by_the_settings_in_which_they_differ(snapshot, made):
     def answer(runs):
         found = differences([made(*one.split()) for one in runs.split(" | ")])
         return f"{' | '.join(found.labels)}\nall: {found.common}\n{found.names}"
 
-    check_answers(Path(__file__).with_name("expected") / "differences.txt", answer)
+    assert outcomes(answer, DIFFERENCES) == snapshot
 
 
 def test_what_all_runs_share_is_named_once_and_a_setting_that_a_run_lacks_is_a_dash(made):

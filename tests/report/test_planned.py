@@ -1,7 +1,5 @@
 """Planned runs with the settings that a user gives: which apply, which win, and how values are written."""
 
-from pathlib import Path
-
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -9,8 +7,8 @@ from omegaconf import OmegaConf
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.planned import PlannedRun, left_out, override_value, read_setting, run_overrides
-from tests.expected import check_answers
 from tests.launching import PARSER
+from tests.outcomes import outcomes
 
 PLAN = PlannedRun(overrides=("task=finer", "method=gepa", "mode=offline", "backbone@roles.reflector=gpt_5_1"))
 KNOWN = {one.partition("=")[0] for one in PLAN.overrides} | {"backbone", "limit", "seed", "method.k"}
@@ -38,14 +36,27 @@ def test_a_run_is_named_by_its_method_task_and_the_backbones_of_its_roles():
     assert PLAN.option("labels") == ""
 
 
-def test_settings_that_apply_and_exist_are_taken_and_the_special_ones_win():
+PLANNED = [
+    "limit=20 finer:limit=5",
+    "finer:limit=5 limit=20",
+    "limit=1 limit=2",
+    "+limit=1",
+    "gepa:method.k=3 ace:method.k=4 formula:limit=1",
+    "gpt_5_1:roles.reflector.model=x",
+    "limit=3 method.nosuch=1 seed=2",
+    "backbone=embedded",
+    "method.k=1 method=ace",
+]
+
+
+def test_settings_that_apply_and_exist_are_taken_and_the_special_ones_win(snapshot):
     """The embedded backbone answers for all roles, and options come before their settings."""
 
     def answer(line):
         settings = line.split()
         return f"{' '.join(run_overrides(PLAN, settings, compose))}\nleft out: {left_out(PLAN, settings, compose)}"
 
-    check_answers(Path(__file__).with_name("expected") / "planned.txt", answer)
+    assert outcomes(answer, PLANNED) == snapshot
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 from statistics import fmean
 
 import msgspec
@@ -27,11 +26,10 @@ from ace_bench.report.statistics import mean_score
 from ace_bench.store.calls import restore_calls, stored_calls
 from ace_bench.store.lines import SEAL
 from ace_bench.store.results import CHECKSUMS
-from tests.expected import check_answers
 from tests.launching import launch
+from tests.outcomes import outcomes
 from tests.packages.report.page.runs import changed, copied, permissions_count
 
-EXPECTED = Path(__file__).with_name("expected")
 SMALL = ("task=finer", "task.source=sample", "limit=6", "mode.epochs=1")
 
 
@@ -111,8 +109,28 @@ CALLS = [
 ]
 
 
-def test_what_was_spent_is_summed_over_calls_by_stage_role_and_split():
-    check_answers(EXPECTED / "spent.txt", lambda wanted: str(spent(CALLS, wanted)))
+SPENT = [
+    "adapt.all.all.in",
+    "adapt.all.all.out",
+    "adapt.all.all.calls",
+    "adapt.all.all.samples",
+    "adapt.all.train.calls",
+    "adapt.all.train.in",
+    "adapt.all.train.rollouts",
+    "adapt.all.not_val.in",
+    "adapt.all.not_val.samples",
+    "adapt.all.val.calls",
+    "adapt.reflector.all.calls",
+    "adapt.curator.all.calls",
+    "adapt.curator.all.in",
+    "evaluate.all.test.in",
+    "evaluate.all.train.in",
+    "adapt.generator.all.rollouts",
+]
+
+
+def test_what_was_spent_is_summed_over_calls_by_stage_role_and_split(snapshot):
+    assert outcomes(lambda wanted: str(spent(CALLS, wanted)), SPENT) == snapshot
 
 
 def test_a_call_evaluates_another_context_by_the_digest_in_its_session():
@@ -247,12 +265,26 @@ def test_a_history_that_cannot_be_made_again_says_so(content, results, tmp_path)
         list(history(folder))
 
 
-def test_a_collapse_leaves_half_of_a_context_that_was_half_as_large_as_the_largest():
+FALLS = [
+    "sizes:",
+    "sizes: 5",
+    "sizes: 1 2 2",
+    "sizes: 9 8 8 2 9 8",
+    "sizes: 9 0 9 0",
+    "sizes: 10 6 5 2",
+    "sizes: 10 5",
+    "sizes: 10 6",
+    "sizes: 10 6 4 1",
+    "sizes: 0 0",
+]
+
+
+def test_a_collapse_leaves_half_of_a_context_that_was_half_as_large_as_the_largest(snapshot):
     def answer(line):
         sizes = [int(size) for size in line.split()[1:]]
         return f"sharpest fall: {sharpest_fall(sizes)}, collapsed: {collapsed(sizes)}"
 
-    check_answers(EXPECTED / "falls.txt", answer)
+    assert outcomes(answer, FALLS) == snapshot
 
 
 def test_a_collapse_is_told_by_the_sizes_around_it(results, tmp_path):
@@ -274,7 +306,17 @@ def test_repetitions_of_a_seed_are_told_apart(results, tmp_path):
     assert [run.folder.name for run in found.copies] == ["seed0"]
 
 
-def test_a_damaged_folder_is_listed_and_spoils_nothing_else(results, tmp_path):
+DAMAGED = [
+    '{"metrics.json": "{"}',
+    '{"metrics.json": "[]"}',
+    '{"metrics.json": "{\\"task\\": \\"finer\\"}"}',
+    '{"metrics.json": "\\u00ff\\u00fe"}',
+    '{"metrics.json": null, "environment.json": null}',
+    '{"metrics.json": null, "status.json": null}',
+]
+
+
+def test_a_damaged_folder_is_listed_and_spoils_nothing_else(snapshot, results, tmp_path):
     """The questions are files with their contents as Latin-1, or null where they are missing."""
 
     def answer(line):
@@ -289,7 +331,7 @@ def test_a_damaged_folder_is_listed_and_spoils_nothing_else(results, tmp_path):
         assert damaged.folder == broken
         return damaged.reason.replace(str(broken), "FOLDER")
 
-    check_answers(EXPECTED / "damaged.txt", answer)
+    assert outcomes(answer, DAMAGED) == snapshot
 
 
 def test_a_damaged_journal_matters_only_where_it_is_read_and_a_torn_end_never(results, tmp_path):

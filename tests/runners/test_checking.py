@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -10,8 +9,8 @@ from ace_bench import check_runs
 from ace_bench.core.errors import ConfigError
 from ace_bench.runners.checking import Candidate, RunChecks
 from tests.backbones.serving import over_http
-from tests.expected import check_cases
 from tests.launching import ROOT, launch
+from tests.outcomes import outcomes
 from tests.packages.report.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 
 SAMPLE = ("task.source=sample", "embedder=hashing")
@@ -95,12 +94,27 @@ def test_notes_are_returned_once_and_a_context_that_does_not_exist_yet_is_waited
     assert "ACE starts from one" in refused(later)[0]
 
 
-def test_a_run_that_is_refused_or_repeats_another_one_is_left_out():
+REFUSALS = [
+    "base",
+    "base labels=gold",
+    "base mode.epochs=2",
+    "base mode=online",
+    "base labels=none",
+    "icl labels=gold",
+    "icl mode.epochs=2",
+    "icl labels=none",
+    "ace mode.epochs=2 labels=none",
+    "ace mode=online",
+    "ace task.source=real",
+]
+
+
+def test_a_run_that_is_refused_or_repeats_another_one_is_left_out(snapshot):
     def refusal(words):
         sample = () if "task.source=real" in words else SAMPLE
         return RunChecks(compose).refusal(("task=formula", *sample, *f"method={words}".split())) or "is made"
 
-    check_cases(refusal, Path(__file__).parent / "expected" / "refusals.txt")
+    assert outcomes(refusal, REFUSALS) == snapshot
 
 
 def test_the_api_checks_the_runs_of_a_loop(tmp_path):

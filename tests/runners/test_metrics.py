@@ -17,10 +17,8 @@ from ace_bench.core.types import CacheCounters, Completion, Fault, Message, Usag
 from ace_bench.runners.metrics import objective
 from ace_bench.runners.summary import summary_text
 from ace_bench.store.processes import Commit, Process
-from tests.expected import check
 from tests.runners.scripted import Scripted, Toy, ToySession, bullets_in, gold, lesson, play, reflection, right, wrong
 
-EXPECTED = Path(__file__).parent / "expected"
 LOST = Fault(owner="backbone", kind="no_reply", message="timed out")
 
 
@@ -138,22 +136,23 @@ def plain(usage):
 
 
 @pytest.mark.parametrize(
-    ("name", "script", "task", "settings"),
+    ("script", "task", "settings"),
     [
-        ("events", partial(eventful, USUAL), Eventful, EVENTS),
-        ("counters", partial(eventful, replace(USUAL, cached=None, usd=None)), Eventful, (*EVENTS, "mode.epochs=2")),
-        ("plain", partial(plain, Usage(completion=3)), Toy, ("method=base", "labels=none", "seed=3")),
+        (partial(eventful, USUAL), Eventful, EVENTS),
+        (partial(eventful, replace(USUAL, cached=None, usd=None)), Eventful, (*EVENTS, "mode.epochs=2")),
+        (partial(plain, Usage(completion=3)), Toy, ("method=base", "labels=none", "seed=3")),
     ],
+    ids=["events", "counters", "plain"],
 )
-def test_all_that_a_run_reports(name, script, task, settings, tmp_path):
+def test_all_that_a_run_reports(snapshot, script, task, settings, tmp_path):
     ran = play(tmp_path, *settings, script=script(), task=task, train=3, test=7)
     metrics, summary = lasting(ran.metrics), without_clock((ran.folder / "summary.txt").read_text())
-    check(json.dumps(metrics, indent=1) + "\n", EXPECTED / f"{name}.json")
-    check(summary, EXPECTED / f"{name}.txt")
+    assert json.dumps(metrics, indent=1) == snapshot
+    assert summary == snapshot
 
 
-def test_rows_of_a_summary_that_few_runs_have():
-    metrics = json.loads((EXPECTED / "events.json").read_text())
+def test_rows_of_a_summary_that_few_runs_have(snapshot):
+    metrics = json.loads(Path(__file__).with_name("rare_metrics.json").read_text())
     for name, seconds in {"adapt": 59.6, "evaluate": 7_530.0}.items():
         metrics["timing"][name]["wall_s"] = seconds
     metrics["timing"]["total"] = {
@@ -179,7 +178,7 @@ def test_rows_of_a_summary_that_few_runs_have():
         Process(at=at, how="replayed", reason="mine changed, and a replay gave the same result"),
         Process(at=at, how="finished", seconds=3_600, ended=at.replace(day=26), **common | {"packages": {}}),
     ]
-    check(summary_text(metrics, processes), EXPECTED / "rare_rows.txt")
+    assert summary_text(metrics, processes) == snapshot
 
 
 def test_a_search_compares_the_best_validation_or_else_the_test():

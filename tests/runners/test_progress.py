@@ -2,7 +2,6 @@
 
 import re
 from io import StringIO
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,7 +14,6 @@ from ace_bench.runners.progress import ProgressCounter, make_display
 from ace_bench.store.call_log import Ledger
 from ace_bench.store.journal import RolloutRecord
 from tests.contexts.making import playbook
-from tests.expected import check
 
 TERMINAL = {"force_terminal": True, "no_color": True, "legacy_windows": False}
 
@@ -59,7 +57,7 @@ def take_through(run):
     run.finish(125)
 
 
-def test_a_log_has_a_line_each_ten_seconds_and_a_terminal_one_for_each_phase(monkeypatch):
+def test_a_log_has_a_line_each_ten_seconds_and_a_terminal_one_for_each_phase(snapshot, monkeypatch):
     """The second unit comes within ten seconds of the first one; a replayed unit is not counted in what is left."""
     shown = []
     for width, about in ((20, {}), (79, TERMINAL), (80, TERMINAL)):
@@ -69,7 +67,7 @@ def test_a_log_has_a_line_each_ten_seconds_and_a_terminal_one_for_each_phase(mon
         lines = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", run.output.getvalue()).splitlines()
         assert not about or [one.split()[0] for one in lines[-2:]] == ["adapt", "evaluate"]
         shown += lines[-1:] if about else lines
-    check("".join(f"{line}\n" for line in shown), Path(__file__).parent / "expected" / "progress.txt")
+    assert "".join(f"{line}\n" for line in shown) == snapshot
 
 
 def test_lines_of_a_run_are_printed_as_they_are(capsys):

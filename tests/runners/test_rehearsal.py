@@ -5,7 +5,6 @@ The prompts are this test's own, and a token is a word: no figure depends on the
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +14,9 @@ from ace_bench.methods.ace_learner import PlaybookLearner
 from ace_bench.runners.preflight import describe
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.runners.small_run import StandIn
-from tests.expected import check, check_cases
+from tests.outcomes import outcomes
 from tests.runners.scripted import Scripted, Toy, delta, gold, play, reflection, right, wrong
 
-EXPECTED = Path(__file__).parent / "expected" / "estimates.txt"
 PROMPTS = {
     "base": "Answer. {{ question }}",
     "generator": "Answer with these notes. {{ playbook }} {{ question }} {{ reflection }}",
@@ -173,11 +171,35 @@ def written(name, found, rehearsed):
     )
 
 
-def test_estimates_of_many_kinds_of_runs(estimate):
-    check("\n\n".join(written(name, *estimate(name)) for name in CASES) + "\n", EXPECTED)
+def test_estimates_of_many_kinds_of_runs(snapshot, estimate):
+    assert "\n\n".join(written(name, *estimate(name)) for name in CASES) == snapshot
 
 
-def test_a_stand_in_for_a_model():
+STAND_IN = [
+    '["{\\"done\\": true, \\"reasons\\": {\\"ok\\": true}, \\"why\\": \\"short\\", \\"count\\": 3}", null, {}]',
+    (
+        '["{\\"done\\": true, \\"reasons\\": {\\"ok\\": true}, \\"why\\": \\"short\\", \\"count\\": 3}", '
+        'null, {"opposite": true}]'
+    ),
+    '["{\\"why\\": \\"short\\"}", null, {"opposite": true}]',
+    '["[true]", null, {"opposite": true}]',
+    '["true or not", null, {"opposite": true}]',
+    '["a text", null, {"lengthened": true}]',
+    '["<a>a</a><b>t</b>", null, {"lengthened": true}]',
+    (
+        '["{\\"done\\": true, \\"reasons\\": {\\"ok\\": true}, \\"why\\": \\"short\\", \\"count\\": 3}", '
+        '{}, {"lengthened": true}]'
+    ),
+    (
+        '["{\\"done\\": true, \\"reasons\\": {\\"ok\\": true}, \\"why\\": \\"short\\", \\"count\\": 3}", '
+        '{"why": {"maxLength": 9}}, {"lengthened": true}]'
+    ),
+    '["{\\"done\\": true}", {}, {"lengthened": true}]',
+    '["more words than the limit has, which is ten", null, {"lengthened": true}]',
+]
+
+
+def test_a_stand_in_for_a_model(snapshot):
     """A case is a reply, its schema, and whether the stand-in lengthens it or says the opposite."""
 
     def said(case):
@@ -186,4 +208,4 @@ def test_a_stand_in_for_a_model():
         one = StandIn("generator", Model(10), Scripted(generator=lambda _: reply), **settings)
         return one.complete([], role="generator", session="s/0", schema=schema).text
 
-    check_cases(said, EXPECTED.with_name("stand_in.txt"))
+    assert outcomes(said, STAND_IN) == snapshot

@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -21,7 +20,7 @@ from ace_bench.store.authors_code import (
     state_followed,
     with_record,
 )
-from tests.expected import check_cases
+from tests.outcomes import outcomes
 
 
 def test_a_checkout_is_named_by_its_commit_and_licence(tmp_path):
@@ -68,13 +67,22 @@ def test_a_protocol_may_name_the_commit_that_is_meant():
         check_commit("1234567", FINANCE)
 
 
-def test_what_differs_from_the_state_that_is_followed_is_said():
+STATES = [
+    "[null, {}]",
+    '["ba78d34", {"ace-agent/ace": "ba78d34c0ffee"}]',
+    '["748a9dc", {}]',
+    '[null, {"ace-agent/ace": "unknown"}]',
+    '[null, {"ace-agent/ace": "ba78d34, with changes"}]',
+]
+
+
+def test_what_differs_from_the_state_that_is_followed_is_said(snapshot):
     """A case is the commit that is named, and those that were imported."""
 
     def notes(case):
         return [*notes_on_state(FINANCE, *json.loads(case))]
 
-    check_cases(notes, Path(__file__).parent / "expected" / "states.txt")
+    assert outcomes(notes, STATES) == snapshot
 
 
 def test_a_method_or_the_kind_of_a_task_decides_the_state():

@@ -2,13 +2,12 @@
 
 import ast
 import json
-from pathlib import Path
 
 import pytest
 
 from ace_bench.store import code
 from ace_bench.store.code import CodeReader, changed_modules, code_of, modules_in_words
-from tests.expected import check_cases
+from tests.outcomes import outcomes
 
 METHOD = '''"""A method."""
 from my_pack import helpers
@@ -47,7 +46,18 @@ def test_the_modules_of_a_class_and_what_they_import_count(pack):
     assert "ace_bench.runners.metrics" in modules()
 
 
-def test_an_edit_counts_where_it_can_change_a_result(pack):
+EDITS = [
+    '["my_pack/method.py", "# a comment", "# another comment, and an empty line\\n"]',
+    '["my_pack/method.py", "return [helpers.one(), WORDS]", "return [\\n            helpers.one(), WORDS]"]',
+    '["my_pack/method.py", "helpers.one()", "helpers.one() + 1"]',
+    '["my_pack/method.py", "Docstrings of others", "The docstrings of others"]',
+    '["my_pack/prompts.py", "\'a\'", "\'b\'"]',
+    '["my_pack/unrelated.py", "1", "2"]',
+    '["my_beside.py", "1", "2"]',
+]
+
+
+def test_an_edit_counts_where_it_can_change_a_result(snapshot, pack):
     """A case is a file, a text in it, and the one that replaces it."""
     before = modules()
 
@@ -60,7 +70,7 @@ def test_an_edit_counts_where_it_can_change_a_result(pack):
         path.write_text(text)
         return found
 
-    check_cases(changed, Path(__file__).parent / "expected" / "edits.txt")
+    assert outcomes(changed, EDITS) == snapshot
 
 
 def test_of_ace_bench_count_the_packages_that_decide_and_no_docstring():

@@ -2,15 +2,14 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
 from ace_bench.store.calls import read_calls
 from ace_bench.store.damage import examine
 from ace_bench.store.results import CHECKSUMS
-from tests.expected import check_outcomes
 from tests.launching import launch
+from tests.outcomes import as_texts
 from tests.packages.report.page.runs import changed
 
 
@@ -75,7 +74,7 @@ SPOILT = {
 }
 
 
-def test_what_contradicts_or_lacks_is_named(finished, tmp_path):
+def test_what_contradicts_or_lacks_is_named(snapshot, finished, tmp_path):
     outcomes = []
     for case, spoil in SPOILT.items():
         folder = shutil.copytree(finished, tmp_path / case)
@@ -84,7 +83,7 @@ def test_what_contradicts_or_lacks_is_named(finished, tmp_path):
         about = {"finished": found.finished, "foreign": found.foreign, "journal intact": found.journal_intact}
         problems = "".join(f"\n    {one}" for one in found.problems).replace(str(folder), "run")
         outcomes.append((case, f"{about}, lost calls: {found.lost_calls}{problems}"))
-    check_outcomes(outcomes, Path(__file__).parent / "expected" / "damage.txt")
+    assert as_texts(outcomes) == snapshot
 
 
 def test_lost_calls_cost_what_the_result_counts_more_than_those_that_are_left(run):

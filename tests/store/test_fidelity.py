@@ -3,7 +3,6 @@
 import json
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from ace_bench.store.call_log import CallLog, PaidReply
 from ace_bench.store.fidelity import certify
 from ace_bench.store.files import write_files
 from tests.backbones.serving import over_http
-from tests.expected import check
 from tests.launching import launch
 from tests.official.serving import Reply, serving
 
@@ -24,7 +22,6 @@ REPLY = Reply(json.dumps({**dict.fromkeys(FIELDS, "-1"), "bullet_ids": [], "bull
 SIZES = ("task=formula", "task.source=sample", "limit={train: 2, val: 1, test: 2}", "estimate=false", "concurrency=1")
 THEIR_LOOP = ("protocol=official", "method.max_reflection_rounds=3")
 MODES = {"offline": ("mode.eval_every=1",), "online": ("mode=online", "mode.window=2")}
-EXPECTED = Path(__file__).parent / "expected"
 THEIR_CALLS = ("backbone.sampling.seed=null", "backbone.structured=none", "backbone.retry.empty=false")
 
 
@@ -62,12 +59,12 @@ RUNS = {
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_the_certificate_says_what_differs_and_counts_what_was_sent(name, play):
+def test_the_certificate_says_what_differs_and_counts_what_was_sent(snapshot, name, play):
     overrides, replies = RUNS[name]
     found, asked = play(*overrides, replies=replies)
     assert found["equal"] == found["switches"] - len(found["differs"])
     text = json.dumps({"asked": asked, **{key: found[key] for key in ("code", "differs", "requests")}}, indent=1)
-    check(f"{text}\n", EXPECTED / f"{name}.json")
+    assert f"{text}\n" == snapshot
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,13 @@ import random
 import resource
 import zlib
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import msgspec
 import pytest
 
 from ace_bench.core.errors import FolderUnwritable
 from ace_bench.store.lines import AppendLog, read_lines
-from tests.expected import check_outcomes, outcome
+from tests.outcomes import as_texts, outcome
 
 PARSE = msgspec.json.Decoder(dict[str, object]).decode
 
@@ -68,7 +67,7 @@ DAMAGES = {
 }
 
 
-def test_damage_is_reported_set_aside_and_gone_the_next_time(tmp_path, caplog):
+def test_damage_is_reported_set_aside_and_gone_the_next_time(snapshot, tmp_path, caplog):
     outcomes = []
     for case, spoil in DAMAGES.items():
         path = tmp_path / f"{case}.jsonl"
@@ -87,7 +86,7 @@ def test_damage_is_reported_set_aside_and_gone_the_next_time(tmp_path, caplog):
         said = [str(outcome(found.check)), *(record.getMessage() for record in caplog.records)]
         said = str(said).replace(str(tmp_path), "FOLDER")
         outcomes.append((case, f"{left}, set aside: {aside.exists()}\n    {said}"))
-    check_outcomes(outcomes, Path(__file__).parent / "expected" / "damaged_lines.txt")
+    assert as_texts(outcomes) == snapshot
 
 
 def test_lines_that_changed_places_are_put_in_order(tmp_path):

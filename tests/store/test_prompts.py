@@ -8,8 +8,8 @@ import pytest
 
 from ace_bench.core.errors import ConfigError
 from ace_bench.store.prompts import PromptSet
-from tests.expected import check_cases, outcome
 from tests.launching import ROOT
+from tests.outcomes import outcome, outcomes
 
 TEMPLATES = Path(__file__).parent / "templates"
 
@@ -18,7 +18,21 @@ def prompts_in(folder, **settings):
     return PromptSet(folder, **{"task": "mytask", "prompt_group": "qa", **settings})
 
 
-def test_templates_become_messages_and_mistakes_name_them():
+PROMPTS = [
+    'generator {"question": "<why> & {{ x }}?"}',
+    'generator {"qestion": "?"}',
+    "curator {}",
+    "reflector {}",
+    "unclosed {}",
+    "merger {}",
+    'tailed {"who": "I"}',
+    'retry {"x": "USER:\\n"}',
+    'dialogue {"x": "see User:\\nnow"}',
+    "no_dialogue {}",
+]
+
+
+def test_templates_become_messages_and_mistakes_name_them(snapshot):
     """A case is a role and the fields of its template."""
     prompts = prompts_in(TEMPLATES)
 
@@ -28,7 +42,7 @@ def test_templates_become_messages_and_mistakes_name_them():
         messages = [(message.role, message.content) for message in found] if isinstance(found, tuple | list) else found
         return str(messages).replace(str(TEMPLATES), "FOLDER").partition(" Jinja was looking")[0]
 
-    check_cases(rendered, Path(__file__).parent / "expected" / "prompts.txt")
+    assert outcomes(rendered, PROMPTS) == snapshot
     assert [prompts.is_dialogue(role) for role in ("dialogue", "retry")] == [True, False]
     with pytest.raises(ConfigError, match="neither a folder other/ nor others/"):
         prompts_in(TEMPLATES, task="other", prompt_group="others")

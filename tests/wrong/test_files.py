@@ -2,13 +2,12 @@
 
 import os
 import shutil
-from pathlib import Path
 
 import pytest
 
 from ace_bench.store.prompts import PromptSet
-from tests.cases import check_cases
 from tests.launching import ROOT, launch
+from tests.outcomes import outcomes_by_name
 from tests.wrong.refusing import refusal
 
 SAMPLES = ROOT / "packages" / "ace_rehearsal" / "samples"
@@ -50,7 +49,34 @@ def test_marks_and_line_ends_of_other_systems_are_no_mistake(data, tmp_path):
     assert plain.metrics["headline"] == other.metrics["headline"]
 
 
-def test_contexts_and_templates_that_cannot_be_used_are_refused_as_the_file_says(tmp_path, capsys):
+# A context's file, and the settings that name it.
+FILES = {
+    "context": [
+        ("method.initial=FILE", b""),
+        ("mode=evaluate mode.context=FILE", b"## OTHERS\n\xff\xfe"),
+        ("mode=evaluate method=frozen mode.context=FILE", b'{"kind": "poem"}'),
+        ("method.initial=FILE", b'{"kind": "playbook"}'),
+        ("mode=evaluate mode.context=FILE", b"## OTHERS\n[o-00001] helpful=many harmful=0 :: text\n"),
+        ("method.initial=FILE", b'{"kind": "none"}'),
+        ("method=dc method.initial=FILE", b'{"kind": "none"}'),
+        ("mode=evaluate mode.context=FILE", b'{"kind": "none"}'),
+    ],
+    # A template of the prompts, and what stands in it.
+    "template": [
+        ("generator", b"{% block user %}\xff{% endblock %}"),
+        ("generator", b"{{ question }}"),
+        ("curator", b""),
+        ("generator", b"{% block user %}{{ question }}"),
+        ("generator", b"{% block user %}{{ qestion }}{% endblock %}"),
+        ("reflector", b"{% block user %}{% if gold is none %}{{ hint }}{% endif %}{% endblock %}"),
+        ("curator", b"{% block user %}{{ gold }}{% endblock %}"),
+        ("generator", b'{% block user %}{% include "_x.j2" %}{% endblock %}'),
+        ("_attempt", b"{{ attempt }}"),
+    ],
+}
+
+
+def test_contexts_and_templates_that_cannot_be_used_are_refused_as_recorded(snapshot, tmp_path, capsys):
     def refuse_context(case):
         words, content = case
         (tmp_path / "context.json").write_bytes(content)
@@ -67,7 +93,7 @@ def test_contexts_and_templates_that_cannot_be_used_are_refused_as_the_file_says
             shutil.rmtree(prompts)
 
     cases = {"context": refuse_context, "template": refuse_template}
-    check_cases(Path(__file__).with_name("files.txt"), cases, {str(tmp_path): "FOLDER", str(ROOT): "ROOT"})
+    assert outcomes_by_name(cases, FILES, {str(tmp_path): "FOLDER", str(ROOT): "ROOT"}) == snapshot
 
 
 def test_a_prompt_set_for_other_tasks_is_refused(tmp_path, capsys):

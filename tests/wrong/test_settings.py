@@ -2,15 +2,14 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from ace_bench.core.resources import config_folders, options
-from tests.cases import check_cases
 from tests.launching import CONFIGS, PLAYBOOK, ROOT
+from tests.outcomes import outcomes
 from tests.wrong.refusing import refusal
 
 GROUPS = ("", "task", "method", "backbone", "mode", "agent", "tracker")
@@ -37,7 +36,6 @@ HTTP = (
 VLLM = "task.source=sample embedder=hashing backbone=vllm backbone.model=m backbone.url=http://127.0.0.1:9"
 ROLE = "backbone@roles.reflector=openai_compatible roles.reflector.model=m"
 NAMES = {"HTTP": HTTP, "VLLM": VLLM, "ROLE": ROLE, "PLAYBOOK": str(PLAYBOOK)}
-CASES = sorted(Path(__file__).with_name("settings").iterdir())
 
 
 def split(command: str) -> list[str]:
@@ -110,8 +108,107 @@ def test_a_value_of_a_wrong_kind_is_refused_by_the_name_of_its_setting(group, tu
         assert refusal([*filter(None, [choice]), wrong], tmp_path / "results", capsys).startswith(key), (choice, wrong)
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-def test_a_message_says_what_is_wrong(path, tmp_path, capsys):
+CASES = {
+    "ace": [
+        "method=ace agent.answer_alone=true",
+        "method=ace method.reasoning=true",
+        "method=ace agent.replies=official",
+        "method=ace method.after_curation=true",
+        "method=ace method.retries=often",
+        "method=ace task=bird_sql method.reflector=rules",
+        "method=ace backbone@roles.merger=embedded",
+        "method=ace method.operations=[]",
+        "method=ace method.operations=[ADD,BURN]",
+        "method=ace method.refiner.headroom=1",
+        "method=ace method.retrieval.percentile=100",
+        "method=ace protocol=official method.update=rewrite",
+    ],
+    "backbones": [
+        "HTTP backbone.model=null",
+        "HTTP backbone.base_url=ftp://host",
+        "HTTP backbone.base_url='http://u:p@host/v1'",
+        "HTTP backbone.api_key_env=NO_SUCH_KEY",
+        "HTTP backbone.api_key_env=SNOWMAN_KEY",
+        "HTTP +backbone.headers_from_env.X-A=NO_SUCH_KEY",
+        "HTTP +backbone.extra_body.model=other",
+        "HTTP +backbone.extra_headers.Authorization=secret",
+        "HTTP backbone.sampling.top_p=2",
+        "HTTP budget.usd=5",
+        "VLLM backbone.url=null",
+        "VLLM backbone.launch=true",
+        "HTTP ROLE roles.reflector.api_key_env=NO_SUCH_KEY",
+        "HTTP ROLE +roles.reflector.extra_headers.Cookie=secret",
+        "HTTP backbone.prices={input: 1, cached_input: 1, output: 1} ROLE budget.usd=5",
+        "backbone@roles.judge=embedded",
+    ],
+    "evaluation": [
+        "method=frozen",
+        "method=frozen mode=evaluate mode.context=nowhere",
+        "mode=evaluate method=base",
+        "mode=evaluate method=base mode.split=dev mode.context=PLAYBOOK",
+    ],
+    "memories": [
+        "method=reflexion mode=offline",
+        "method=awm method.initial=nowhere",
+        "method=awm_offline labels=correctness",
+        "method=reasoning_bank method.reference=true labels=none",
+        "method=dc_rs method.initial=nowhere.json",
+        "method=combee method.update=rewrite",
+        "method=combee method.reflector=rules",
+    ],
+    "optimisers": [
+        "method=self_stream_icl labels=none",
+        "method=icl labels=correctness",
+        "method=gepa labels=none",
+        "method=gepa method.max_metric_calls=50 method.max_full_evals=2",
+        "method=gepa method.auto=null",
+        "method=gepa method.auto=enormous",
+        "method=gepa method.proposals=4 method.parents=3",
+        "method=gepa method.proposals=2 method.keep=3",
+        "method=gepa method.parents=2",
+        "method=gepa method.auto=null method.max_metric_calls=3",
+        "method=mipro labels=none",
+        "mode=online method=icl",
+    ],
+    "run": [
+        "name=a/b",
+        "name=..",
+        "seed=4294967296",
+        "seed=${nowhere}",
+        "labels=true",
+        "limit={train: 0}",
+        "limit={dev: 3}",
+        "prompts=nowhere",
+        "embedder={url: x}",
+        "embedder={url: x, model: m}",
+        "response_cache=/dev/null",
+        "budget=5",
+        "+colour=red",
+        "+roles.reflector=5",
+    ],
+    "tasks": [
+        "agent=react agent.keep_text_replies=false agent.parse_replies=official",
+        "agent=react agent.memory=execution",
+        "agent=react",
+        "task=finer task.source=real",
+        "task=finer task.data_dir=README.md",
+        "task=finer task.data_dir=configs",
+        "task=finer task.data_dir=configs task.source=sample",
+        "task=bird_sql task.metric=judge task.judge=never",
+        "task=bird_sql task.clock=yesterday",
+        "task=appworld agent.tools.rules.lists.access=maybe",
+        "task=qa task.instruction=Use ${name} here",
+        'task=qa task.instruction="Say:${seed}"',
+        'task=qa task.instruction="Use ${oc.env:HOME} here"',
+        'task=qa task.instruction="Use ${nope} here"',
+        'task=qa task.instruction="Use ${ here"',
+        'task=qa +task.args={note: "Use ${name} here"}',
+    ],
+}
+
+
+@pytest.mark.parametrize("group", CASES)
+def test_a_message_says_what_is_wrong(snapshot, group, tmp_path, capsys):
     """One case of each form of sentence, and of each rule about several settings."""
 
     def refuse(words):
@@ -119,4 +216,4 @@ def test_a_message_says_what_is_wrong(path, tmp_path, capsys):
             words = words.replace(name, stands_for)
         return refusal(split(words), tmp_path / "results", capsys)
 
-    check_cases(path, {"refusal": refuse}, {str(ROOT): "ROOT"})
+    assert outcomes(refuse, CASES[group], {str(ROOT): "ROOT"}) == snapshot

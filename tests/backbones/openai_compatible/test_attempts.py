@@ -1,14 +1,13 @@
 """Pauses between attempts, and requests and tokens per minute, by a clock that only sleeping moves."""
 
 from math import inf
-from pathlib import Path
 
 from ace_bench.backbones.openai_compatible.http_backbone import Clock, Pacer, attempt
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
 from ace_bench.core.types import Usage
-from tests.expected import check_outcomes
+from tests.outcomes import as_texts
 
 BUSY = Problem(kind="server_error", message="busy")
 FINE = Answer(text="fine", refusal="", ended="stop", model="m", usage=Usage(), simulated=False, null=False)
@@ -61,7 +60,7 @@ RATES = {
 }
 
 
-def test_pauses_between_attempts_and_the_spacing_of_calls():
+def test_pauses_between_attempts_and_the_spacing_of_calls(snapshot):
     found = []
     for name, (problem, retry, about) in PAUSES.items():
         outcome, now = run(problem, retry, **about)
@@ -69,7 +68,7 @@ def test_pauses_between_attempts_and_the_spacing_of_calls():
     for name, (rate, tokens) in RATES.items():
         pacer = Pacer(rate, now=FakeTime())
         found.append((name, f"waits {[*map(pacer.reserve, tokens)]}, counts tokens: {pacer.counts_tokens}"))
-    check_outcomes(found, Path(__file__).parent / "expected" / "pauses.txt")
+    assert as_texts(found) == snapshot
     assert run(BUSY, Retry(times=3_000, seconds=1e9, first_pause=0.001, longest_pause=1))[0].retries == 3_000
 
 

@@ -12,7 +12,7 @@ from ace_bench.core.replies import schema_of
 from ace_bench.core.resources import configs_folder
 from ace_bench.methods.ace_parts import CuratorReply
 from tests.backbones.openai_compatible.scripted import PROMPT, ROLES, answer, client, nodes, serving
-from tests.expected import check_outcomes
+from tests.outcomes import as_texts
 
 BOUNDS = Bounds(max_string=200, max_items=4)
 CLOSED = {"string": {"maxLength"}, "array": {"maxItems"}, "object": {"additionalProperties"}}
@@ -50,14 +50,15 @@ ANYTHING = Bounds(max_string=10, max_items=2, anything={"type": "object", "prope
 OPEN = ({}, {"type": "array"}, {"type": "object"}, {"anyOf": [{"type": "string"}, {}]})
 
 
-def test_what_bounds_and_strictness_make_of_schemas():
+def test_what_bounds_and_strictness_make_of_schemas(snapshot):
     found = [("bounds and choices of its own", BOUNDS.apply({"type": "object", "properties": OWN}))]
-    found += [("a list of anything", bounds.apply({"type": "array"})) for bounds in (BOUNDS, ANYTHING)]
+    lists = {"a list of anything": BOUNDS, "a list of anything, which is texts": ANYTHING}
+    found += [(name, bounds.apply({"type": "array"})) for name, bounds in lists.items()]
     parts = [{"type": "object", "properties": {"a": {"type": "string"}, "b": part}, "required": ["b"]} for part in OPEN]
     titled = {"type": "object", "properties": {"title": {"type": "string", "title": "A title"}}}
     for schema in (*parts, {"title": "My reply " * 20, **titled}):
         found.append((schema, response_format(schema, "json_schema")["json_schema"]))
-    check_outcomes(found, Path(__file__).parent / "expected" / "schemas.txt")
+    assert as_texts(found) == snapshot
 
 
 def test_requests_have_no_bounds_unless_a_setting_names_them():

@@ -2,7 +2,6 @@
 
 import json
 from contextlib import ExitStack
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from ace_rehearsal.server.faults import Faults
 from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.openai_compatible.scripted import Reply, error, serving
 from tests.backbones.serving import running
-from tests.expected import check_cases
+from tests.outcomes import outcomes
 
 TEXTS = ["a bond pays a coupon", "lease payments", ""]
 
@@ -81,8 +80,17 @@ def test_a_probe_says_what_an_endpoint_returns_and_reports():
     )
 
 
+VECTORS = [
+    "[]",
+    "[[0, [1.0]], [2, [1.0]]]",
+    "[[0, 1], [1, 1]]",
+    "[[0, [1.0]], [1, [1.0, 2.0]]]",
+    "[[0, [1e39]], [1, [1.0]]]",
+]
+
+
 @pytest.mark.filterwarnings("ignore:overflow")
-def test_vectors_that_cannot_be_used_are_a_fault_that_was_paid_for():
+def test_vectors_that_cannot_be_used_are_a_fault_that_was_paid_for(snapshot):
     """A case is the list of vectors, with their places, that answers two texts."""
 
     def fault(case):
@@ -96,7 +104,7 @@ def test_vectors_that_cannot_be_used_are_a_fault_that_was_paid_for():
         fault = caught.value.fault
         return f"{fault.owner}, {fault.kind}: {fault.message}".partition("usable vectors")[0]
 
-    check_cases(fault, Path(__file__).parent / "expected" / "vectors.txt")
+    assert outcomes(fault, VECTORS) == snapshot
 
 
 def test_vectors_become_unit_vectors_in_the_order_of_the_texts_and_are_recorded_by_their_text():

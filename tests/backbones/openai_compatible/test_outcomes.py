@@ -4,7 +4,6 @@ import email.utils
 import json
 import re
 import time
-from pathlib import Path
 
 import pytest
 
@@ -13,9 +12,8 @@ from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault
 from ace_bench.core.replies import offer
 from tests.backbones.openai_compatible.scripted import CUT, DROP, Reply, answer, complete, error, serving
-from tests.expected import check_cases, check_outcomes
+from tests.outcomes import as_texts, outcomes
 
-EXPECTED = Path(__file__).parent / "expected"
 SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 
 
@@ -56,17 +54,70 @@ def reply_of(case):
     return Reply(**given) if "status" in given else answer(given.pop("text"), **given)
 
 
-def test_a_reply_that_cannot_be_used_is_a_fault_or_stops_the_run_and_names_the_fix():
-    check_cases(lambda case: what_became(reply_of(case)), EXPECTED / "faults.txt")
+FAULTS = [
+    (
+        'too long for OpenAI: {"status": 400, "body": {"error": {"message": "Your input is over the '
+        'limit.", "code": "context_length_exceeded"}}}'
+    ),
+    (
+        'too long for vLLM: {"status": 400, "body": {"error": {"message": "This model\'s maximum context '
+        'length is 131072 tokens. However, you", "code": 400}}}'
+    ),
+    'too long, a flat error: {"status": 400, "body": {"message": "maximum context length is 32768"}}',
+    (
+        'too long to decode: {"status": 400, "body": {"error": {"message": "The decoder prompt (length '
+        '9000) is longer than the maximum model length of 8."}}}'
+    ),
+    (
+        'too long behind Together: {"status": 422, "body": {"error": {"message": "`inputs` tokens + '
+        '`max_new_tokens` must be <= 8193. Given: 9001"}}}'
+    ),
+    'too long, FastAPI: {"status": 413, "body": {"detail": "prompt is too long: 2 tokens > 1"}}',
+    'refused: {"status": 400, "body": {"error": {"message": "none of these"}}}',
+    'refused in a list: {"status": 422, "body": {"detail": [{"loc": ["body", "n"], "msg": "field required"}]}}',
+    'refused in plain text: {"status": 418, "body": "stout"}',
+    (
+        'Azure\'s filter: {"status": 400, "body": {"error": {"message": "No.", "innererror": {"code": '
+        '"ResponsibleAIPolicyViolation"}}}}'
+    ),
+    'held back: {"text": "", "ended": "content_filter"}',
+    'a refusal: {"text": null, "refusal": "I will not."}',
+    'empty twice: {"text": " \\n"}',
+    'null twice: {"text": null}',
+    'hidden reasoning alone: {"text": "", "ended": "length", "reasoning_content": "hmm"}',
+    'an error with status 200: {"status": 200, "body": {"error": {"message": "upstream is gone"}}}',
+    'an error with a code: {"status": 200, "body": {"error": {"message": "no such field", "code": 400}}}',
+    (
+        'no key: {"status": 401, "body": {"error": {"message": "Incorrect API key provided.", "code": '
+        '"invalid_api_key"}}}'
+    ),
+    'no balance: {"status": 402, "body": {"error": {"message": "Insufficient Balance"}}}',
+    (
+        'no quota: {"status": 429, "body": {"error": {"message": "You exceeded your current quota, please '
+        'check your plan."}}}'
+    ),
+    (
+        'no such model: {"status": 404, "body": {"error": {"message": "The model `x` does not exist or you '
+        'do not have access."}}}'
+    ),
+    'no such page: {"status": 404, "body": {"error": {"message": "Not Found"}}}',
+    'no such model, 400: {"status": 400, "body": {"error": {"message": "Model Not Exist"}}}',
+    'not a model: {"status": 400, "body": {"error": {"message": "acme/model is not a valid model ID"}}}',
+    'more patience than there is: {"status": 429, "body": {"error": "slow down"}, "headers": {"Retry-After": "700"}}',
+]
+
+
+def test_a_reply_that_cannot_be_used_is_a_fault_or_stops_the_run_and_names_the_fix(snapshot):
+    assert outcomes(lambda case: what_became(reply_of(case)), FAULTS) == snapshot
     odd = ODD | {f"unreadable {number}": Reply(body=body) for number, body in enumerate(UNREADABLE)}
-    check_outcomes([(name, what_became(reply)) for name, reply in odd.items()], EXPECTED / "odd_bodies.txt")
+    assert as_texts([(name, what_became(reply)) for name, reply in odd.items()]) == snapshot
 
 
 STATUSES = (300, 307, 399, 400, 401, 402, 403, 404, 405, 408, 409, 413, 418, 422, 429, 500, 503, 529, 599)
 WORDS = ("no", "insufficient_quota", "flagged", "context window", "unsupported: temperature", "model_not_found")
 
 
-def test_status_and_words_decide_what_a_problem_is_and_what_follows():
+def test_status_and_words_decide_what_a_problem_is_and_what_follows(snapshot):
     found = []
     for words in WORDS:
         problems = {status: from_status(status, {"error": words}) for status in STATUSES}
@@ -74,7 +125,7 @@ def test_status_and_words_decide_what_a_problem_is_and_what_follows():
         for status, one in problems.items():
             kinds[f"{one.kind}, {one.disposition.value}, {one.owner}"].append(status)
         found += [(f"{words}: {kind}", statuses) for kind, statuses in kinds.items()]
-    check_outcomes(found, EXPECTED / "statuses.txt")
+    assert as_texts(found) == snapshot
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """The tiny call before a run: what it finds out, and what it refuses."""
 
 import re
-from pathlib import Path
 
 import pytest
 
@@ -10,9 +9,8 @@ from ace_bench.backbones.openai_compatible.schemas import Bounds
 from ace_bench.backbones.openai_compatible.settings import PriceCard, Retry, Sampling
 from ace_bench.core.errors import ConfigError
 from tests.backbones.openai_compatible.scripted import DROP, PROMPT, Reply, answer, client, error, serving
-from tests.expected import check_outcomes, outcome
+from tests.outcomes import as_texts, outcome
 
-EXPECTED = Path(__file__).parent / "expected"
 PROMPT_OF_TRIAL = TRIAL[0].content
 CLOCKED = re.compile(r"(?<='latency')(: '[^']*')|(?<='speed')(: '[0-9][^']*')")
 READY = answer('{"ready": true}')
@@ -40,7 +38,7 @@ ENDPOINTS = {
 }
 
 
-def test_what_a_probe_finds_out_or_refuses(monkeypatch):
+def test_what_a_probe_finds_out_or_refuses(snapshot, monkeypatch):
     monkeypatch.setenv("MY_KEY", "secret-value-1")
     found = []
     for name, (replies, settings) in ENDPOINTS.items():
@@ -48,7 +46,7 @@ def test_what_a_probe_finds_out_or_refuses(monkeypatch):
             probe = outcome(client(server.url, **settings).probe)
         facts = str(getattr(probe, "facts", probe)).replace(server.url, "URL")
         found.append((name, f"{CLOCKED.sub('', facts)} {getattr(probe, 'usage', '')}"))
-    check_outcomes(found, EXPECTED / "probes.txt")
+    assert as_texts(found) == snapshot
 
 
 LLAMA = error(
@@ -76,7 +74,7 @@ FORMS = {
 }
 
 
-def test_structured_auto_takes_the_best_form_that_the_server_takes():
+def test_structured_auto_takes_the_best_form_that_the_server_takes(snapshot):
     found = []
     for name, (replies, settings) in FORMS.items():
         with serving(*replies, READY) as server:
@@ -88,7 +86,7 @@ def test_structured_auto_takes_the_best_form_that_the_server_takes():
         identity = {key: backbone.identity.get(key) for key in ("structured", "bound_replies", "system_role")}
         said = [sent["messages"], sent.get("response_format")]
         found.append((name, "\n    ".join(map(str, [f"{form} (tried {tried})", identity, *said]))))
-    check_outcomes(found, EXPECTED / "forms.txt")
+    assert as_texts(found) == snapshot
 
 
 TOWN = answer("Bern is a small town with a river.")

@@ -1,11 +1,10 @@
 """What goes over the wire: sampling, structured output, hints to caches, headers."""
 
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 from ace_bench.backbones.openai_compatible.settings import CacheHints, Sampling
 from tests.backbones.openai_compatible.scripted import PROMPT, client, complete, serving
-from tests.expected import check_outcomes
+from tests.outcomes import as_texts
 
 SCHEMA = {"title": "Reply", "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 
@@ -47,10 +46,10 @@ ASKED = {
 }
 
 
-def test_what_is_sent_beside_the_messages():
+def test_what_is_sent_beside_the_messages(snapshot):
     bodies = {name: sent(**settings)[2] for name, settings in ASKED.items()}
     found = [(name, {key: body[key] for key in sorted(body.keys() - {"messages"})}) for name, body in bodies.items()]
-    check_outcomes(found, Path(__file__).parent / "expected" / "requests.txt")
+    assert as_texts(found) == snapshot
 
 
 def test_the_session_goes_where_it_is_wanted_as_a_short_plain_id():

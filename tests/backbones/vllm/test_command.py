@@ -1,13 +1,12 @@
 """The command line of `vllm serve` and what is refused before anything starts."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from ace_bench.backbones.vllm.command import ServeByCommand
 from ace_bench.core.errors import ConfigError
-from tests.expected import check_outcomes
+from tests.outcomes import as_texts
 
 ALL = {
     "tensor_parallel": 4,
@@ -22,7 +21,7 @@ ALL = {
 }
 
 
-def test_commands_of_a_plain_server_and_of_one_with_everything_that_can_be_set(fake):
+def test_commands_of_a_plain_server_and_of_one_with_everything_that_can_be_set(snapshot, fake):
     flags = ["--enforce-eager", "--max-num-seqs", 16]
     own = ("--structured-outputs-config", '{"backend": "guidance"}')
     servers = {
@@ -37,7 +36,7 @@ def test_commands_of_a_plain_server_and_of_one_with_everything_that_can_be_set(f
     }
     commands = {name: serve.command("some/model", 8123) for name, serve in servers.items()}
     found = [(name, " ".join(command).replace(str(fake.executable), "vllm")) for name, command in commands.items()]
-    check_outcomes(found, Path(__file__).parent / "expected" / "commands.txt")
+    assert as_texts(found) == snapshot
 
 
 def test_the_environment_is_this_one_and_more(fake, monkeypatch):

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from dataclasses import asdict
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ from ace_bench.backbones.vllm.command import free_port
 from ace_bench.backbones.vllm.load import read_counters
 from ace_bench.backbones.vllm.server import Server, likely_fix, phase
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
-from tests.expected import check_cases, check_outcomes
 from tests.launching import ROOT
+from tests.outcomes import as_texts, outcomes
 
 
 def quiet(line):
@@ -47,11 +46,22 @@ def test_an_interruption_while_waiting_leaves_nothing(fake, launch):
     assert fake.all_gone(within=1)
 
 
-LOGS = Path(__file__).parent / "expected" / "logs.txt"
+LOGS = [
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+    "ValueError: No available memory for the cache blocks. Try increasing gpu_memory_utilization",
+    "ValueError: Available memory on node 0 (12.4/16 GiB) is less than desired CPU memory utilization (0.92)",
+    "OSError: no/such is not a local folder and is not a valid model identifier listed on",
+    "huggingface_hub.errors.GatedRepoError: 401 Client Error.",
+    'vllm: error: unrecognized arguments: --structured-outputs-config {"backend": "xgrammar"}',
+    "vllm: error: unrecognized arguments: --colour red",
+    "ValueError: Model path does not exist: .smollm2/SmolLM2.gguf",
+    "OSError: [Errno 98] error while attempting to bind: address already in use",
+    "RuntimeError: Failed to infer device type",
+]
 
 
-def test_what_a_log_says_is_recognised(tmp_path):
-    check_cases(lambda says: likely_fix(f"INFO starting\n{says}\nERROR ended\n"), LOGS)
+def test_what_a_log_says_is_recognised(snapshot, tmp_path):
+    assert outcomes(lambda says: likely_fix(f"INFO starting\n{says}\nERROR ended\n"), LOGS) == snapshot
     phases = []
     for begun in (
         "",
@@ -65,7 +75,7 @@ def test_what_a_log_says_is_recognised(tmp_path):
 
 
 def test_a_failure_shows_the_end_of_the_log_and_names_its_fix_where_it_is_known(launch):
-    says, advice = LOGS.read_text().splitlines()[0], "not enough memory"
+    says, advice = LOGS[0], "not enough memory"
     server = launch("die", says)
     with pytest.raises(
         ConfigError, match=rf"status 1.*{advice}(?s:.*){re.escape(str(server.log))}(?s:.*){re.escape(says)}"
@@ -152,6 +162,6 @@ PAGES = {
 }
 
 
-def test_counters_are_read_and_summed_and_what_is_not_reported_is_unknown():
+def test_counters_are_read_and_summed_and_what_is_not_reported_is_unknown(snapshot):
     found = [(version, read_counters(text)) for version, text in PAGES.items()]
-    check_outcomes(found, Path(__file__).parent / "expected" / "counters.txt")
+    assert as_texts(found) == snapshot
