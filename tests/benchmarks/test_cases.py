@@ -5,7 +5,6 @@ import os
 import re
 from contextlib import closing, nullcontext
 from http.client import HTTPConnection
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,10 +16,8 @@ from benchmarks import cases, command, fleet_made, growth, network
 from benchmarks.measuring import Setting, price_card
 from benchmarks.results import make_runs
 from benchmarks.scripted import InstantModel, ShuffledGolds, instant_server, large_playbook
-from tests.expected import check
 from tests.launching import launch
 
-EXPECTED = Path(__file__).with_name("expected")
 SMALL = ("task=ddxplus", "task.source=sample", "limit=7", "mode.epochs=1", "concurrency=1")
 
 
@@ -33,13 +30,13 @@ def ran(tmp_path_factory):
     return folder
 
 
-def test_a_fleet_is_simulated_from_finished_runs(ran, tmp_path):
+def test_a_fleet_is_simulated_from_finished_runs(snapshot, ran, tmp_path):
     words = ["fleet", "--results", str(ran), "--call-seconds", "36", "--out", str(tmp_path / "fleet.md")]
     assert command.main(words) == 0
-    check((tmp_path / "fleet.md").read_text(), EXPECTED / "fleet.md")
+    assert (tmp_path / "fleet.md").read_text() == snapshot
 
 
-def test_runs_like_real_ones_differ_in_settings_seeds_and_scores(ran, tmp_path):
+def test_runs_like_real_ones_differ_in_settings_seeds_and_scores(snapshot, ran, tmp_path):
     originals = [run.folder for run in find_runs(ran).runs]
     make_runs(originals, tmp_path / "made", 13)
     found = find_runs(tmp_path / "made").runs
@@ -53,7 +50,7 @@ def test_runs_like_real_ones_differ_in_settings_seeds_and_scores(ran, tmp_path):
         length = len((run.folder / "journal.jsonl").read_text().splitlines())
         varied = f"epochs {settings['mode']['epochs']}, limit {settings['limit']}, seed {run.seed}"
         lines.append(f"{run.method} {run.mode}: {varied}: {headline['after']:g}, {length} lines")
-    check("\n".join(sorted(lines)) + "\n", EXPECTED / "made_runs.txt")
+    assert "\n".join(sorted(lines)) == snapshot
 
 
 def test_a_run_is_compared_with_one_that_was_not_killed(ran):
@@ -93,7 +90,7 @@ def measured(monkeypatch, tmp_path):
     return asked
 
 
-def test_what_cases_print_and_write(measured, monkeypatch, tmp_path, capsys):
+def test_what_cases_print_and_write(snapshot, measured, monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(growth, "_measure", lambda *_: ("1.0",) * (len(growth.PARTS) + 5))
     monkeypatch.setattr(growth, "instant_server", nullcontext)
     page, lines = tmp_path / "page.md", []
@@ -109,7 +106,7 @@ def test_what_cases_print_and_write(measured, monkeypatch, tmp_path, capsys):
         lines += [f"$ {' '.join(words)}", *measured, re.sub(r", \d+ s", "", page.read_text())]
         measured.clear()
     lines.append(printed)
-    check("\n".join(lines).replace(str(tmp_path), "DATA"), EXPECTED / "cases.md")
+    assert "\n".join(lines).replace(str(tmp_path), "DATA") == snapshot
 
 
 def interrupt(setting):
@@ -195,7 +192,7 @@ def test_the_time_of_a_step_by_part(tmp_path):
     assert clock._spent["delta"] > clock._spent["select"] >= 0
 
 
-def test_the_model_that_answers_at_once():
+def test_the_model_that_answers_at_once(snapshot):
     model, seen = InstantModel(), []
     said = [
         json.loads(model.complete((), role=role, session="").text) for role in ("generator", "reflector", "curator")
@@ -208,7 +205,7 @@ def test_the_model_that_answers_at_once():
             reply = json.load(connection.getresponse())
             assert reply["usage"]["prompt_tokens"] == len(body)
             said.append(json.loads(reply["choices"][0]["message"]["content"]))
-    check("".join(json.dumps(one) + "\n" for one in said), EXPECTED / "replies.jsonl")
+    assert "".join(json.dumps(one) + "\n" for one in said) == snapshot
     book = Playbook.load(large_playbook(3))
     assert ([one.number for one in book.bullets], book.next_number) == ([1, 2, 3], 4)
     assert len({one.content for one in book.bullets}) == 3

@@ -2,12 +2,10 @@
 
 import re
 from itertools import chain
-from pathlib import Path
 
 import pytest
 
 from ace_bench.report.records import read_run
-from tests.expected import check
 from tests.methods.playing import context_of
 from tests.packages.field.making import BROKEN, Themed, even_right_as_text, item, learn, note_workflow
 from tests.runners.scripted import answer, events, gold, steps
@@ -134,7 +132,7 @@ def describe(ran, script):
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_is_shown_and_kept(name, tmp_path):
+def test_what_is_shown_and_kept(snapshot, name, tmp_path):
     method, labels, settings, roles = SCENARIOS[name]
     text = describe(*learn(tmp_path, method, f"labels={labels}", *settings.split(), **roles))
-    check(text, Path(__file__).with_name("expected") / f"{name}.txt")
+    assert text == snapshot

@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -14,12 +13,9 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.store.authors_code import read_imported
 from ace_bench.store.calls import read_calls
 from ace_bench.store.prompts import PromptSet
-from tests.expected import check
 from tests.launching import launch
 from tests.packages.importers import stand_ins
 from tests.runners.scripted import Scripted, answer, delta, play, reflection
-
-EXPECTED = Path(__file__).with_name("expected")
 
 
 @pytest.fixture
@@ -66,7 +62,7 @@ def test_the_embedded_reader_learns_from_such_a_set_as_from_ours(style, tmp_path
 
 
 def test_files_are_recognised_by_what_they_fill_then_the_configured_then_by_name_unless_one_is_named(
-    apps, tmp_path, capsys
+    snapshot, apps, tmp_path, capsys
 ):
     folder = apps / "experiments" / "prompts"
     said = []
@@ -86,7 +82,7 @@ def test_files_are_recognised_by_what_they_fill_then_the_configured_then_by_name
     (apps / "experiments" / "configs" / "adapt.jsonnet").write_text(named)
     make(apps)
     make("--react", "plan.txt", apps)
-    check("\n".join(said), EXPECTED / "roles.txt")
+    assert "\n".join(said) == snapshot
 
 
 def test_several_checkouts_make_one_set_that_says_where_it_comes_from(checkout, apps, tmp_path, capsys):

@@ -4,7 +4,6 @@ import json
 import random
 import subprocess
 import sys
-from pathlib import Path
 from threading import Barrier
 from types import SimpleNamespace
 
@@ -16,7 +15,6 @@ from ace_bench.core.method import Span
 from ace_optimisers.gepa import Gepa
 from ace_optimisers.mipro import Mipro
 from tests.doubles import Crash, Recording, crash_after
-from tests.expected import check
 from tests.launching import ROOT, launch
 from tests.methods.playing import FAILING, context_of, knows, obedient, one_word_more, play_optimiser
 from tests.runners.scripted import Scripted, events, gold, rollouts, wrong
@@ -33,7 +31,7 @@ def run(results, method, *overrides, **scripts):
 
 
 @METHODS
-def test_a_search_keeps_the_best_counts_all_and_leaves_nothing_behind(method, tmp_path, capfd):
+def test_a_search_keeps_the_best_counts_all_and_leaves_nothing_behind(snapshot, method, tmp_path, capfd):
     """Its candidates, their scores, the calls, and what is kept are compared as a whole; DSPy prints nothing."""
     before = (dspy.settings.lm, dspy.settings.callbacks, dspy.settings.adapter, dspy.settings.num_threads)
     ran, script = run(tmp_path, method)
@@ -52,7 +50,7 @@ def test_a_search_keeps_the_best_counts_all_and_leaves_nothing_behind(method, tm
         "sessions": ", ".join(sorted({call.session for call in script.of("proposer")})),
     }
     lines = [*(f"{name}: {value}" for name, value in found.items()), *map(json.dumps, events(ran))]
-    check("\n".join(lines) + "\n", Path(__file__).parent / "expected" / f"{method}.txt")
+    assert "\n".join(lines) == snapshot
 
 
 @METHODS

@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -14,7 +13,6 @@ from ace_bench.contexts.playbook.feedback import give_feedback
 from ace_bench.contexts.playbook.playbook import Playbook
 from ace_playbooks.markdown import merge_edits, read_block, write_block
 from tests.contexts.making import bullet, examples, playbooks
-from tests.expected import check
 
 
 @pytest.fixture
@@ -95,15 +93,12 @@ def test_edits_come_back_with_counters_and_what_was_learnt_since_stays(book, tmp
     assert back(out, book).size == 4
 
 
-def test_a_skill_has_front_matter_and_keeps_its_users_words(book, tmp_path):
+def test_a_skill_has_front_matter_and_keeps_its_users_words(snapshot, book, tmp_path):
     folder = tmp_path / "accounting"
     export(book, folder, "skill")
     export(book, tmp_path / "AGENTS.md")
     files = [tmp_path / "AGENTS.md", *sorted(folder.rglob("*.md"))]
-    check(
-        "".join(f"#### {file.name}\n{file.read_text()}" for file in files),
-        Path(__file__).with_name("expected") / "exported.md",
-    )
+    assert "".join(f"#### {file.name}\n{file.read_text()}" for file in files) == snapshot
     skill = folder / "SKILL.md"
     skill.write_text(skill.read_text().replace("description: ", "description: Mine. "))
     export(book, folder, "skill")

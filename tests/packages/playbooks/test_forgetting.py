@@ -1,7 +1,6 @@
 """What remains of a playbook after a sample, a bullet or a user is forgotten."""
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,6 @@ from ace_bench.contexts.playbook.refine import Refiner
 from ace_bench.core.errors import ConfigError
 from ace_playbooks.forgetting import forget, run_lineage
 from ace_playbooks.looking import read_playbook
-from tests.expected import check
 from tests.runners.scripted import Scripted, play
 
 A, B, C, D, E = (f"others-0000{number}" for number in range(1, 6))
@@ -56,7 +54,7 @@ FORGET = [*(f"--sample toy-train-{number}" for number in range(6)), f"--bullet {
 FORGET += ["--sample toy-train-9", "--sample toy-train-1 --dry-run"]
 
 
-def test_what_a_sample_or_bullet_gave_goes_and_the_rest_comes_back(ran, tmp_path, capsys):
+def test_what_a_sample_or_bullet_gave_goes_and_the_rest_comes_back(snapshot, ran, tmp_path, capsys):
     lines = [*map(str, counted(ran / "contexts" / "tested.json").items())]
     for options in FORGET:
         out = tmp_path / f"{len(lines)}.json"
@@ -67,7 +65,7 @@ def test_what_a_sample_or_bullet_gave_goes_and_the_rest_comes_back(ran, tmp_path
         if out.exists():
             lines += [str(one) for one in counted(out).items()]
             assert options.split()[1] not in json.dumps(load(out).dump()["bullets"])
-    check("\n".join(lines) + "\n", Path(__file__).with_name("expected") / "forget.txt")
+    assert "\n".join(lines) == snapshot
 
 
 def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, capsys):

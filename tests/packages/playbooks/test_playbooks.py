@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 from datetime import datetime
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,8 @@ from ace_bench.cli.main import start
 from ace_bench.contexts.loading import load, official_text
 from ace_bench.report.histories import bullet_history, history
 from ace_playbooks.leaks import find_leaks, solved_samples
-from tests.expected import check_answers
 from tests.launching import launch
+from tests.outcomes import outcomes
 
 SMALL = ("task=finer", "task.source=sample", "limit=5", "mode.before=false")
 
@@ -90,7 +89,34 @@ OURS = """## STRATEGIES
 """
 
 
-def test_what_the_commands_print(ran, tmp_path, capsys, monkeypatch):
+COMMANDS = [
+    "playbook show THEIRS",
+    "playbook show THEIRS --sort helpful --limit 2",
+    "playbook show THEIRS --sort tokens",
+    "playbook show THEIRS --section Others",
+    "playbook show THEIRS --section none",
+    "playbook show RUN --limit 1",
+    "playbook diff THEIRS THEIRS",
+    "playbook diff THEIRS OURS",
+    "playbook diff OURS RUN",
+    "playbook feedback THEIRS",
+    "playbook forget THEIRS --source none --dry-run",
+    "playbook forget THEIRS --bullet str-00001",
+    "playbook feedback THEIRS --bullet str-00001 --harmful",
+    "playbook feedback THEIRS --bullet str-00001 --helpful --out LEFT.txt",
+    "playbook feedback RUN --bullet fac-00001 --helpful --out LEFT",
+    "playbook",
+    "playbook --help",
+    "playbook unknown",
+    "playbook show FOLDER/notes.txt",
+    "playbook show FOLDER/broken.json",
+    "playbook show FOLDER/other.json",
+    "playbook show FOLDER/",
+    "playbook show FOLDER/gone.json",
+]
+
+
+def test_what_the_commands_print(snapshot, ran, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     folder = tmp_path / "p"
     names = {"RUN": ran, **{name: folder / f"{name.lower()}.txt" for name in ("THEIRS", "OURS")}}
@@ -112,7 +138,7 @@ def test_what_the_commands_print(ran, tmp_path, capsys, monkeypatch):
             said = said.replace(str(path), name)
         return f"{said.replace(str(folder), 'FOLDER')}({status})"
 
-    check_answers(Path(__file__).with_name("expected") / "commands.txt", answer)
+    assert outcomes(answer, COMMANDS) == snapshot
     assert not (folder / "none.json").exists()
 
 

@@ -24,7 +24,6 @@ from ace_retrieval.labels import SHIPPED, read_labels, read_playbook
 from ace_retrieval.retriever import Retriever
 from ace_retrieval.typos import TypoCorrector, edits
 from tests.contexts.making import ids, playbook
-from tests.expected import check
 
 ABOUT = (
     "quick ratio leaves inventory out",
@@ -114,7 +113,7 @@ RANKINGS = {
 }
 
 
-def test_rankings_of_the_set_that_ships_stay():
+def test_rankings_of_the_set_that_ships_stay(snapshot):
     """Also of queries with two letters exchanged, which the correction of typos puts right."""
     book, lines = read_playbook(SHIPPED.playbook), []
     queries = [one.query for one in read_labels(SHIPPED.labels, book, half="report")][::6]
@@ -122,7 +121,7 @@ def test_rankings_of_the_set_that_ships_stay():
     for name, settings in RANKINGS.items():
         one = retriever(**{**settings, **HASHED, "top_k": 5, "duplicates": settings.get("duplicates", 0.9)})
         lines += [f"{name}: {query}: {' '.join(bullet.id for bullet in one.ranked(book, query))}" for query in asked]
-    check("\n".join(lines) + "\n", Path(__file__).parent / "expected" / "rankings.txt")
+    assert "\n".join(lines) == snapshot
 
 
 def test_words_stems_and_scores_are_those_of_the_library():

@@ -11,11 +11,9 @@ from ace_bench.api import load_run, load_runs
 from ace_validity import command
 from ace_validity.asking import Contamination
 from ace_validity.planning import Request, move_words
-from tests import expected
 from tests.launching import launch
 
 SMALL = ("task.source=sample", "limit={train: 8, val: 6, test: 12}", "mode.epochs=1", "mode.before=false")
-EXPECTED = Path(__file__).with_name("expected")
 OPTIONS = {"to": [], "other": None}
 
 
@@ -32,7 +30,7 @@ CHECKS = {
 
 
 @pytest.mark.parametrize("kind", ["transfer", pytest.param("placebo", marks=pytest.mark.slow)])
-def test_runs_are_shown_first_and_a_finished_check_costs_nothing(kind, check, tmp_path):
+def test_runs_are_shown_first_and_a_finished_check_costs_nothing(snapshot, kind, check, tmp_path):
     """What is printed is compared as a whole: the plan, its cost, the table, and the cost once all is done."""
     words, lines = (kind, *CHECKS[kind]), []
     for options in (("--dry-run",), ("--estimate",), (), ("--estimate",)) if kind == "transfer" else ((),):
@@ -40,7 +38,7 @@ def test_runs_are_shown_first_and_a_finished_check_costs_nothing(kind, check, tm
         assert (status, said.err if options else "") == (0, "")
         assert bool([*tmp_path.glob("validity/*/*/*/metrics.json")]) == (not options or len(lines) > 2)
         lines.append(said.out.replace(str(tmp_path), "RESULTS"))
-    expected.check("\n".join(lines), EXPECTED / f"{kind}.txt")
+    assert "\n".join(lines) == snapshot
     out = tmp_path / "table.csv"
     assert check(*words, "--out", str(out))[1].err == "", "no run was made again"
     header = next(line for line in "".join(lines).splitlines() if line.startswith("| "))
@@ -108,12 +106,12 @@ def made_by(folder, knows):
     return make
 
 
-def test_a_model_that_knows_the_test_set_is_found_out(tmp_path):
+def test_a_model_that_knows_the_test_set_is_found_out(snapshot, tmp_path):
     """It knows questions and answers, not numbers; eleven others are more than the ten of which chance is taken."""
     words = ["task=formula", "seed=0", *SMALL[:2], f"results={tmp_path}"]
     study = Contamination(Request.read(words, OPTIONS))
     rows = study.rows(made_by(tmp_path, lambda row: "begins" in row["question"]))
-    expected.check("".join(f"{', '.join(map(str, row))}\n" for row in rows), EXPECTED / "contamination.txt")
+    assert [", ".join(map(str, row)) for row in rows] == snapshot
 
 
 @pytest.mark.parametrize(

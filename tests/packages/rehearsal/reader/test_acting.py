@@ -2,12 +2,10 @@
 
 import json
 from itertools import product
-from pathlib import Path
 
 from ace_bench.core.prompts import Transcript
 from ace_bench.core.types import Message, Turn
 from ace_rehearsal.reader.acting import next_step
-from tests.expected import check
 from tests.packages.rehearsal.reader.conftest import WRONG, advice_of, ask, read, render
 
 APPS = "- orchard: An app about trees.\n- supervisor: Accounts and the task.\n"
@@ -114,7 +112,5 @@ def episode(attention, *, remembers=False):
     return [code for code, _ in steps]
 
 
-def test_steps_stay():
-    check(
-        "".join(json.dumps(one) + "\n" for one in steps_taken()), Path(__file__).with_name("expected") / "acting.jsonl"
-    )
+def test_steps_stay(snapshot):
+    assert "".join(json.dumps(one) + "\n" for one in steps_taken()) == snapshot

@@ -1,11 +1,10 @@
 """What the reader says on the sample sets, to the letter: recorded replies must not be those of another reader.
 
-Where a reply shall change, raise ``READER_VERSION`` and write the files anew (``tests.expected``).
+Where a reply shall change, raise ``READER_VERSION`` and update the snapshots.
 """
 
 import json
 from itertools import product
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,6 @@ from ace_bench.tasks.catalog import make_task
 from ace_rehearsal.reader import EmbeddedBackbone
 from ace_rehearsal.reader.kinds import read_items
 from ace_rehearsal.reader.lessons import Entry
-from tests.expected import check
 from tests.packages.rehearsal.reader.conftest import (
     QUIZ,
     TAGS,
@@ -191,6 +189,6 @@ def tool_replies():
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_replies_stay(name):
+def test_replies_stay(snapshot, name):
     made = {"roles": role_replies, "tools": tool_replies}.get(name, lambda: replies(name))
-    check("".join(json.dumps(one) + "\n" for one in made()), Path(__file__).with_name("expected") / f"{name}.jsonl")
+    assert "".join(json.dumps(one) + "\n" for one in made()) == snapshot

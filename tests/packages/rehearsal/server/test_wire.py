@@ -3,10 +3,8 @@
 import http.client
 import json
 import re
-from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.expected import check
 from tests.packages.rehearsal.reader.conftest import tool
 from tests.packages.rehearsal.server.conftest import QUESTION
 
@@ -91,7 +89,7 @@ def shorten(text):
     return re.sub(r'"embedding": (\[[^\]]{60}|"[^"]{60})[^\]"]*', r'"embedding": \1...', text)
 
 
-def test_every_request_gets_its_reply(serve):
+def test_every_request_gets_its_reply(snapshot, serve):
     connection = http.client.HTTPConnection(urlsplit(serve().address).netloc, timeout=20)
     lines = []
     for method, path, body in REQUESTS:
@@ -104,4 +102,4 @@ def test_every_request_gets_its_reply(serve):
         )
         lines.append(shorten(reply.read().decode()) + "\n")
     connection.close()
-    check("\n".join(lines), Path(__file__).with_name("expected.txt"))
+    assert "\n".join(lines) == snapshot
