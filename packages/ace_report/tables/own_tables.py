@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import inf
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import require
 from ace_bench.report.choosing import (
     SAMPLE_SETTINGS,
     SCORE,
@@ -35,6 +37,9 @@ from ace_report.tables.cells import Measured, Place, measure
 from ace_report.tables.grids import column_name
 from ace_report.tables.table import MISSING, Cells, Heading, Table, compared_with
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 METRIC, SEED, SAMPLES = "metric", "seed", "samples"
 """The names that layouts have for the metric, the seed and the set of tested samples."""
 _BASE, _DIGEST = "base", "digest"
@@ -58,13 +63,30 @@ class Layout:
 
 def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
     """Return a table for each kind of run; raises ``ConfigError`` if a setting, metric or base row does not exist."""
-    kinds: dict[tuple[bool, str], list[RunSummary]] = {}
+    require("a table of your own runs", "pandas")
     counted = latest_repetitions(runs, _repetition_key)
     latest = sorted(counted.values(), key=lambda run: run.folder)
     layout = _check_layout(layout, latest)
-    for run in latest:
-        kinds.setdefault((run.simulated, run.source), []).append(run)
-    return [_Builder(some, layout).table() for some in kinds.values()]
+    frame = _frame_of(latest, layout.metrics)
+    return [_Pivot(some, layout).table() for _, some in frame.groupby(["simulated", "source"], sort=False)]
+
+
+def _frame_of(runs: Sequence[RunSummary], metrics: Sequence[str]) -> pd.DataFrame:
+    """Return a row for each run and metric; ``settings`` holds those of the run by path, the metric among them."""
+    import pandas as pd
+
+    rows = [
+        {
+            "run": run,
+            "simulated": run.simulated,
+            "source": run.source,
+            METRIC: metric,
+            "settings": {**settings, METRIC: metric, _DIGEST: run.digest},
+        }
+        for run, settings in zip(runs, all_settings(runs), strict=True)
+        for metric in metrics
+    ]
+    return pd.DataFrame(rows)
 
 
 def title_of(values: Settings, names: Mapping[str, str]) -> str:
@@ -77,33 +99,23 @@ def metric_title(metric: str) -> str:
     return column_name(metric.replace(".", " "))
 
 
-class _Entry(NamedTuple):
-    """A run under one metric, and its settings, with the metric and the set of tested samples among them."""
+class _Pivot:
+    """The rows, columns and cells of runs of one kind."""
 
-    run: RunSummary
-    settings: Settings
-
-
-class _Builder:
-    """Builds the table of runs of one kind."""
-
-    def __init__(self, runs: Sequence[RunSummary], layout: Layout) -> None:
-        self._runs, self._layout = runs, layout
-        entries = [
-            _Entry(run, {**settings, METRIC: metric, _DIGEST: run.digest})
-            for run, settings in zip(runs, all_settings(runs), strict=True)
-            for metric in layout.metrics
-        ]
-        self._entries = self._split_by_samples(entries)
-        self._split = any(SAMPLES in entry.settings for entry in self._entries)
+    def __init__(self, frame: pd.DataFrame, layout: Layout) -> None:
+        self._layout = layout
+        self._runs: list[RunSummary] = [*frame[frame[METRIC] == layout.metrics[0]]["run"]]
+        self._frame = _split_by_samples(frame, sample_keys(self._runs), (*layout.columns, "task"))
+        self._split = any(SAMPLES in settings for settings in self._frame["settings"])
         self._columns = (*layout.columns, *([SAMPLES] if self._split else []))
         self._added = self._ambiguous()
         self._rows = (*layout.rows, *self._added)
         self._names = short_names(dict.fromkeys((*self._rows, *self._columns)))
-        self._by_cell: dict[tuple[str, str], list[_Entry]] = {}
-        for entry in self._entries:
-            place = _name(_key(entry, self._rows)), _name(_key(entry, self._columns))
-            self._by_cell.setdefault(place, []).append(entry)
+        self._cells = dict([*self._frame.groupby([self._named(self._rows), self._named(self._columns)])])
+
+    def _named(self, paths: Sequence[str]) -> pd.Series[str]:
+        """Return the name of the row or the column of each line of the frame."""
+        return self._frame["settings"].map(lambda settings: _name(settings, paths))
 
     def table(self) -> Table:
         rows, columns, run = self._values(self._rows), self._values(self._columns), self._runs[0]
@@ -149,53 +161,31 @@ class _Builder:
         if self._split:
             yield "Scores of runs that tested different samples cannot be compared: they have columns of their own."
 
-    def _split_by_samples(self, entries: list[_Entry]) -> list[_Entry]:
-        """Name the tested samples in those columns whose runs of one task tested different ones."""
-        keys, paths = sample_keys(self._runs), (*self._layout.columns, "task")
-        columns: dict[tuple[str, ...], dict[str, list[Settings]]] = {}
-        for entry in entries:
-            columns.setdefault(_key(entry, paths), {}).setdefault(keys[entry.run.folder], []).append(entry.settings)
-        names = {
-            column: sample_names({key: _shared_settings(some) for key, some in sets.items()})
-            for column, sets in columns.items()
-            if len(sets) > 1
-        }
-        return [
-            _Entry(run, {**settings, SAMPLES: names[key][keys[run.folder]]})
-            if (key := _key(_Entry(run, settings), paths)) in names
-            else _Entry(run, settings)
-            for run, settings in entries
-        ]
-
     def _ambiguous(self) -> tuple[str, ...]:
         """Return the settings in which runs of one cell differ: a cell never averages over them."""
         layout, found = self._layout, dict[str, None]()
-        cells: dict[tuple[str, ...], list[Settings]] = {}
-        for entry in self._entries:
-            cells.setdefault(_key(entry, (*layout.rows, *self._columns)), []).append(entry.settings)
-        for some in cells.values():
-            found |= dict.fromkeys(differing_paths([{**one, _DIGEST: ""} for one in some]))
+        for _, some in _by_texts(self._frame, (*layout.rows, *self._columns)):
+            found |= dict.fromkeys(differing_paths([{**one, _DIGEST: ""} for one in some["settings"]]))
         added = tuple(path for path in found if not (path == SEED and layout.over_seeds) and path != METRIC)
         # Runs of one seed that no setting tells apart differ in what only the digest covers, such as a model's version.
         paths = (*layout.rows, *self._columns, *added, METRIC, SEED)
-        counts = Counter(_key(entry, paths) for entry in self._entries)
-        return (*added, _DIGEST) if max(counts.values()) > 1 else added
+        several = any(len(some) > 1 for _, some in _by_texts(self._frame, paths))
+        return (*added, _DIGEST) if several else added
 
     def _values(self, paths: Sequence[str]) -> dict[str, Settings]:
         """Return the values of these settings by the names of rows or columns, sorted."""
-        found: dict[tuple[str, ...], Settings] = {}
-        for entry in self._entries:
-            found.setdefault(_key(entry, paths), {path: entry.settings.get(path, MISSING) for path in paths})
+        firsts = self._frame[~self._named(paths).duplicated()]["settings"]
+        values = [{path: one.get(path, MISSING) for path in paths} for one in firsts]
         order = {metric: place for place, metric in enumerate(self._layout.metrics)}
-        ordered = sorted(found.items(), key=lambda one: [_order(path, value, order) for path, value in one[1].items()])
-        return {_name(texts): values for texts, values in ordered}
+        values.sort(key=lambda one: [_order(path, value, order) for path, value in one.items()])
+        return {_name(one, paths): one for one in values}
 
     def _cell(self, row: str, column: str) -> Measured:
-        entries = self._by_cell.get((row, column))
-        if entries is None:
+        if (row, column) not in self._cells:
             return Measured(place=Place(row=row, column=column, unit=""), state=MISSING)
-        runs = sorted((entry.run for entry in entries), key=lambda run: run.seed)
-        metric, done = entries[0].settings[METRIC], [run for run in runs if run.finished]
+        some = self._cells[row, column]
+        runs: list[RunSummary] = sorted(some["run"], key=lambda run: run.seed)
+        metric, done = some[METRIC].iloc[0], [run for run in runs if run.finished]
         if metric == SCORE and done:
             metric = str(done[0].metrics["headline"]["metric"])
         drawn = not self._layout.over_seeds or any(run.seeded for run in done)
@@ -242,18 +232,34 @@ def _repetition_key(run: RunSummary) -> tuple[object, ...]:
     return run.digest, run.task, run.method, run.backbone, run.mode, run.seed, digest_of(run.identity)
 
 
-def _name(texts: Sequence[str]) -> str:
-    return " · ".join(texts)
+def _by_texts(frame: pd.DataFrame, paths: Sequence[str]) -> Iterable[tuple[Hashable, pd.DataFrame]]:
+    """Return the parts of a frame whose runs have the same values of some settings."""
+    return frame.groupby([frame["settings"].map(partial(_text, path=path)) for path in paths], sort=False)
+
+
+def _split_by_samples(frame: pd.DataFrame, keys: Mapping[Path, str], paths: Sequence[str]) -> pd.DataFrame:
+    """Name the tested samples, by their ``keys``, in those columns whose runs of one task tested different ones."""
+    tested, settings = frame["run"].map(lambda run: keys[run.folder]), frame["settings"].copy()
+    for _, some in _by_texts(frame, paths):
+        sets = {str(key): _shared_settings([*one]) for key, one in some["settings"].groupby(tested, sort=False)}
+        names = sample_names(sets) if len(sets) > 1 else {}
+        for place in some.index if names else ():
+            settings[place] = {**settings[place], SAMPLES: names[tested[place]]}
+    return frame.assign(settings=settings)
+
+
+def _name(settings: Settings, paths: Sequence[str]) -> str:
+    return " · ".join(_text(settings, path) for path in paths)
+
+
+def _text(settings: Settings, path: str) -> str:
+    return value_text(settings.get(path, MISSING))
 
 
 def _shared_settings(some: Sequence[Settings]) -> Settings:
     """Return the settings that runs have in common."""
     first, *others = some
     return {path: value for path, value in first.items() if all(one.get(path) == value for one in others)}
-
-
-def _key(entry: _Entry, paths: Sequence[str]) -> tuple[str, ...]:
-    return tuple(value_text(entry.settings.get(path, MISSING)) for path in paths)
 
 
 def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, float, str]:
