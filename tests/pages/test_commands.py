@@ -68,9 +68,6 @@ SHORTENED = {
     r"python run\.py task=appworld method=ace": "limit=1 mode.epochs=1",
     r"python run\.py task=appworld method=ace backbone=deepseek_v3_1": "'limit={train: 1, val: 1}' mode.epochs=1",
     r"python run\.py task=appworld .* mode\.context=FILE": "limit=1",
-    r"python -m benchmarks fleet .*--make .*": (
-        "limit=1 seed=0 ace:mode.epochs=1 gepa:method.max_metric_calls=3 mipro:method.auto=light"
-    ),
 }
 """Commands of minutes, with the words that shorten them where they are run. The leaderboard wants the whole split."""
 
