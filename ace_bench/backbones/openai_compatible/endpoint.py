@@ -13,7 +13,7 @@ from typing import Any
 
 from ace_bench.backbones.http.route import Route
 from ace_bench.backbones.http.transport import Transport, TransportError
-from ace_bench.backbones.openai_compatible.azure import entra_tokens
+from ace_bench.backbones.openai_compatible.azure import NOT_AZURE, entra_tokens
 from ace_bench.backbones.openai_compatible.keys import Secrets, read_secrets
 from ace_bench.backbones.openai_compatible.listed_models import (
     OTHER_PLACES,
@@ -64,7 +64,7 @@ class Endpoint:
 
     def pages_at(self, root: str, *, timeout: float | None = None) -> Endpoint:
         """Return the pages that the server shows beside its API, asked for by the same keys."""
-        address = replace(self._address, base_url=root, timeout=timeout or self._address.timeout)
+        address = replace(self._address, base_url=root, timeout=timeout or self._address.timeout, azure=NOT_AZURE)
         return Endpoint(address, self.setting)
 
     def ready(self) -> Secrets:
