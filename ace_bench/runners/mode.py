@@ -61,6 +61,10 @@ class Mode:
         """Return how much a run does, by its number of samples, for estimates."""
         raise NotImplementedError
 
+    def shortened(self) -> Mode:
+        """Return the mode with at most two passes over the samples, to rehearse attempts that take seconds each."""
+        return self
+
     def begin(self, method: Method[Any], arena: Arena) -> Beginning:
         """Make the contexts that the run begins with, once and without any call.
 

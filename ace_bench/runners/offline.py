@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -50,6 +50,10 @@ class Offline(Mode):
     def check(self, method: Method[Any]) -> None:
         """Reject a method that only retries a sample; one that does not learn is only evaluated."""
         refuse_retries(method)
+
+    def shortened(self) -> Offline:
+        """Return the mode with two epochs: the second one starts from a context that has learnt."""
+        return replace(self, epochs=min(self.epochs, 2))
 
     def advise(self, experiment: Experiment) -> str | None:
         """Return a sentence where no context is validated, so that learning cannot change what is tested."""

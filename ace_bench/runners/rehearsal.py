@@ -163,8 +163,7 @@ class _Projection:
     def _in_proportion(self) -> Mapping[str, Span]:
         """Return the calls of adaptation, in proportion to the samples."""
         first = self._rehearsals[0]
-        rehearsed = self._spec.mode.workload(first.experiment).learnt
-        factor = exactly(self._work.learnt / rehearsed if rehearsed else 0)
+        factor = exactly(self._work.learnt / first.learnt if first.learnt else 0)
         most = {role: Span(1, 1 + self._is_asked_again(role)) for role in first.roles(Stage.ADAPT)}
         return {role: factor.times(most[role]).times(exactly(n)) for role, n in first.roles(Stage.ADAPT).items()}
 
@@ -225,7 +224,7 @@ class _Projection:
         """Return by how many tokens a context outgrows the rehearsed one: at the end, or on average while adapting."""
         if self._spec.method.adaptation != "steps":
             return 0.0
-        needed, rehearsed = self._needed, self._spec.mode.workload(self._rehearsals[0].experiment).learnt
+        needed, rehearsed = self._needed, self._rehearsals[0].learnt
         shown = needed.shown_samples if needed and needed.shown_samples is not None else self._work.learnt
         a_sample, ended = max(one.growth() for one in self._measured)
         growth = _MARGIN * a_sample * max(0, min(shown, self._work.learnt) - rehearsed)

@@ -26,7 +26,7 @@ from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.limits import Budget, Stop, longest_reply
 from ace_bench.runners.loop import run_loop
-from ace_bench.runners.mode import ModeWorkload
+from ace_bench.runners.mode import Mode, ModeWorkload
 from ace_bench.runners.settings import BySplit
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal
@@ -44,9 +44,10 @@ _MAX_LENGTH = re.compile(r'"maxLength":(\d+)')
 
 @dataclass(frozen=True, kw_only=True)
 class Rehearsal:
-    """A run that was run on a few samples; ``whole`` is the same experiment with all samples."""
+    """A run in ``mode`` on a few samples; ``whole`` is the same experiment with all samples."""
 
     spec: RunSpec
+    mode: Mode
     experiment: Experiment
     whole: Experiment
     standins: Sequence[StandIn]
@@ -63,7 +64,8 @@ class Rehearsal:
             role: StandIn(role, backbone, spec.rehearsal, opposite=opposite, lengthened=lengthened)
             for role, backbone in spec.backbones.items()
         }
-        most = REHEARSED_EPISODES if isinstance(spec.agent, Conversational) else REHEARSED
+        acts = isinstance(spec.agent, Conversational)
+        most, mode = (REHEARSED_EPISODES, spec.mode.shortened()) if acts else (REHEARSED, spec.mode)
         limits = {split: min(most, limit or most) for split, limit in spec.limits.items()}
         small = replace(
             spec,
@@ -79,19 +81,24 @@ class Rehearsal:
         if opposite:
             experiment = replace(experiment, arena=_OppositeArena(**vars(experiment.arena)))
         whole = replace(experiment, arena=replace(experiment.arena, limits=spec.limits))
-        rehearsal = cls(spec=spec, experiment=experiment, whole=whole, standins=[*standins.values()])
+        rehearsal = cls(spec=spec, mode=mode, experiment=experiment, whole=whole, standins=[*standins.values()])
         needed = rehearsal.needed()
         if needed is not None and needed.rollouts.high == 0:
             # Fitting costs nothing, so the whole context is made, and tested with its real size.
             limits_of_fit = {**limits, "train": spec.limits["train"]}
             experiment = replace(experiment, arena=replace(experiment.arena, limits=limits_of_fit))
-        run_loop(experiment, spec.mode)
+        run_loop(experiment, mode)
         return replace(rehearsal, experiment=experiment)
 
     @property
     def work(self) -> ModeWorkload:
         """What the mode does in the whole run."""
         return self.spec.mode.workload(self.whole)
+
+    @property
+    def learnt(self) -> int:
+        """Samples learnt in the rehearsal."""
+        return self.mode.workload(self.experiment).learnt
 
     @property
     def journal(self) -> Journal:

@@ -112,6 +112,7 @@ CASES = {
     "ace, up to 50 of 400 tokens": ACE,
     "ace, with code": ACE,
     "ace, acting": ACE,
+    "ace, acting, five epochs": (*ACE, "mode.epochs=5"),
     "few samples": (*ACE, "limit=3"),
     "nothing to learn": ACE,
     "ace, a reply that cannot be read": ACE,
