@@ -67,15 +67,22 @@ def _commits() -> dict[str, dict[str, Any] | None]:
     ``dirty`` tells whether files under version control differ from the commit. An installed copy knows its commit only
     if pip took it from a repository.
     """
-    package = (import_folder() / "ace_bench").resolve()
-    # A virtual environment may lie in the checkout of another project.
-    init = _git(package, "ls-files", "--error-unmatch", "--full-name", "__init__.py")
-    root = None if init is None else (package / "__init__.py").parents[init.count("/")]
-    code = _installed_commit() if init is None else git_state(package)
+    root, code = _code()
     here = Path.cwd()
     # Most runs are started in the checkout's top folder, which needs no question.
     elsewhere = here != root and _git(here, "rev-parse", "--show-toplevel") not in (None, str(root))
     return {"code": code, "folder": git_state(here) if elsewhere else None}
+
+
+@cache
+def _code() -> tuple[Path | None, dict[str, Any] | None]:
+    """Return the checkout of the code, if it is in one, and its state. A process runs the code that it has loaded."""
+    package = (import_folder() / "ace_bench").resolve()
+    # A virtual environment may lie in the checkout of another project.
+    init = _git(package, "ls-files", "--error-unmatch", "--full-name", "__init__.py")
+    if init is None:
+        return None, _installed_commit()
+    return (package / "__init__.py").parents[init.count("/")], git_state(package)
 
 
 def git_state(folder: Path) -> dict[str, Any] | None:

@@ -95,6 +95,7 @@ def test_commits_are_those_of_the_code_and_of_a_checkout_that_one_works_in(tmp_p
 
 def test_the_record_does_not_name_the_host_and_what_no_tool_tells_is_unknown(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(environment, "_code", environment._code.__wrapped__)
     found = describe_environment()
     assert found["git"]["folder"] is None
     assert platform.node() not in json.dumps(found["host"])
