@@ -135,8 +135,8 @@ class EmbeddingsBackbone(HttpBackbone):
         return Probe(facts=facts, usage=usage)
 
     def _ask(self, texts: Sequence[str], retry: Retry, may_repeat: Callable[[], bool] = lambda: True) -> CallResult:
-        given = [text or " " for text in texts]  # the API refuses empty ones
-        body = orjson.dumps({"model": self.name, "input": given, "encoding_format": "float"})
+        filled = [text or " " for text in texts]  # the API refuses empty ones
+        body = orjson.dumps({"model": self.name, "input": filled, "encoding_format": "float"})
         tokens = sum(map(estimate_tokens, texts))
         return self._send(lambda: self._endpoint.embeddings(body), tokens=tokens, retry=retry, may_repeat=may_repeat)
 

@@ -105,16 +105,16 @@ def read_reply(incoming: Incoming) -> tuple[Response, bool]:
     """
     for _ in range(_MOST_INTERIM):  # a server may say first that it goes on
         first, *lines = incoming.take_head()
-        found = _STATUS.fullmatch(first)
-        if found is None:
+        status_line = _STATUS.fullmatch(first)
+        if status_line is None:
             raise HTTPException(f"the reply begins with {first[:40]!r}")
-        status, headers = int(found[2]), _read_headers(lines)
+        status, headers = int(status_line[2]), _read_headers(lines)
         if status >= 200:
             break
     else:
         raise HTTPException("the reply does not get beyond interim statuses")
     content, has_end = _read_content(incoming, status, headers)
-    stays = found[1] == "1" and "close" not in headers.get("connection", "").lower()
+    stays = status_line[1] == "1" and "close" not in headers.get("connection", "").lower()
     response = Response(status=status, headers=headers, content=_decompress(content, headers))
     return response, stays and has_end and not incoming.has_more
 
@@ -141,9 +141,9 @@ def _read_headers(lines: list[str]) -> dict[str, str]:
         raise HTTPException(f"the reply has more than {_MOST_HEADERS} headers")
     headers: dict[str, str] = {}
     for line in lines:
-        if (found := _HEADER.fullmatch(line)) is None:
+        if (parts := _HEADER.fullmatch(line)) is None:
             raise HTTPException(f"{line[:40]!r} is not a header")
-        name, value = found[1].lower(), found[2].strip()
+        name, value = parts[1].lower(), parts[2].strip()
         if name in ("content-length", "transfer-encoding") and headers.get(name, value) != value:
             raise HTTPException(f"the reply names two values of {name}")
         headers[name] = value
@@ -154,9 +154,9 @@ def _read_chunks(incoming: Incoming) -> bytes:
     content = bytearray()
     while True:
         line = incoming.take_line()
-        if (found := _CHUNK_SIZE.fullmatch(line)) is None:
+        if (parts := _CHUNK_SIZE.fullmatch(line)) is None:
             raise HTTPException(f"{line[:40]!r} is not the size of a chunk")
-        size = int(found[1], 16)
+        size = int(parts[1], 16)
         if size == 0:
             break
         check_size(len(content) + size)

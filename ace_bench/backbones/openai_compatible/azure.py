@@ -44,8 +44,8 @@ class Azure:
         if self.api_version is None:
             return path
         deployment = urllib.parse.quote(self.deployment or model, safe="")
-        place = "/openai" if path == "/models" else f"/openai/deployments/{deployment}"
-        return f"{place}{path}?api-version={urllib.parse.quote(self.api_version, safe='')}"
+        prefix = "/openai" if path == "/models" else f"/openai/deployments/{deployment}"
+        return f"{prefix}{path}?api-version={urllib.parse.quote(self.api_version, safe='')}"
 
     def key_header(self, key: str) -> dict[str, str]:
         """Return the header that carries a key."""
@@ -56,7 +56,7 @@ NOT_AZURE = Azure()
 
 
 def entra_tokens() -> Callable[[], str]:
-    """Return what gives a token, which it renews in time; raises ``SettingError`` if azure-identity is missing."""
+    """Return a function that gives a valid token; raises ``SettingError`` if azure-identity is missing."""
     try:
         from azure.core.exceptions import AzureError
         from azure.identity import DefaultAzureCredential, get_bearer_token_provider

@@ -46,19 +46,19 @@ class OpenAICompatible(HttpBackbone):
     """Whether the server may be a provider's, which the price list knows by its address."""
 
     def __init__(self, **settings: Annotated[Any, ChatSettings]):
-        given = ChatSettings(**settings)
+        checked = ChatSettings(**settings)
         if self.hosted:
-            given = with_list_prices(given)
-        super().__init__(given, retry=given.retry, rate=given.rate, prices=given.prices)
-        self.name = given.model or ""
-        self.simulated = given.simulated
-        self.context_length = given.context_length
-        self.sampling = given.sampling
-        self._settings = given
+            checked = with_list_prices(checked)
+        super().__init__(checked, retry=checked.retry, rate=checked.rate, prices=checked.prices)
+        self.name = checked.model or ""
+        self.simulated = checked.simulated
+        self.context_length = checked.context_length
+        self.sampling = checked.sampling
+        self._settings = checked
         self._adopted = False
-        self._dialect = None if given.structured == AUTO else Dialect(structured=given.structured)
+        self._dialect = None if checked.structured == AUTO else Dialect(structured=checked.structured)
         self._requests = RequestBuilder(
-            settings=given, salt=uuid.uuid4().hex if given.cache.salt == "new" else given.cache.salt
+            settings=checked, salt=uuid.uuid4().hex if checked.cache.salt == "new" else checked.cache.salt
         )
 
     def __repr__(self) -> str:
@@ -138,18 +138,18 @@ class OpenAICompatible(HttpBackbone):
 
         Raises ``BackboneUnavailable`` if the server fails and may recover.
         """
-        known, own, retry = self._dialect, self._settings, shorten_retries(self._retry)
-        self._dialect, found = probe(
+        dialect, settings, retry = self._dialect, self._settings, shorten_retries(self._retry)
+        self._dialect, findings = probe(
             lambda question, dialect: self._ask(question, dialect, retry),
             endpoint=self._endpoint,
-            dialects=(known,) if known else candidates(own.structured),
-            settings=own,
+            dialects=(dialect,) if dialect else candidates(settings.structured),
+            settings=settings,
             check_seed=not self._adopted,
         )
-        check_simulated(reported="simulated" in found.facts, own=self.simulated)
+        check_simulated(reported="simulated" in findings.facts, own=self.simulated)
         self.read_context_length()
         length = "n/a" if self.context_length is None else f"{self.context_length:,} tokens"
-        return replace(found, facts={**found.facts, "context length": length})
+        return replace(findings, facts={**findings.facts, "context length": length})
 
     def _ask(
         self, question: Question, dialect: Dialect, retry: Retry, may_repeat: Callable[[], bool] = lambda: True

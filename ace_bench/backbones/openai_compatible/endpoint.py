@@ -56,7 +56,11 @@ class Endpoint:
     @property
     def key(self) -> Record:
         """What decides whether a request gets through: the address, the model and the names of the keys."""
-        return {one.name: getattr(self._address, one.name) for one in fields(Address) if one.name != "connections"}
+        return {
+            setting.name: getattr(self._address, setting.name)
+            for setting in fields(Address)
+            if setting.name != "connections"
+        }
 
     def at(self, base_url: str) -> Endpoint:
         """Return the same model, asked by the same keys, at another address."""
@@ -104,9 +108,9 @@ class Endpoint:
         """
         models = self.models()
         named = [listed for listed in models if listed.id == self.model] or (models if len(models) == 1 else [])
-        known = next((listed.context_length for listed in named), None)
-        if known is not None or not models or not self.base_url.startswith("http:"):
-            return known
+        length = next((listed.context_length for listed in named), None)
+        if length is not None or not models or not self.base_url.startswith("http:"):
+            return length
         return self._unlisted_context_length()
 
     def _unlisted_context_length(self) -> int | None:

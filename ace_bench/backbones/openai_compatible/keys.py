@@ -56,12 +56,12 @@ def read_secrets(address: Address) -> Secrets:
     variable, key = address.api_key_env, _PLACEHOLDER
     if variable is not None:
         key = _read("api_key_env", variable, "or set it to null where the server needs no key")
-    own = {
+    secret_headers = {
         header: _read(f"headers_from_env.{header}", name, "or drop it")
         for header, name in (address.headers_from_env or {}).items()
     }
-    sent = {*own.values(), *([] if variable is None else [key])}
-    headers = {name.lower(): value for name, value in {**(address.extra_headers or {}), **own}.items()}
+    sent = {*secret_headers.values(), *([] if variable is None else [key])}
+    headers = {name.lower(): value for name, value in {**(address.extra_headers or {}), **secret_headers}.items()}
     return Secrets(key=key, headers=headers, texts=(*sent,), logins=(*_logins_of_proxies(),))
 
 

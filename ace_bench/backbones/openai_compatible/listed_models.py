@@ -45,10 +45,10 @@ def _listed_length(model: Mapping[str, Any]) -> int | None:
     lmstudio = "state" in model
     names = [name for name in _LENGTHS if not (lmstudio and name == "max_context_length")]
     meta, provider = model.get("meta"), model.get("top_provider")
-    own = next((length for name in names if (length := _length(model.get(name)))), None)
-    own = own or (_length(meta.get("n_ctx")) if isinstance(meta, Mapping) else None)
+    stated = next((length for name in names if (length := _length(model.get(name)))), None)
+    stated = stated or (_length(meta.get("n_ctx")) if isinstance(meta, Mapping) else None)
     served = _length(provider.get("context_length")) if isinstance(provider, Mapping) else None
-    return min(filter(None, (own, served)), default=None)
+    return min(filter(None, (stated, served)), default=None)
 
 
 def _length(value: Any) -> int | None:
@@ -65,7 +65,8 @@ def _of_ollama(body: Mapping[str, Any], model: str) -> int | None:
     """Read the loaded models; a name without a tag means ``latest``."""
     wanted = model if ":" in model else f"{model}:latest"
     return next(
-        (_length(one.get("context_length")) for one in _dicts(body, "models") if one.get("name") == wanted), None
+        (_length(loaded.get("context_length")) for loaded in _dicts(body, "models") if loaded.get("name") == wanted),
+        None,
     )
 
 
@@ -75,7 +76,7 @@ def _of_tgi(body: Mapping[str, Any], model: str) -> int | None:
 
 
 def _of_lm_studio(body: Mapping[str, Any], model: str) -> int | None:
-    return next((_listed_length(one) for one in _dicts(body, "data") if one.get("id") == model), None)
+    return next((_listed_length(listed) for listed in _dicts(body, "data") if listed.get("id") == model), None)
 
 
 OTHER_PLACES: Mapping[str, Callable[[Mapping[str, Any], str], int | None]] = {
@@ -90,12 +91,12 @@ OTHER_PLACES: Mapping[str, Callable[[Mapping[str, Any], str], int | None]] = {
 def read_other_place(path: str, body: bytes, model: str) -> int | None:
     """Read a length from the body of a reply of one of ``OTHER_PLACES``."""
     try:
-        found = json.loads(body)
+        page = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return OTHER_PLACES[path](found, model) if isinstance(found, Mapping) else None
+    return OTHER_PLACES[path](page, model) if isinstance(page, Mapping) else None
 
 
 def _dicts(body: Mapping[str, Any], name: str) -> Iterator[Mapping[str, Any]]:
     listed = body.get(name)
-    return (one for one in listed if isinstance(one, Mapping)) if isinstance(listed, list) else iter(())
+    return (entry for entry in listed if isinstance(entry, Mapping)) if isinstance(listed, list) else iter(())

@@ -44,7 +44,7 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
         deployment = endpoint.azure.deployment or endpoint.model
         return f"{text}; check backbone.azure.deployment={deployment}, azure.api_version and {endpoint.base_url}"
     if problem.kind == "unknown_model":
-        return f"{text}; {_models(endpoint, [one.id for one in endpoint.models()])}"
+        return f"{text}; {_models(endpoint, [listed.id for listed in endpoint.models()])}"
     variable = endpoint.api_key_env
     fix = {
         "authentication": "give the identity a role on the resource, such as Cognitive Services OpenAI User"
@@ -68,9 +68,9 @@ def _models(endpoint: Endpoint, listed: Sequence[str]) -> str:
     if model in listed:
         return f"{base_url} does list {model}: it may not offer chat completions for it"
     close = get_close_matches(model, listed, n=3, cutoff=0.4)
-    names = ", ".join(close or sorted(listed)[:_SHOWN])
-    more = "" if close or len(listed) <= _SHOWN else f" and {len(listed) - _SHOWN} more"
-    return f"set backbone.model to one that the server has: {names}{more}"
+    examples = ", ".join(close or sorted(listed)[:_SHOWN])
+    others = "" if close or len(listed) <= _SHOWN else f" and {len(listed) - _SHOWN} more"
+    return f"set backbone.model to one that the server has: {examples}{others}"
 
 
 class _AnyObject(msgspec.Struct):

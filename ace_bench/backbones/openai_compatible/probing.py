@@ -72,19 +72,19 @@ def probe(
     dialect, outcome = _first_taken(dialects, lambda one: ask(asked, one))
     result = accept_probe(outcome.result, lambda problem: f"the backbone does not answer: {explain(problem, endpoint)}")
     usage = price_usage(outcome, prices)
-    made = [outcome]
+    calls = [outcome]
 
     def ask_more(question: Question, dialect: Dialect) -> CallResult:
-        made.append(ask(question, dialect))
-        return made[-1]
+        calls.append(ask(question, dialect))
+        return calls[-1]
 
     def ask_longer(limit: int) -> Answer | Problem:
         return ask_more(replace(asked, changes={sampling.max_tokens_field: limit}), dialect).result
 
     model = secrets.hide(result.model) or endpoint.model
-    found = (_thoughts_warning(result, sampling.max_tokens, ask_longer), _model_warning(model, endpoint))
+    warnings = (_thoughts_warning(result, sampling.max_tokens, ask_longer), _model_warning(model, endpoint))
     seed, used = _seed_followed(ask_more, dialect, sampling) if check_seed else (None, None)
-    longest = _longest_reply(made)
+    longest = _longest_reply(calls)
     cached = usage.cached is not None or (used is not None and used.cached is not None)
     facts = {
         "endpoint": endpoint.base_url,
@@ -106,14 +106,14 @@ def probe(
         facts["retries"] = str(outcome.retries)
     if result.simulated:
         facts["simulated"] = "yes"
-    return dialect, Probe(facts=facts, usage=usage, longest=longest, warnings=tuple(filter(None, found)))
+    return dialect, Probe(facts=facts, usage=usage, longest=longest, warnings=tuple(filter(None, warnings)))
 
 
-def _longest_reply(made: Sequence[CallResult]) -> ProbeReply | None:
-    """Return the reply with most tokens, of several the one that came soonest."""
-    answered = [(one.result.usage.completion, one.seconds) for one in made if isinstance(one.result, Answer)]
-    known = [ProbeReply(tokens=tokens, seconds=seconds) for tokens, seconds in answered if tokens and seconds > 0]
-    return max(known, key=lambda one: (one.tokens, one.tokens_per_s), default=None)
+def _longest_reply(calls: Sequence[CallResult]) -> ProbeReply | None:
+    """Return the reply with most tokens. Of several it is the fastest."""
+    answered = [(call.result.usage.completion, call.seconds) for call in calls if isinstance(call.result, Answer)]
+    timed = [ProbeReply(tokens=tokens, seconds=seconds) for tokens, seconds in answered if tokens and seconds > 0]
+    return max(timed, key=lambda reply: (reply.tokens, reply.tokens_per_s), default=None)
 
 
 def control(max_tokens_field: str) -> Question:
@@ -166,7 +166,7 @@ def _seed_followed(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[str,
 
 
 def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResult]) -> tuple[Dialect, CallResult]:
-    """Return the first dialect that the server does not refuse, or the last one of the settings with its refusal.
+    """Return the first dialect that the server does not refuse, or the last one with its refusal.
 
     Where none is taken all are tried without a system role, whatever the refusals say.
     """
@@ -179,7 +179,7 @@ def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResul
         if refuses_system_role(outcome.result):
             break
     if dialects[0].system_role:
-        dialect, outcome = _first_taken([replace(one, system_role=False) for one in dialects], ask)
+        dialect, outcome = _first_taken([replace(each, system_role=False) for each in dialects], ask)
         if not isinstance(outcome.result, Problem):
             return dialect, outcome
     return refused[-1]

@@ -184,8 +184,8 @@ def _words(body: Any) -> str:
     error = _error(body)
     if isinstance(error, Mapping):
         metadata = error.get("metadata")
-        behind = metadata.get("raw") if isinstance(metadata, Mapping) else None  # OpenRouter's provider
-        error = " ".join(str(part) for part in (error.get("message"), behind) if part) or dict(error)
+        provider = metadata.get("raw") if isinstance(metadata, Mapping) else None  # OpenRouter's provider
+        error = " ".join(str(part) for part in (error.get("message"), provider) if part) or dict(error)
     text = without_surrogates(" ".join(str(error).split())) if error else ""
     return f"{text[:600]}..." if len(text) > 600 else text or "the server gave no reason"
 

@@ -217,11 +217,11 @@ def _read_message(message: dict[str, Any]) -> _MessageParts:
             unread.append(kind)
         else:
             texts.append(_json(part))  # the object that was asked for, already decoded
-    beside = next((words for name in _THOUGHT_FIELDS if (words := _words(message.get(name)))), "")
+    separate = next((words for name in _THOUGHT_FIELDS if (words := _words(message.get(name)))), "")
     return _MessageParts(
         text="".join(texts),
         null=content is None,
-        thoughts=without_surrogates("\n".join(filter(None, (beside, *thoughts)))),
+        thoughts=without_surrogates("\n".join(filter(None, (separate, *thoughts)))),
         refusal=_plain(message.get("refusal") or "") or "".join(refusals),
         unread=tuple(dict.fromkeys(unread)),
     )

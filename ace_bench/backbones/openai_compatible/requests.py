@@ -41,8 +41,8 @@ class Dialect:
     def record(self) -> Record:
         """Return the dialect for identities and recorded calls; what every endpoint understands is left out."""
         usual = Dialect(structured=self.structured)
-        own = {name: value for name, value in vars(self).items() if value != getattr(usual, name)}
-        return {"structured": self.structured, **own}
+        unusual = {name: value for name, value in vars(self).items() if value != getattr(usual, name)}
+        return {"structured": self.structured, **unusual}
 
     def words(self) -> str:
         """Describe the dialect for the console."""
@@ -58,7 +58,7 @@ class Dialect:
 
 def read_dialect(recorded: Record) -> Dialect:
     """Return the dialect that ``record`` described."""
-    return Dialect(**{one.name: recorded[one.name] for one in fields(Dialect) if one.name in recorded})
+    return Dialect(**{field_.name: recorded[field_.name] for field_ in fields(Dialect) if field_.name in recorded})
 
 
 def candidates(structured: Structured) -> Sequence[Dialect]:

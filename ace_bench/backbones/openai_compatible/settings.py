@@ -61,14 +61,14 @@ class Sampling:
 
     def for_role(self, role: str) -> Sampling:
         """Return the settings of a role."""
-        own: RoleSampling | None = self.roles.get(role)
-        if own is None:
+        of_role: RoleSampling | None = self.roles.get(role)
+        if of_role is None:
             return self
         return replace(
             self,
             roles={},
-            temperature=self.temperature if None in (self.temperature, own.temperature) else own.temperature,
-            max_tokens=self.max_tokens if None in (self.max_tokens, own.max_tokens) else own.max_tokens,
+            temperature=self.temperature if None in (self.temperature, of_role.temperature) else of_role.temperature,
+            max_tokens=self.max_tokens if None in (self.max_tokens, of_role.max_tokens) else of_role.max_tokens,
         )
 
     def check_limits(self, context_length: int | None) -> None:
@@ -154,8 +154,8 @@ class PriceCard:
             return _cost(prompt, self.input)
         if cached is None:
             return None
-        found = min(cached, prompt)
-        fresh, reused = _cost(prompt - found, self.input), _cost(found, self.cached_input)
+        reused_tokens = min(cached, prompt)
+        fresh, reused = _cost(prompt - reused_tokens, self.input), _cost(reused_tokens, self.cached_input)
         return None if fresh is None or reused is None else fresh + reused
 
 
@@ -220,9 +220,9 @@ class ChatSettings(Address):
         refuse_secrets(secret)
         self.azure.check(base_url=check_url(self.base_url), api_key_env=self.api_key_env)
         self.sampling.check_limits(self.context_length)
-        own = sorted(_OWN_FIELDS & (self.extra_body or {}).keys())
-        if own:
-            raise SettingError(f"extra_body.{own[0]} has a setting of its own, or is the harness's to decide")
+        reserved = sorted(_OWN_FIELDS & (self.extra_body or {}).keys())
+        if reserved:
+            raise SettingError(f"extra_body.{reserved[0]} has a setting of its own, or is the harness's to decide")
         try:
             orjson.dumps(self.extra_body)
         except TypeError as error:

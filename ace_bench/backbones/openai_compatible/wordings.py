@@ -118,10 +118,10 @@ def says_rate_limited(codes: str, text: str) -> bool:
 
 def says_over_rate(codes: str, text: str) -> bool:
     """Whether one request has more tokens than the account may send in a minute: no pause helps."""
-    found = _LIMIT_AND_REQUESTED.search(text)
-    if found is None or not says_rate_limited(codes, text):
+    match = _LIMIT_AND_REQUESTED.search(text)
+    if match is None or not says_rate_limited(codes, text):
         return False
-    limit, requested = (int(number.replace(",", "")) for number in found.groups())
+    limit, requested = (int(number.replace(",", "")) for number in match.groups())
     return requested > limit
 
 
