@@ -39,14 +39,16 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
     """Return the problem's message, with the fix if one is known; may request the server's list of models."""
     text, setting = endpoint.ready().hide_in_error(problem.message), f"backbone.{endpoint.setting}"
     if problem.kind == "unreachable":
-        return f"{endpoint.base_url} cannot be reached ({text}); start the server or correct {setting}"
+        trust = "name a file of certificates that you trust in SSL_CERT_FILE"
+        fix = trust if "certificate" in text.lower() else f"start the server or correct {setting}"
+        return f"{endpoint.base_url} cannot be reached ({text}); {fix}"
     if problem.kind == "unknown_model" and endpoint.azure.api_version:
         deployment = endpoint.azure.deployment or endpoint.model
         return f"{text}; check backbone.azure.deployment={deployment}, azure.api_version and {endpoint.base_url}"
     if problem.kind == "unknown_model":
         return f"{text}; {_models(endpoint, [listed.id for listed in endpoint.models()])}"
     variable = endpoint.api_key_env
-    fix = {
+    known_fix = {
         "authentication": "give the identity a role on the resource, such as Cognitive Services OpenAI User"
         if endpoint.azure.entra
         else f"check the key in the environment variable {variable}"
@@ -56,7 +58,7 @@ def explain(problem: Problem, endpoint: Endpoint) -> str:
         "redirected": f"{endpoint.base_url} redirects calls, and redirects are not followed: correct {setting}",
         "context_length": "shorten the context or lower backbone.sampling.max_tokens",
     }.get(problem.kind)
-    return text if fix is None else f"{text}; {fix}"
+    return text if known_fix is None else f"{text}; {known_fix}"
 
 
 def _models(endpoint: Endpoint, listed: Sequence[str]) -> str:
