@@ -191,8 +191,8 @@ class Reservations:
     def _remarks(self) -> str:
         if not self._lost.calls:
             return self.spending.remark
-        calls = "a call that was" if self._lost.calls == 1 else f"{self._lost.calls} calls that were"
+        calls = "1 call" if self._lost.calls == 1 else f"{self._lost.calls} calls"
         return (
-            f"{self.spending.remark}; {calls} under way when the run was ended count too, as they may have been "
+            f"{self.spending.remark}; it includes {calls} under way when the run was ended, which may have been "
             "billed: raise it"
         )

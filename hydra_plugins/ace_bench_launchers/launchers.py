@@ -214,7 +214,8 @@ def _divide(configs: Sequence[RunConfig], most: int) -> list[Part]:
 
     parts = divide_limits(configs, min(most, len(configs)))
     if limits := str(parts[0]):
-        print_line(f"{len(configs)} runs in {len(parts)} shares; each share has at most {limits}.")
+        shares = "1 share, which" if len(parts) == 1 else f"{len(parts)} shares, each of which"
+        print_line(f"{len(configs)} runs in {shares} has at most {limits}.")
     return parts
 
 

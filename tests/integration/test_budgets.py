@@ -148,7 +148,7 @@ def test_calls_under_way_when_a_process_is_killed_count_as_spent(limit, server, 
     ran = launch(tmp_path, *settings)
     assert ran.status == 3
     assert f"budget.calls={limit} is used up" in reason(ran)
-    assert "under way when the run was ended count too" in reason(ran)
+    assert "under way when the run was ended" in reason(ran)
     assert limit - 12 < server.backbone.made <= limit
     assert launch(tmp_path, *settings, "budget.calls=1000").status == 0
 
