@@ -2,8 +2,7 @@
 
 A constructor's annotation says what a setting may be, such as ``Count`` or ``Literal["on", "off"]``. ``build`` checks
 names, values and missing settings before it calls the constructor. Its errors name a setting by its full path in the
-configuration. It is ours because pydantic and msgspec name a field where a user needs the path to override. The
-top-level group ``sampling`` puts settings of single roles into their backbones.
+configuration. It is ours because pydantic and msgspec name a field where a user needs the path to override.
 """
 
 from __future__ import annotations
@@ -277,28 +276,6 @@ class RoleSampling:
     max_tokens: Count | None = None
 
 
-def check_role_sampling(config: Mapping[str, Any]) -> None:
-    """Check the group, also where the backbone does not sample; raises ``ConfigError`` that names the wrong setting."""
-    _value(config.get("sampling"), Mapping[str, RoleSampling | None] | None, "sampling")
-
-
-def with_role_sampling(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a resolved configuration whose backbones hold ``sampling.roles``: what is set for the roles they answer.
-
-    A role with a backbone of its own changes that one. Backbones that do not sample, as the embedded one, stay as they
-    are, and so do roles for which nothing is set.
-    """
-    chosen = given_by_role(config)
-    own = {role: node for role, node in (config.get("roles") or {}).items() if node}
-    shared = {role: values for role, values in chosen.items() if role == "generator" or role not in own}
-    roles = {role: _put_roles(node, {role: chosen.get(role, {})}) for role, node in own.items()}
-    return {
-        **config,
-        "backbone": _put_roles(config["backbone"], shared),
-        "roles": {**(config.get("roles") or {}), **roles},
-    }
-
-
 def given_by_role(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return what is set for single roles, without the roles for which nothing is set."""
     found = {
@@ -306,10 +283,3 @@ def given_by_role(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         for role, values in (config.get("sampling") or {}).items()
     }
     return {role: values for role, values in found.items() if values}
-
-
-def _put_roles(node: Any, chosen: Mapping[str, Mapping[str, Any]]) -> Any:
-    roles = {role: values for role, values in chosen.items() if values}
-    if not roles or not isinstance(node, Mapping) or not isinstance(node.get("sampling"), Mapping):
-        return node
-    return {**node, "sampling": {**node["sampling"], "roles": roles}}

@@ -6,7 +6,7 @@ Nothing else reads a configuration as a mapping.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
@@ -20,12 +20,12 @@ from ace_bench.core.settings import (
     Count,
     Parallel,
     PartSettings,
+    RoleSampling,
     Seed,
     Text,
-    check_role_sampling,
     check_size,
+    given_by_role,
     make_part,
-    with_role_sampling,
 )
 from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.limits import Budget
@@ -36,7 +36,7 @@ _Word = Annotated[
     str, Meta(pattern=r"[\w.-]*[\w-][\w.-]*", description="one word of letters, digits, - and _: it names a folder")
 ]
 
-PARTS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker", "sampling")
+PARTS = ("agent", "task", "method", "backbone", "roles", "default_roles", "rehearsal", "mode", "tracker")
 """Groups of settings that describe parts of a run."""
 _FOLDER_MODES = {"private": PRIVATE, "group": 0o770, "all": 0o777}
 
@@ -83,6 +83,8 @@ class Settings:
     accept_code: bool
     stop_after_faults: Count
     budget: Budget
+    sampling: Mapping[str, RoleSampling | None] | None = None
+    """Of single roles, in place of the sampling of the backbones that answer them."""
 
     @property
     def limits(self) -> Mapping[str, int | None]:
@@ -176,16 +178,27 @@ def build_backbones(parts: Mapping[str, PartSettings]) -> dict[str, Backbone]:
 
 
 def decode_backbones(resolved: Mapping[str, Any]) -> dict[str, PartSettings]:
-    """Decode the backbones of the generator and of the roles that have one of their own; raises ``ConfigError``."""
-    if not isinstance(resolved.get("roles") or {}, Mapping):
-        raise ConfigError(
-            f"roles={resolved['roles']} must be a group of backbones: choose one by backbone@roles.reflector=NAME"
-        )
-    check_role_sampling(resolved)
-    if resolved.get("backbone") is not None:
-        resolved = with_role_sampling(resolved)
-    own = {role: PartSettings(place_of(role), node) for role, node in (resolved.get("roles") or {}).items()}
-    return {GENERATOR: _part(resolved, "backbone"), **own}
+    """Decode the backbones of the generator and of the roles that have one of their own; raises ``ConfigError``.
+
+    Each holds what ``sampling`` sets for the roles that it answers.
+    """
+    roles = resolved.get("roles") or {}
+    if not isinstance(roles, Mapping):
+        raise ConfigError(f"roles={roles} must be a group of backbones: choose one by backbone@roles.reflector=NAME")
+    given = given_by_role(resolved)
+    shared = {role: values for role, values in given.items() if role == GENERATOR or role not in roles}
+    generator = _with_sampling(_part(resolved, "backbone"), shared)
+    own = {role: PartSettings(place_of(role), node) for role, node in roles.items()}
+    sampled = {role: _with_sampling(part, {role: given[role]} if role in given else {}) for role, part in own.items()}
+    return {GENERATOR: generator, **sampled}
+
+
+def _with_sampling(backbone: PartSettings, roles: Mapping[str, Any]) -> PartSettings:
+    """Return a backbone with the sampling of roles; one that does not sample, as the embedded one, stays as it is."""
+    sampling = backbone.node.get("sampling")
+    if not roles or not isinstance(sampling, Mapping):
+        return backbone
+    return replace(backbone, node={**backbone.node, "sampling": {**sampling, "roles": roles}})
 
 
 def _decode_parts(resolved: Mapping[str, Any]) -> Parts:

@@ -18,9 +18,7 @@ from ace_bench.core.settings import (
     Text,
     build,
     check,
-    check_role_sampling,
     make_part,
-    with_role_sampling,
 )
 from tests.outcomes import as_texts, outcome, outcomes
 
@@ -139,19 +137,3 @@ def test_a_constructor_may_take_the_settings_of_another():
             make_part(Wrapper, {"count": 1, **wrong} if wrong else {}, "")
     with pytest.raises(ConfigError, match="the configuration cannot be used: an odd name"):
         make_part(Part, {"count": 1, "name": "odd"}, "")
-
-
-def test_settings_of_a_role_go_into_the_backbone_that_answers_it():
-    sampling = {"judge": {"temperature": 1, "max_tokens": None}, "curator": {"max_tokens": 5}, "reflector": None}
-    plain = {"sampling": {"seed": 0}}
-    config = {"backbone": plain, "roles": {"judge": plain, "curator": None}, "sampling": sampling}
-    found = with_role_sampling(config)
-    assert found["roles"]["judge"]["sampling"] == {"seed": 0, "roles": {"judge": {"temperature": 1}}}
-    assert found["backbone"]["sampling"] == {"seed": 0, "roles": {"curator": {"max_tokens": 5}}}
-    fixed = {**config, "backbone": {"name": "does not sample"}, "roles": {"judge": "one without settings"}}
-    assert with_role_sampling(fixed) == fixed
-    assert with_role_sampling({**config, "roles": None})["roles"] == {}
-    check_role_sampling(config)
-    for wrong, message in (({"judge": {"temperature": -1}}, r"sampling\.judge\.temperature=-1"), (3, "sampling=3")):
-        with pytest.raises(ConfigError, match=f"^{message} must be"):
-            check_role_sampling({"sampling": wrong})
