@@ -57,7 +57,7 @@ $(ENVIRONMENTS)/.ready: pyproject.toml
 	touch $@
 
 test-environments: $(ENVIRONMENTS)/.ready  ## the tests of environments of other packages, in an environment of their own (1 GB)
-	$(ENVIRONMENTS)/bin/python -m pytest -n 0 tests/packages/environments $(ARGS)
+	$(ENVIRONMENTS)/bin/python -m pytest -n 0 tests/tasks/environments $(ARGS)
 
 lint: $(FULL)  ## ruff, mypy and the import contract
 	$(BIN)/ruff check .
@@ -79,7 +79,7 @@ format: $(FULL)  ## format the code
 data: $(FULL)  ## download the data of all tasks (network needed)
 	for task in finer formula ddxplus bird_sql; do $(BIN)/python scripts/download_data.py $$task || exit 1; done
 
-$(APPWORLD_READY): $(READY) packages/ace_appworld/setup.py packages/ace_appworld/constraints.txt
+$(APPWORLD_READY): $(READY) ace_bench/cli/appworld.py ace_bench/tasks/appworld/constraints.txt
 	$(BIN)/ace-bench appworld
 	touch $@
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from ace_bench.api import load_runs as load_runs
     from ace_bench.api import run as run
     from ace_bench.contexts.loading import save_context as save_context
-    from ace_bench.contexts.playbook.feedback import give_feedback as give_feedback
-    from ace_bench.contexts.playbook.playbook import Playbook as Playbook
+    from ace_bench.playbook.feedback import give_feedback as give_feedback
+    from ace_bench.playbook.playbook import Playbook as Playbook
     from ace_bench.report.frames import load_frames as load_frames
 
 __version__ = "0.3.0"
@@ -38,7 +38,7 @@ __all__ = [
     "run",
     "save_context",
 ]
-_MODULES = {"give_feedback": "ace_bench.contexts.playbook.feedback", "save_context": "ace_bench.contexts.loading"}
+_MODULES = {"give_feedback": "ace_bench.playbook.feedback", "save_context": "ace_bench.contexts.loading"}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
 from ace_bench.contexts.loading import load, restore
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.backbones import Backbone
 from ace_bench.core.console import Console
 from ace_bench.core.context import Context
@@ -18,6 +17,7 @@ from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.program import read_env_file
 from ace_bench.core.resources import require
 from ace_bench.core.terminal import shown
+from ace_bench.playbook.playbook import Playbook
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.differences import differences
 from ace_bench.report.frames import Frames, load_frames

@@ -20,7 +20,7 @@ from benchmarks.scripted import InstantModel, ShuffledGolds, large_playbook
 
 KILLS = 20
 PREDICTIONS, THREADS = 500, 8
-_EMBEDDED = "ace_rehearsal.reader.backbone.EmbeddedBackbone"
+_EMBEDDED = "ace_bench.backbones.embedded.backbone.EmbeddedBackbone"
 
 
 def startup(setting: Setting) -> list[Figure]:
@@ -45,9 +45,9 @@ def embedded_call(setting: Setting) -> list[Figure]:
     """the embedded reader on FiNER prompts, median of 200 calls"""
     from hydra.utils import get_class
 
-    from ace_bench.contexts.playbook.playbook import Playbook
     from ace_bench.core.resources import prompts_folder
     from ace_bench.core.types import Message
+    from ace_bench.playbook.playbook import Playbook
     from ace_bench.store.prompts import PromptSet
     from ace_bench.tasks.catalog import make_task
 

@@ -24,13 +24,13 @@ RETRIEVAL = ("off", "bm25", "embeddings", "fused")
 SEES = ("all", "nearest")
 PARTS = {
     "select": (
-        "ace_retrieval.retriever:Retriever.select",
-        "ace_bench.methods.ace_variants.nearest:NearestBullets.show",
+        "ace_bench.contrib.retrieval.retriever:Retriever.select",
+        "ace_bench.ace.nearest:NearestBullets.show",
     ),
     "prompts": ("ace_bench.store.prompts:PromptSet.render",),
     "calls": ("ace_bench.backbones.openai_compatible.backbone:OpenAICompatible.complete",),
-    "delta": ("ace_bench.methods.ace_parts:apply",),
-    "refine": ("ace_bench.contexts.playbook.refine:Refiner.refine",),
+    "delta": ("ace_bench.ace.parts:apply",),
+    "refine": ("ace_bench.playbook.refine:Refiner.refine",),
     "records": (
         *("ace_bench.store.call_log:CallLog.prepare", "ace_bench.store.call_log:CallLog.add"),
         *("ace_bench.store.journal:Journal.add_rollout", "ace_bench.runners.experiment:Experiment.record_step"),

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Stage, Usage
-from ace_report.experiments import load_experiments
+from ace_bench.report.experiments import load_experiments
 from benchmarks.measuring import Grid, Setting, metrics_of, price_card
 
 TASKS = ("finer", "formula")

@@ -16,12 +16,12 @@ import msgspec
 
 from ace_bench.core.identity import RunIdentity
 from ace_bench.core.types import Record
+from ace_bench.report.page.content import RUNS, Content
+from ace_bench.report.page.results import Results
 from ace_bench.report.records import RunSummary, find_runs, read_run
 from ace_bench.store.folder import STATUS, format_json
 from ace_bench.store.lines import SEAL, AppendLog, DiskGuard, read_lines
 from ace_bench.store.results import CHECKSUMS, Checksums
-from ace_report.page.content import RUNS, Content
-from ace_report.page.results import Results
 from benchmarks.measuring import Figure, Setting, run_command
 
 _ORIGINALS = (

@@ -18,10 +18,10 @@ from unittest.mock import patch
 from mkdocs.structure.files import File
 
 from ace_bench.cli.main import all_commands, main
+from ace_bench.cli.playbook import command as playbook
 from ace_bench.cli.run_help import OptionDoc, read_option
 from ace_bench.core.program import SCRIPTS
 from ace_bench.core.resources import config_folders, configs_folder, options
-from ace_playbooks import command as playbook
 
 _EXAMPLES = ("task", "method", "backbone", "ablation", "langchain_agent")
 _PAGES = {

@@ -21,7 +21,7 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-TEXTS = ("prompts/**/*.j2", "ace_bench/**/*.py", "packages/ace_rehearsal/samples/*/test.jsonl", "docs/*.md")
+TEXTS = ("prompts/**/*.j2", "ace_bench/**/*.py", "ace_bench/tasks/samples/*/test.jsonl", "docs/*.md")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,6 @@
 """Make small wrong changes at random places of the code, and count those that the tests notice.
 
-    python scripts/measure_tests.py [--changes 100] [--seed 0] [--folders report,ace_field] [--jobs 2]
+    python scripts/measure_tests.py [--changes 100] [--seed 0] [--folders report,ace_bench.methods.field] [--jobs 2]
 
 A change turns a comparison around, adds 1 to a whole number, negates a condition, or swaps ``and`` and ``or``. It is
 drawn from all that can be made in ``ace_bench`` and made in a copy of the tree. A change in ``ace_bench/FOLDER`` runs

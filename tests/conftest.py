@@ -47,7 +47,7 @@ def pytest_collection() -> Iterator[None]:
 @pytest.fixture
 def one_warm_engine(pytestconfig: pytest.Config) -> Iterator[None]:
     """Let runs on AppWorld share one warm engine: loading it takes seconds."""
-    from tests.packages.appworld.sharing import sharing
+    from tests.tasks.appworld.sharing import sharing
 
     with sharing(pytestconfig):
         yield
@@ -56,7 +56,7 @@ def one_warm_engine(pytestconfig: pytest.Config) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def reader() -> Iterator[Any]:
     """The embedded reader, served over HTTP."""
-    from ace_rehearsal.server.serve import ReaderServer
+    from ace_bench.backbones.embedded.server.serve import ReaderServer
     from tests.backbones.serving import running
 
     with running(ReaderServer(host="127.0.0.1", port=0)) as server:

@@ -20,12 +20,12 @@ from ace_bench.core import resources
 from ace_bench.core.settings import build
 from ace_bench.core.task import Task
 from ace_bench.methods.base import BaseMethod
+from ace_bench.methods.field.stream_memory import SimilarMemory
 from ace_bench.runners import run as experiment
 from ace_bench.runners.build import RunSpec, assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.host import reporting
 from ace_bench.runners.identifying import IdentifiedRun
-from ace_field.stream_memory import SimilarMemory
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"

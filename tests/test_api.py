@@ -13,9 +13,9 @@ import pytest
 import ace_bench
 from ace_bench import Playbook, compare_runs, load_context, load_run, load_runs, run
 from ace_bench.api import Runs
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Interrupted, StoreError
-from ace_rehearsal.server.serve import ReaderServer
-from ace_report.page.results import comparison
+from ace_bench.report.page.results import comparison
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, launch
 from tests.outcomes import outcome, outcomes

@@ -20,13 +20,13 @@ from ace_bench.backbones.openai_compatible.outcomes import accept, explain, pric
 from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, shorten_retries
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, check_url
-from ace_bench.contexts.playbook.embeddings import Matrix
 from ace_bench.core.backbones import Lm
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault, SettingError
 from ace_bench.core.prompts import CONTEXT_LENGTH, estimate_tokens
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record
+from ace_bench.playbook.embeddings import Matrix
 
 _TIMEOUT_S = 60.0
 _SILENT = "the embeddings endpoint does not answer"

@@ -16,8 +16,6 @@ from filelock import FileLock
 from ace_bench.contexts.base import NO_SAMPLE, ContextValue, NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.instruction import NO_DEMONSTRATIONS, Demonstrations, Instruction
-from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_format import read_text
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, DataError, StoreError
@@ -25,6 +23,8 @@ from ace_bench.core.method import Arena, C
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.resources import CONTEXTS
 from ace_bench.core.types import Record
+from ace_bench.playbook.playbook import Playbook
+from ace_bench.playbook.text_format import read_text
 from ace_bench.store.files import write_files, writing
 from ace_bench.store.results import CHECKSUMS, CheckedFiles
 

@@ -7,9 +7,9 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
-from ace_bench.contexts.playbook.embeddings import Embedder, EmbeddingMemo
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.types import Sample
+from ace_bench.playbook.embeddings import Embedder, EmbeddingMemo
+from ace_bench.playbook.playbook import Playbook
 
 
 class Retrieval(Protocol):

@@ -1,6 +1,6 @@
 """A measurement that is not a set of runs: a named function of the product that returns a table.
 
-A file of ``packages/ace_report/paper/data/experiments`` names it as ``measure: package.module:function``;
+A file of ``ace_bench/report/paper/data/experiments`` names it as ``measure: package.module:function``;
 ``ace-bench reproduce experiment=NAME`` calls it and writes its table beside the tables of the runs.
 """
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ace_bench.contexts.base import NoContext
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.method import Arena
 from ace_bench.core.types import GeneratorSpec
 from ace_bench.methods.base import BaseMethod
+from ace_bench.playbook.playbook import Playbook
 
 
 class BaseLlm(BaseMethod[NoContext]):

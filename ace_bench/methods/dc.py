@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.loading import load_kind
-from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Workload, exactly
@@ -20,6 +19,7 @@ from ace_bench.core.replies import ask_as_written
 from ace_bench.core.settings import Count, Protocol, Text, Whole
 from ace_bench.core.types import GeneratorSpec, Record, Rollout, Sample, Step
 from ace_bench.methods.base import CURATOR, BaseMethod, ask_role
+from ace_bench.playbook.embeddings import Embedder
 
 _PAIRS = "cheatsheet_pairs"
 """Template of the attempts that are a cheatsheet by themselves."""

@@ -8,8 +8,6 @@ from pathlib import Path
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.instruction import Instruction, first_instruction
 from ace_bench.contexts.loading import kind_of, load_context
-from ace_bench.contexts.playbook.embeddings import Embedder
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.contexts.selection import NearestTexts, SelectsNearest
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, SettingError
@@ -17,6 +15,8 @@ from ace_bench.core.method import Arena
 from ace_bench.core.settings import Text
 from ace_bench.core.types import Sample
 from ace_bench.methods.base import BaseMethod
+from ace_bench.playbook.embeddings import Embedder
+from ace_bench.playbook.playbook import Playbook
 
 
 class Frozen(BaseMethod[Context]):

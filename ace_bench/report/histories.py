@@ -17,10 +17,10 @@ from typing import NamedTuple
 import msgspec
 
 from ace_bench.contexts.loading import restore
-from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record, Stage
+from ace_bench.playbook.bullets import BEFORE_FIRST_STEP
 from ace_bench.report.evidence import read_steps, sharpest_fall
 from ace_bench.store.files import write_files
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal

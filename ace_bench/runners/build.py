@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from ace_bench.contexts.playbook.embed import EndpointEmbedder
 from ace_bench.core.backbones import EMBEDDER, GENERATOR, JUDGE, Backbone, CacheReporting, Limited, Priced
 from ace_bench.core.embedders import HASHING
 from ace_bench.core.errors import ConfigError
@@ -17,6 +16,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Agent, CostLimited, Task
 from ace_bench.core.types import Labels, Record, Stage, Usage
+from ace_bench.playbook.embed import EndpointEmbedder
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import Slots
 from ace_bench.runners.drawing import draws_by_seed

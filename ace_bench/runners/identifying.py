@@ -101,7 +101,7 @@ def embeddings_of(method: Method[Any], embedder: str | EmbedderSettings) -> Back
     """Return the endpoint that the method's embedders need, ``None`` if they need none."""
     if not method.embedders:
         return None
-    from ace_bench.contexts.playbook.embed import EndpointEmbedder  # slow to import, and seldom needed
+    from ace_bench.playbook.embed import EndpointEmbedder  # slow to import, and seldom needed
 
     wanted = {embedder.settings for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)}
     if not wanted:

@@ -9,7 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ace_bench.contexts.playbook.embeddings import Embedder
 from ace_bench.core.backbones import (
     GENERATOR,
     Adaptive,
@@ -27,6 +26,7 @@ from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Confining, Judged, Lifecycle
 from ace_bench.core.types import Probe, ProbeReply, Record
+from ace_bench.playbook.embeddings import Embedder
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Stop

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ace_bench.backbones.embeddings import EmbeddingCalls, EmbeddingsBackbone
-from ace_bench.contexts.playbook.embeddings import Matrix
 from ace_bench.core.backbones import EMBEDDER, Backbone, Keyed
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.replies import takes_tools
 from ace_bench.core.settings import build, settings_of
 from ace_bench.core.task import Lifecycle
 from ace_bench.core.types import Completion, Message, Record, Stage
+from ace_bench.playbook.embeddings import Matrix
 from ace_bench.runners.composing import compose_run
 from ace_bench.runners.gateway import Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop

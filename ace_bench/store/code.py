@@ -31,13 +31,13 @@ _DECIDING = ("agents.", "contexts.", "core.", "methods.", "runners.", "tasks.")
 _METRICS = f"{_OURS}.runners.metrics"
 _NO_PROMPTS = (
     f"{_OURS}.",
-    "ace_appworld.",
-    "ace_bird_sql.",
-    "ace_environments.",
-    "ace_field.",
-    "ace_optimisers.",
+    "ace_bench.tasks.appworld.",
+    "ace_bench.tasks.bird_sql.",
+    "ace_bench.tasks.environments.",
+    "ace_bench.methods.field.",
+    "ace_bench.methods.optimisers.",
     "ace_rehearsal.",
-    "ace_retrieval.",
+    "ace_bench.contrib.retrieval.",
 )
 """Packages whose docstrings are never sent to a model."""
 _GROUPS = ("task", "agent", "method", "mode")

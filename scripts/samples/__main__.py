@@ -16,7 +16,7 @@ from ace_bench.core.console import Console
 from scripts.samples import bird_sql, ddxplus, finer, formula, no_gain
 from scripts.samples.draw import SIZES
 
-SAMPLES = Path(str(files("ace_rehearsal"))) / "samples"
+SAMPLES = Path(str(files("ace_bench"))) / "tasks" / "samples"
 
 WRITERS: Mapping[str, Callable[[str], list[dict[str, str]]]] = {
     "bird_sql": bird_sql.rows,

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import NamedTuple
 
-from ace_rehearsal.reader.expressions import evaluate
+from ace_bench.backbones.embedded.expressions import evaluate
 from scripts.samples.draw import SIZES, WORDINGS, Draw, read_blocks
 
 _BUSINESSES = {

@@ -6,10 +6,10 @@ import pytest
 
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Fault, GeneratorSpec, Usage
+from ace_bench.playbook.playbook import Playbook
 from ace_bench.store.prompts import PromptSet
 from tests.agents.world import COMPLETE, DOC, Replies, World, code, make_agent, sample
 from tests.contexts.making import playbook

@@ -5,7 +5,6 @@ import json
 
 import pytest
 
-from ace_appworld.task import SECTIONS
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.loading import load_context
 from ace_bench.core.types import GeneratorSpec
@@ -13,11 +12,12 @@ from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.settings import decode
+from ace_bench.tasks.appworld.task import SECTIONS
 from ace_bench.tasks.catalog import make_task
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import COMPLETE, PROMPTS, Replies, code, make_agent
 from tests.launching import ROOT, composed
-from tests.packages.appworld.sharing import sharing
+from tests.tasks.appworld.sharing import sharing
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / ".appworld" / "bin" / "python").exists(), reason="the AppWorld engine is not installed: make appworld"

@@ -17,7 +17,7 @@ from ace_bench.core.scratch import scratch_folder
 from tests.launching import ROOT
 from tests.outcomes import outcomes
 
-GOLDS = ROOT / "packages" / "ace_rehearsal" / "samples" / "finer" / "test.jsonl"
+GOLDS = ROOT / "ace_bench" / "tasks" / "samples" / "finer" / "test.jsonl"
 
 
 def made(seconds=1):

@@ -8,9 +8,9 @@ from ace_bench.agents.sandbox import REFUSED, Sandbox
 from ace_bench.agents.single_turn import SingleTurn
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.cheatsheet import Cheatsheet
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.types import Fault, GeneratorSpec, Sample
+from ace_bench.playbook.playbook import Playbook
 from ace_bench.store.prompts import PromptSet
 from tests.agents.world import Replies
 from tests.contexts.making import playbook

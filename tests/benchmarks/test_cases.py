@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.playbook.playbook import Playbook
 from ace_bench.report.records import find_runs
 from ace_bench.tasks.catalog import make_task
 from benchmarks import cases, command, fleet_made, growth, network

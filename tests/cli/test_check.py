@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
-from ace_appworld.data import Catalogue
-from ace_appworld.engine import find_engine
-from ace_appworld.task import AppWorld
 from ace_bench.cli import check
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
+from ace_bench.tasks.appworld.data import Catalogue
+from ace_bench.tasks.appworld.engine import find_engine
+from ace_bench.tasks.appworld.task import AppWorld
 from ace_bench.tasks.data import RemoteFile
 from ace_bench.tasks.formula import Formula
 

@@ -9,7 +9,7 @@ from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
 from ace_bench.core.resources import config_folders
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners.planning import Composer
-from tests.packages.report.planned import Planner
+from tests.report.paper.planned import Planner
 
 
 @pytest.fixture(scope="module")

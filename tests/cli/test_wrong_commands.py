@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from ace_bench.backbones.embedded.server import serve
 from ace_bench.cli.main import main
-from ace_rehearsal.server import serve
 from tests.launching import ROOT
 from tests.outcomes import outcomes
 from tests.wrong.refusing import sentence

@@ -9,12 +9,12 @@ import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.apply import Add, Applied, Limits, Merge, Operation, Remove, Tag, Update, Votes, apply
-from ace_bench.contexts.playbook.bullets import Bullet, clean, measure, slug
-from ace_bench.contexts.playbook.embeddings import Matrix
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Sample
+from ace_bench.playbook.apply import Add, Applied, Limits, Merge, Operation, Remove, Tag, Update, Votes, apply
+from ace_bench.playbook.bullets import Bullet, clean, measure, slug
+from ace_bench.playbook.embeddings import Matrix
+from ace_bench.playbook.playbook import Playbook
 
 SECTIONS = ("strategies_and_insights", "common_mistakes", "others")
 SAMPLE = Sample(id="s1", split="train", inputs={"background": "", "question": "?"})

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from ace_bench.contexts.playbook.apply import Add, Limits, Merge, Remove, Tag, Update, Votes
-from ace_bench.contexts.playbook.bullets import clean, comparable
-from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.playbook.apply import Add, Limits, Merge, Remove, Tag, Update, Votes
+from ace_bench.playbook.bullets import clean, comparable
+from ace_bench.playbook.playbook import Playbook
 from tests.outcomes import outcomes
 
 from .making import SECTIONS, bullet, count, deltas, examples, ids, playbook, playbooks, rejected, run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import get_args
 
-from ace_bench.contexts.playbook.authors_text import (
+from ace_bench.playbook.authors_text import (
     Dialect,
     Line,
     dialect_of,

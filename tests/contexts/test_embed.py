@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.embed import EndpointEmbedder, make_embedder
-from ace_bench.contexts.playbook.embeddings import EmbeddingMemo, HashingEmbedder, Matrix
 from ace_bench.contexts.selection import NearestTexts
 from ace_bench.core import resources
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.identity import RunIdentity
+from ace_bench.playbook.embed import EndpointEmbedder, make_embedder
+from ace_bench.playbook.embeddings import EmbeddingMemo, HashingEmbedder, Matrix
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.settings import decode

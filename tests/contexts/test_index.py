@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.bullets import BulletIndex, comparable
-from ace_bench.contexts.playbook.embeddings import HashingEmbedder
-from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.refine import Refiner
-from ace_retrieval.bm25 import LexicalIndex
-from ace_retrieval.retriever import Retriever
-from ace_retrieval.typos import TypoCorrector
+from ace_bench.contrib.retrieval.bm25 import LexicalIndex
+from ace_bench.contrib.retrieval.retriever import Retriever
+from ace_bench.contrib.retrieval.typos import TypoCorrector
+from ace_bench.playbook.bullets import BulletIndex, comparable
+from ace_bench.playbook.embeddings import HashingEmbedder
+from ace_bench.playbook.playbook import Playbook
+from ace_bench.playbook.refine import Refiner
 
 from .making import SAMPLE, SECTIONS, bullet, count, examples
 

@@ -25,11 +25,11 @@ from ace_bench.contexts.loading import (
     restore,
     save_context,
 )
-from ace_bench.contexts.playbook.apply import Add
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.playbook import TextPlaybook
+from ace_bench.playbook.apply import Add
+from ace_bench.playbook.playbook import Playbook
 from tests.outcomes import outcomes
 
 from .making import SECTIONS, count, ids, playbook, run

@@ -13,12 +13,12 @@ from hypothesis import given
 
 from ace_bench.contexts.base import NoContext
 from ace_bench.contexts.loading import encode_context
-from ace_bench.contexts.playbook.apply import Add, Remove, Tag, Update, Votes, reject
-from ace_bench.contexts.playbook.authors_text import id_prefix, title_of
-from ace_bench.contexts.playbook.bullets import clean, section_name, slug
-from ace_bench.contexts.playbook.feedback import give_feedback, read_vote
-from ace_bench.contexts.playbook.playbook import Playbook
 from ace_bench.core.errors import ConfigError, DataError
+from ace_bench.playbook.apply import Add, Remove, Tag, Update, Votes, reject
+from ace_bench.playbook.authors_text import id_prefix, title_of
+from ace_bench.playbook.bullets import clean, section_name, slug
+from ace_bench.playbook.feedback import give_feedback, read_vote
+from ace_bench.playbook.playbook import Playbook
 from ace_bench.store.folder import format_json
 from tests.outcomes import outcomes_by_name
 

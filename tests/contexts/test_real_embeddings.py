@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.contexts.playbook.embed import make_embedder
-from ace_bench.contexts.playbook.refine import Refiner
+from ace_bench.playbook.embed import make_embedder
+from ace_bench.playbook.refine import Refiner
 from tests.launching import launch
 
 PAIRS = Path(__file__).with_name("bullet_pairs.jsonl")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.apply import Add
-from ace_bench.contexts.playbook.bullets import Bullet
-from ace_bench.contexts.playbook.embeddings import HashingEmbedder
-from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.refine import MergeWording, Refined, Refiner
+from ace_bench.playbook.apply import Add
+from ace_bench.playbook.bullets import Bullet
+from ace_bench.playbook.embeddings import HashingEmbedder
+from ace_bench.playbook.playbook import Playbook
+from ace_bench.playbook.refine import MergeWording, Refined, Refiner
 
 from .making import SECTIONS, Angles, bullet, contents, count, examples, ids, playbook, playbooks, run
 

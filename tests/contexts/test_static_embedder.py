@@ -7,13 +7,13 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 
-from ace_bench.contexts.playbook.embed import ModelEmbedder, make_embedder
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.core.errors import ConfigError
+from ace_bench.playbook.embed import ModelEmbedder, make_embedder
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.settings import decode
-from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import composed, launch
 

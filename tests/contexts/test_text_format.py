@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.apply import Add, Merge, Operation, Remove, Tag, Update, Votes
-from ace_bench.contexts.playbook.playbook import Playbook
-from ace_bench.contexts.playbook.text_format import Imported, read_text
 from ace_bench.core.errors import DataError
+from ace_bench.playbook.apply import Add, Merge, Operation, Remove, Tag, Update, Votes
+from ace_bench.playbook.playbook import Playbook
+from ace_bench.playbook.text_format import Imported, read_text
 from tests.outcomes import outcomes
 
 from .making import SAMPLE, SECTIONS, bullet, count, deltas, examples, playbooks, rejected, run

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ace_bench.backbones.embedded.prompt_parser import read_demonstrations
 from ace_bench.contexts.base import ContextValue, NoContext, apply_patch
 from ace_bench.contexts.cheatsheet import Cheatsheet, PastRollout
 from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instruction
 from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of
-from ace_rehearsal.reader.prompt_parser import read_demonstrations
 from tests.outcomes import outcomes_by_name
 
 from .making import SAMPLE, contents, count, examples

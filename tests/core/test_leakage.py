@@ -74,7 +74,7 @@ def test_the_limit_cuts_what_is_searched_and_not_what_counts_as_shared(tmp_path)
 
 
 def test_candidates_of_a_benchmark_are_no_leak():
-    sample_set = "pkg://ace_rehearsal/samples/finer"
+    sample_set = "pkg://ace_bench/tasks/samples/finer"
     task = Finer(data_dir=None, source="sample", sample_data=sample_set, sample_allowed=True)
     assert find_leakage(task, "test").found == 0
     task.samples("test")[0].inputs["question"] += task.failing_grade(task.samples("test")[0]).gold

@@ -4,11 +4,11 @@ import time
 
 import pytest
 
+from ace_bench.ace.parts import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply, read_reply
 from ace_bench.core.objects import Echo, find_echo, holds_several
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message
-from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
 from ace_bench.tasks.answers import JudgeReply
 
 FORM = (

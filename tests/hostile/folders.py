@@ -186,7 +186,7 @@ def _names(**names: str) -> Plant:
 def _leaderboard(folder: Path, command: str) -> None:
     journal = folder / "journal.jsonl"
     journal.write_bytes(journal.read_bytes().replace(b'"kinD"', b'"kind"'))  # it is read only if it is sound
-    own = {"_target_": "ace_appworld.task.AppWorld", "confinement": "none", "test_split": "test_normal"}
+    own = {"_target_": "ace_bench.tasks.appworld.task.AppWorld", "confinement": "none", "test_split": "test_normal"}
     _task("appworld", **own, data_dir=_call(command), sample_data=_call(command))(folder, command)
 
 
@@ -211,10 +211,10 @@ PLANTED: Mapping[str, Plant] = {
     "name that imports": _settings(lambda found, _: found["method"].update(_target_=f"{MODULE}:make")),
     "grader": _task("qa", _target_="ace_bench.tasks.qa.Qa", grader=f"python:{MODULE}.make", data="x.csv"),
     "environment": _task(
-        "inspect", _target_="ace_environments.inspect_task.InspectTask", name=f"{MODULE}.py@task", timeout=1
+        "inspect", _target_="ace_bench.tasks.environments.inspect_task.InspectTask", name=f"{MODULE}.py@task", timeout=1
     ),
     "taskset": _task(
-        "verifiers", _target_="ace_environments.verifiers_task.VerifiersTask", environment=MODULE, timeout=1
+        "verifiers", _target_="ace_bench.tasks.environments.verifiers_task.VerifiersTask", environment=MODULE, timeout=1
     ),
     "sample package": _settings(lambda found, _: found["task"].update(sample_data=f"pkg://{MODULE}.inner/x")),
     "model folder": _settings(lambda found, _: found.update(embedder=f"./{MODULE}")),

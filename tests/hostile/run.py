@@ -21,15 +21,15 @@ from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 
-from ace_appworld import session as sessions
-from ace_appworld.engine_side.processes import descendants
 from ace_bench.agents import sandbox
 from ace_bench.core.confine import adopt_orphans
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.scratch import scratch_folder
+from ace_bench.tasks.appworld import session as sessions
+from ace_bench.tasks.appworld.engine_side.processes import descendants
 from tests.hostile.bait import Bait, laid
 from tests.hostile.corpus import PRELUDE, PROGRAMS
-from tests.packages.appworld.conftest import make
+from tests.tasks.appworld.conftest import make
 
 _BROKEN = re.compile(r"^(NameError|SyntaxError|AttributeError|TypeError|IndentationError)\b", re.MULTILINE)
 _CHEATSHEET_MIB, _APPWORLD_MIB = 256, 1024

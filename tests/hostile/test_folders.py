@@ -8,8 +8,8 @@ import pytest
 
 from ace_bench import api
 from ace_bench.cli.main import all_commands, start
+from ace_bench.cli.playbook.command import all_commands as playbook_commands
 from ace_bench.core.errors import AceBenchError
-from ace_playbooks.command import all_commands as playbook_commands
 from tests.hostile.folders import MODULE, SECRET, plant_all
 
 WORDS = ("task=finer", "task.source=sample", "limit={train: 2, val: 1, test: 2}", "method=ace", "mode.epochs=1")
@@ -67,7 +67,7 @@ def looked_at(planted, monkeypatch):
     monkeypatch.chdir(top / "here")
     monkeypatch.syspath_prepend(str(top / "here"))
     monkeypatch.setenv(SECRET, "value-of-the-variable")
-    monkeypatch.setattr("ace_appworld.leaderboard.find_engine", lambda: None)  # which may not be installed
+    monkeypatch.setattr("ace_bench.cli.leaderboard.find_engine", lambda: None)  # which may not be installed
     yield folders, top
     traces = sorted((top / "trace").iterdir())
     for path in traces:

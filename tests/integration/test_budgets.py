@@ -10,6 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
+from ace_bench.backbones.embedded.server.faults import Faults
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.backbones.openai_compatible.settings import Sampling
 from ace_bench.core.errors import BudgetExhausted, CallLost, RolloutFault
 from ace_bench.core.types import Message, Stage
@@ -17,9 +20,6 @@ from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog, Cost
 from ace_bench.store.reservations import ReservationLog
-from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from ace_rehearsal.server.faults import Faults
-from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.openai_compatible.scripted import Reply, answer, client, serving
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, launch

@@ -7,7 +7,7 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.report.records import find_runs
 from ace_bench.runners.checking import Candidate, RunChecks
 from tests.launching import launch
-from tests.packages.report.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
+from tests.report.paper.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 
 SMALL = ("task=finer", "task.source=sample", "limit=2", "mode.epochs=1", "mode.before=false")
 MODEL = ("backbone=openai_compatible", "backbone.model=m")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ace_appworld.engine import find_engine
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.records import read_run
+from ace_bench.tasks.appworld.engine import find_engine
 from tests.launching import launch
 
 RUN = (

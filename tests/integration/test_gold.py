@@ -81,7 +81,7 @@ def test_reflections_on_earlier_samples_bring_nothing_hidden(labels, mode, tmp_p
     [("finer", "target"), ("formula", "target"), ("ddxplus", "PATHOLOGY"), ("bird_sql", "SQL")],
 )
 def test_samples_do_not_depend_on_the_answers_in_their_file(task, field, tmp_path):
-    published = ROOT / "packages" / "ace_rehearsal" / "samples" / task
+    published = ROOT / "ace_bench" / "tasks" / "samples" / task
     folder = shutil.copytree(published, tmp_path / task)
     for path in folder.glob("*.jsonl"):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -92,7 +92,7 @@ def test_samples_do_not_depend_on_the_answers_in_their_file(task, field, tmp_pat
 
 
 def test_questions_of_a_file_do_not_depend_on_its_answers(tmp_path):
-    text = (ROOT / "packages/ace_rehearsal/samples/qa/tickets.csv").read_text(encoding="utf-8")
+    text = (ROOT / "ace_bench/tasks/samples/qa/tickets.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     first, other = tmp_path / "first.jsonl", tmp_path / "other.jsonl"
     first.write_text("\n".join(map(json.dumps, rows)))

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ace_rehearsal.server.faults import Faults
-from ace_rehearsal.server.serve import ReaderServer
+from ace_bench.backbones.embedded.server.faults import Faults
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, Ran, launch
 

@@ -12,9 +12,9 @@ import pytest
 
 from ace_bench.cli.main import start
 from ace_bench.report.frames import load_frames
+from ace_bench.report.page.results import Results
 from ace_bench.report.records import find_runs
 from ace_bench.store.results import CHECKSUMS, IDENTITY
-from ace_report.page.results import Results
 from tests.launching import ROOT, launch
 
 SMALL = ("task=finer", "method=base", "task.source=sample", "limit=2", "mode.before=false")

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from ace_bench.cli.main import main
+from ace_bench.report.page.run_data import run_data
 from ace_bench.report.records import read_run
-from ace_report.page.run_data import run_data
 from tests.backbones.openai_compatible.scripted import Server, answer
 from tests.backbones.serving import over_http, running
 from tests.launching import launch

@@ -5,9 +5,9 @@ import random
 
 import pytest
 
+from ace_bench.backbones.embedded.server.faults import Faults
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.report.evidence import read_calls, spent
-from ace_rehearsal.server.faults import Faults
-from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import launch, quick
 

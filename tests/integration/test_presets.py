@@ -9,11 +9,11 @@ from importlib.resources import files
 import pytest
 import yaml
 
-from ace_rehearsal.server.serve import ReaderServer
-from ace_report.experiments import load_experiments
+from ace_bench.backbones.embedded.server.serve import ReaderServer
+from ace_bench.report.experiments import load_experiments
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, composed, launch, options
-from tests.packages.report.test_experiments import compose
+from tests.report.paper.test_experiments import compose
 
 PAPER = {
     "finer_paper": "2/ace_offline_gt/finer",
@@ -37,7 +37,7 @@ def test_a_preset_is_the_run_behind_a_number_of_the_paper(preset):
 
 
 def test_what_a_small_real_model_learns_is_in_no_prompt_and_asked_in_other_words():
-    samples = files("ace_rehearsal") / "samples" / "rooms" / "questions.jsonl"
+    samples = files("ace_bench.tasks") / "samples" / "rooms" / "questions.jsonl"
     rows = [json.loads(line) for line in samples.read_text().splitlines()]
     asked = {split: {row["question"] for row in rows if row["split"] == split} for split in ("train", "val", "test")}
     assert {split: len(questions) for split, questions in asked.items()} == {"train": 24, "val": 8, "test": 40}

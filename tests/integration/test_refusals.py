@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from ace_rehearsal.reader.backbone import EmbeddedBackbone
-from ace_rehearsal.server.requests import BadRequest
-from ace_rehearsal.server.serve import ReaderServer
+from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
+from ace_bench.backbones.embedded.server.requests import BadRequest
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, launch
 
@@ -47,7 +47,7 @@ def run(server, *more):
 
 
 def questions(split="test"):
-    path = ROOT / "packages/ace_rehearsal/samples/formula" / f"{split}.jsonl"
+    path = ROOT / "ace_bench/tasks/samples/formula" / f"{split}.jsonl"
     return [json.loads(line)["context"].partition('Question: "')[2][:40] for line in path.read_text().splitlines()]
 
 

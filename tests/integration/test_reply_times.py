@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from ace_bench.agents import conversation, official, single_turn
-from ace_bench.contexts.playbook import text_format
 from ace_bench.core import lenient_json, redaction, replies, thoughts
 from ace_bench.core.errors import AceBenchError, RolloutFault
 from ace_bench.core.prompts import cited_in
 from ace_bench.methods import dc
 from ace_bench.methods.official import learner
+from ace_bench.playbook import text_format
 from ace_bench.tasks import ddxplus, finer, formula
+from ace_bench.tasks.bird_sql import questions
 from ace_bench.tasks.qa import catalog
-from ace_bird_sql import questions
 
 
 class Reply(msgspec.Struct):

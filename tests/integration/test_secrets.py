@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from ace_rehearsal.server import serve
-from ace_rehearsal.server.faults import Faults
-from ace_rehearsal.server.serve import Handler
+from ace_bench.backbones.embedded.server import serve
+from ace_bench.backbones.embedded.server.faults import Faults
+from ace_bench.backbones.embedded.server.serve import Handler
 from tests.backbones.serving import over_http, running
 from tests.launching import launch
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ace_rehearsal.server.serve import ReaderServer
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT
 

@@ -11,7 +11,7 @@ from tests.launching import ROOT
 
 SWEEP = ("task=finer,formula", "method=base", "backbone=faulty,embedded", "task.source=sample", "limit=2")
 BACKBONES = """from ace_bench.core.errors import ConfigError
-from ace_rehearsal.reader.backbone import EmbeddedBackbone
+from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 
 
 class Faulty(EmbeddedBackbone):

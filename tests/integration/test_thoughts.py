@@ -6,10 +6,10 @@ import pytest
 
 from ace_bench.agents.conversation import read_reply as read_action
 from ace_bench.agents.single_turn import code_request, last_answer, read_reply
+from ace_bench.backbones.embedded.server.serve import Handler, ReaderServer
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.thoughts import split_thoughts
-from ace_bird_sql.questions import sql_of
-from ace_rehearsal.server.serve import Handler, ReaderServer
+from ace_bench.tasks.bird_sql.questions import sql_of
 from tests.backbones.serving import over_http, running
 from tests.launching import launch
 

@@ -15,10 +15,10 @@ import pytest
 
 from ace_bench.cli.data import files_of
 from ace_bench.cli.main import all_commands, main
-from ace_playbooks.command import all_commands as commands_of_playbooks
+from ace_bench.cli.playbook.command import all_commands as commands_of_playbooks
+from tests.cli.prompts import stand_ins
 from tests.cli.serving import FileServer
 from tests.launching import launch
-from tests.packages.importers import stand_ins
 
 SMALL = ("task=formula", "task.source=sample", "limit={train: 4, test: 4}", "mode.before=false")
 _TINY = "task=formula task.source=sample limit=2 mode.epochs=1 mode.before=false"

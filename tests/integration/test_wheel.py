@@ -87,8 +87,8 @@ def test_an_installed_wheel_runs_reports_and_makes_tables_in_an_empty_folder(com
     ("guest", "asked"),
     [
         ("ace_rehearsal", ("run", "task=finer")),
-        ("ace_environments", ("run", "task=inspect")),
-        ("ace_importers", ("prompts", "checkout", "out")),
+        ("ace_bench.tasks.environments", ("run", "task=inspect")),
+        ("ace_bench.cli.prompts", ("prompts", "checkout", "out")),
     ],
 )
 def test_a_missing_guest_is_one_sentence_before_anything_is_made(commands, guest, asked, tmp_path):

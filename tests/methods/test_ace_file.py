@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.ace import ace
 from ace_bench.core.settings import build
-from ace_bench.methods import ace
 from ace_bench.runners.composing import compose_run
 from tests.runners.scripted import Scripted, delta, play, wrong
 

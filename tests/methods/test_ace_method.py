@@ -5,10 +5,10 @@ import time
 
 import pytest
 
+from ace_bench.ace.ablations import RewriterReply
+from ace_bench.ace.parts import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.core.replies import schema_of
-from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
-from ace_bench.methods.ace_variants.ablations import RewriterReply
 from tests.doubles import Recording
 from tests.launching import launch
 from tests.methods.playing import ONE, starting_from

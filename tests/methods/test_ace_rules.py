@@ -8,8 +8,8 @@ from tests.agents.world import COMPLETE, PROMPTS, code, make_agent
 from tests.launching import ROOT, launch
 from tests.methods.playing import starting_from
 from tests.methods.test_ace_agentic import GOLD, RIGHT, Acting, Worlds
-from tests.packages.appworld.sharing import sharing
 from tests.runners.scripted import Scripted, kept, rollouts
+from tests.tasks.appworld.sharing import sharing
 
 LOOKUP = "print(apis.api_docs.show_api_doc(app_name='music', api_name='login'))"
 BROKEN = "apis.music.login(username='ida@example.com')"

@@ -1,7 +1,7 @@
 """Settings of ACE that contradict each other, and which parts the others choose."""
 
+from ace_bench.ace.ablations import AceWithOtherView, RewritingCurator
 from ace_bench.core.settings import build
-from ace_bench.methods.ace_variants.ablations import AceWithOtherView, RewritingCurator
 from ace_bench.runners.composing import compose_run
 from tests.outcomes import outcomes
 

@@ -4,8 +4,8 @@ import pytest
 
 from ace_bench.methods.dc import behind_first_tag, between_tags
 from tests.launching import launch
+from tests.methods.field.making import BROKEN, TOO_LONG, Themed
 from tests.methods.playing import context_of
-from tests.packages.field.making import BROKEN, TOO_LONG, Themed
 from tests.runners.scripted import Scripted, Toy, events, gold, play, rollouts, steps
 
 

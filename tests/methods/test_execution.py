@@ -1,7 +1,7 @@
 """Rules that learn from tool executions: what is worth learning, how an attempt ended, and what enters the playbook."""
 
+from ace_bench.ace.rules import reflect_on_executions
 from ace_bench.core.types import Attempt, Feedback, Rollout, Turn
-from ace_bench.methods.ace_variants.rules import reflect_on_executions
 from tests.agents.test_react_memory import TOOLS
 from tests.agents.world import sample
 from tests.outcomes import outcomes

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from ace_bench.contexts.loading import restore
-from ace_bench.contexts.playbook.authors_text import Dialect
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
+from ace_bench.playbook.authors_text import Dialect
 from tests.contexts.making import SAMPLE, count, playbook
 from tests.outcomes import outcomes
 

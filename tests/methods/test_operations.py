@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.contexts.playbook.apply import KINDS
-from ace_bench.methods.ace_parts import parse_operations
+from ace_bench.ace.parts import parse_operations
+from ace_bench.playbook.apply import KINDS
 from tests.contexts.making import examples
 from tests.outcomes import outcomes
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ace_appworld.engine import find_engine, python_of
+from ace_bench.tasks.appworld.engine import find_engine, python_of
 from tests.official.comparing import Call, Side, Step
 from tests.official.serving import spoken
 

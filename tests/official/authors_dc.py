@@ -42,7 +42,7 @@ def _litellm(url: str, calls: list[dict[str, Any]], roles: tuple[str, str]) -> t
 def main() -> None:
     checkout, folder, url, most, approach = sys.argv[1:]
     sys.dont_write_bytecode = True
-    from ace_bench.contexts.playbook.embed import make_embedder
+    from ace_bench.playbook.embed import make_embedder
 
     roles = ("generator", "curator") if approach == "Cumulative" else ("curator", "generator")
     sys.path[0] = checkout  # in place of this file's folder

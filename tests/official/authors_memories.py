@@ -45,7 +45,7 @@ class _Index:
 def main() -> None:
     checkout, folder, url, name, top_k = sys.argv[1:]
     sys.dont_write_bytecode = True
-    from ace_bench.contexts.playbook.embed import make_embedder
+    from ace_bench.playbook.embed import make_embedder
 
     sys.path[0] = checkout  # in place of this file's folder
     sys.modules.update({replaced: MagicMock() for replaced in _REPLACED})

@@ -12,7 +12,6 @@ from typing import TypeVar
 
 import msgspec
 
-from ace_appworld.engine import FOLDER_VARIABLE
 from ace_bench.contexts.cheatsheet import EMPTY, Cheatsheet
 from ace_bench.core.context import Context
 from ace_bench.core.types import Stage
@@ -22,6 +21,7 @@ from ace_bench.store.calls import CallRecord, read_calls
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.results import read_settings
+from ace_bench.tasks.appworld.engine import FOLDER_VARIABLE
 from tests.launching import ROOT
 from tests.official.comparing import Call, Side, Step
 from tests.official.serving import MODEL, spoken

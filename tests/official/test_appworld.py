@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ace_appworld.data import sample_root
-from ace_appworld.engine import find_engine
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import import_folder
+from ace_bench.tasks.appworld.data import sample_root
+from ace_bench.tasks.appworld.engine import find_engine
 from tests.official import ours
 from tests.official.authors import checkout, run_appworld
 from tests.official.comparing import compare
@@ -29,7 +29,7 @@ def world() -> Path:
         engine = find_engine()
     except ConfigError as error:
         pytest.skip(str(error))
-    return sample_root(engine, import_folder() / "packages" / "ace_rehearsal" / "miniworld")
+    return sample_root(engine, import_folder() / "ace_bench" / "tasks" / "appworld" / "miniworld")
 
 
 @pytest.mark.parametrize("messy", [False, True], ids=["clean", "messy"])

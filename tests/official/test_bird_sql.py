@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from ace_bench.core.types import Grade
-from ace_bird_sql.questions import sql_of
+from ace_bench.tasks.bird_sql.questions import sql_of
 from tests.official.authors import checkout
-from tests.packages.bird_sql.conftest import SCRIPT, build, cache, grading, make, mini_dev  # noqa: F401 - fixtures
-from tests.packages.bird_sql.replies import GOLDS, draw_replies
+from tests.tasks.bird_sql.conftest import SCRIPT, build, cache, grading, make, mini_dev  # noqa: F401 - fixtures
+from tests.tasks.bird_sql.replies import GOLDS, draw_replies
 
 pytestmark = pytest.mark.official
 COUNT = 6_500

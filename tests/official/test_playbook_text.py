@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_appworld.task import SECTIONS as APPWORLD
-from ace_bench.contexts.playbook import authors_text
-from ace_bench.contexts.playbook.authors_text import Dialect
-from ace_bench.contexts.playbook.text_writer import official_text
 from ace_bench.methods.official import editing as ours
+from ace_bench.playbook import authors_text
+from ace_bench.playbook.authors_text import Dialect
+from ace_bench.playbook.text_writer import official_text
+from ace_bench.tasks.appworld.task import SECTIONS as APPWORLD
 from ace_bench.tasks.finance import SECTIONS as FINANCE
 from tests.contexts.making import examples
 from tests.official.authors import checkout

@@ -16,9 +16,9 @@ from ace_bench.contexts.cheatsheet import Cheatsheet
 from ace_bench.contexts.instruction import Demonstration, Demonstrations
 from ace_bench.core.types import Completion, Sample, Usage
 from ace_bench.methods.dc import Cumulative
+from ace_bench.methods.field.stream_memory import MemoryEntry
 from ace_bench.store.prompts import PromptSet
 from ace_bench.tasks.ddxplus import CONDITIONS, answer_of
-from ace_field.stream_memory import MemoryEntry
 from tests.official.authors import checkout, run_theirs
 from tests.official.authors_prompts import PAST_QUERIES
 

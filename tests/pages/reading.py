@@ -30,7 +30,7 @@ _COMMENT = re.compile(r"(?:^|\s+)# .*$")
 _PROGRAM = re.compile(r"(\.venv/bin/[\w-]+|python|pip|make|vllm|ray|wandb|docker|appworld|export) \S")
 
 PLAYS_ENVIRONMENT = re.compile(r"python run\.py task=(inspect|verifiers) ")
-"""Starts the commands that tests/packages/environments/test_page.py runs."""
+"""Starts the commands that tests/tasks/environments/test_page.py runs."""
 
 
 def commands(page: str) -> list[str]:

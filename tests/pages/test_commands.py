@@ -20,9 +20,9 @@ from hydra.errors import HydraException
 
 from ace_bench.runners.checking import RunChecks
 from tests.launching import PARSER, ROOT
-from tests.packages.report.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 from tests.pages.reading import PAGES, PLAYS_ENVIRONMENT, commands, settings, unmarked
 from tests.pages.world import World
+from tests.report.paper.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 
 QUICK = ("README.md", "docs/running.md", "docs/reproducing.md", "docs/reports.md")
 
@@ -34,8 +34,8 @@ NOT_RUN = {
     r"wandb .*|python run\.py task=.* tracker=wandb": "needs an account",
     r"docker .*": "needs Docker",
     r"(appworld (download data|evaluate|pack)|vllm serve( --help)?)": "names a program; it is not to be typed",
-    r"(ace-bench view results|python -m http\.server .*)": "serves until stopped; tests/packages/report/page tests it",
-    PLAYS_ENVIRONMENT.pattern + ".*": "tests/packages/environments does it",
+    r"(ace-bench view results|python -m http\.server .*)": "serves until stopped; tests/report/page tests it",
+    PLAYS_ENVIRONMENT.pattern + ".*": "tests/tasks/environments does it",
     r"python run\.py .* backbone=smollm2_llama_cpp .*": "needs make real-model-llama",
     r"pip wheel .*": "tests/integration/test_wheel.py does it",
     r"make statistics": "tests/simulation runs it in small",

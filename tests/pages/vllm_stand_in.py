@@ -9,9 +9,9 @@ import signal
 import sys
 import threading
 
-from ace_rehearsal.server.replies import completion_body
-from ace_rehearsal.server.requests import read_request
-from ace_rehearsal.server.serve import Handler, ReaderServer
+from ace_bench.backbones.embedded.server.replies import completion_body
+from ace_bench.backbones.embedded.server.requests import read_request
+from ace_bench.backbones.embedded.server.serve import Handler, ReaderServer
 
 TOTALS = {"queries": 0, "hits": 0}
 

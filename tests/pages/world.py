@@ -23,11 +23,11 @@ import time
 import urllib.request
 from pathlib import Path
 
-from ace_appworld.data import builder_digest
 from ace_bench.backbones.vllm.command import free_port
 from ace_bench.store.files import cache_folder
+from ace_bench.tasks.appworld.data import builder_digest
+from tests.cli.prompts.stand_ins import finance
 from tests.launching import ROOT
-from tests.packages.importers.stand_ins import finance
 
 PARTS = (
     *("ace_bench", "configs", "hydra_plugins", "packages", "prompts", "scripts", "benchmarks", "run.py"),
@@ -38,7 +38,7 @@ PATIENTS = 1_010
 """Training patients in real data: DDXPlus draws 1,000 of them, as the paper does."""
 KEYS = ("OPENAI_API_KEY", "SAMBANOVA_API_KEY")
 SENTENCE_MODEL = """
-from ace_bench.contexts.playbook.embeddings import HashingEmbedder
+from ace_bench.playbook.embeddings import HashingEmbedder
 
 
 class SentenceTransformer:
@@ -172,7 +172,7 @@ def _copy(place: Path) -> None:
             shutil.copytree(ROOT / part, place / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy(ROOT / part, place / part)
-    samples = place / "packages" / "ace_rehearsal" / "samples"
+    samples = place / "ace_bench" / "tasks" / "samples"
     for split in samples.glob("*/*.jsonl"):
         split.write_text("".join(split.read_text().splitlines(keepends=True)[:ROWS]))
     shutil.copytree(samples, place / "real")
@@ -195,7 +195,8 @@ def _name_what_pages_leave_open(place: Path) -> None:
     shutil.copytree(place / "real", place / "DIR")
     shutil.copytree(place / "real" / "bird_sql", place / "DIR", dirs_exist_ok=True)
     mini_world = (
-        cache_folder("appworld").resolve() / builder_digest(ROOT / "packages" / "ace_rehearsal" / "miniworld")[:16]
+        cache_folder("appworld").resolve()
+        / builder_digest(ROOT / "ace_bench" / "tasks" / "appworld" / "miniworld")[:16]
     )  # the first run on AppWorld builds it
     (place / "real" / "appworld").symlink_to(mini_world)
     finance(place / "CHECKOUT")
@@ -208,7 +209,7 @@ def _complete_environments(place: Path) -> None:
     for entry in Path(sys.prefix).iterdir():
         if entry.name not in MARKS:
             (place / ".venv" / entry.name).symlink_to(entry)
-    appworld = ("packages/ace_appworld/setup.py", "packages/ace_appworld/constraints.txt")
+    appworld = ("ace_bench/cli/appworld.py", "ace_bench/tasks/appworld/constraints.txt")
     for name in ("pyproject.toml", "constraints.txt", "scripts/vllm_cpu.py", *appworld):
         os.utime(place / name, (0, 0))
     for mark in (*(place / ".venv" / name for name in MARKS), place / ".vllm" / ".ready"):

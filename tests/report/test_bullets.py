@@ -14,7 +14,7 @@ from ace_bench.report.records import read_run
 from ace_bench.store.journal import RolloutRecord, StepRecord
 from ace_bench.store.results import read_object
 from tests.launching import launch
-from tests.packages.report.page.runs import changed
+from tests.report.page.runs import changed
 
 RUN = ("task=finer", "task.source=sample", "limit=6", "mode.before=false")
 LONG = ("task=finer", "task.source=sample", "limit=12", "mode.epochs=1", "mode.before=false")

@@ -14,18 +14,18 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from ace_bench.report.escaping import csv_of
+from ace_bench.report.figures.style import new_figure, save, styled
 from ace_bench.report.records import find_runs
-from ace_report.figures.style import new_figure, save, styled
-from ace_report.tables.formats import Page, markdown, page_of, printed_grid
-from ace_report.tables.formats import csv as table_csv
-from ace_report.tables.grids import Grid
-from ace_report.tables.latex import latex
-from ace_report.tables.own_tables import Layout as Shape
-from ace_report.tables.own_tables import own_tables
-from ace_report.tables.table import Heading
+from ace_bench.report.tables.formats import Page, markdown, page_of, printed_grid
+from ace_bench.report.tables.formats import csv as table_csv
+from ace_bench.report.tables.grids import Grid
+from ace_bench.report.tables.latex import latex
+from ace_bench.report.tables.own_tables import Layout as Shape
+from ace_bench.report.tables.own_tables import own_tables
+from ace_bench.report.tables.table import Heading
 from benchmarks.measuring import Grid as Measurements
 from benchmarks.measuring import markdown as benchmark_markdown
-from tests.packages.report.test_pivot import ACE, BASE, make
+from tests.report.paper.test_pivot import ACE, BASE, make
 
 EVIL = (
     "m\n\\input{/etc/passwd}", "\r\\immediate\\write18{id}", "\\\\]", "^^5cinput{x}", "a%\nb", "}\\end{table}", "[x]",

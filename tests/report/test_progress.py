@@ -9,7 +9,7 @@ from ace_bench.core.errors import StoreError
 from ace_bench.report.progress import Progress
 from ace_bench.store.results import CHECKSUMS
 from tests.launching import launch
-from tests.packages.report.page.runs import FINER, copied, unfinished_copy
+from tests.report.page.runs import FINER, copied, unfinished_copy
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ from ace_bench.store.lines import SEAL
 from ace_bench.store.results import CHECKSUMS
 from tests.launching import launch
 from tests.outcomes import outcomes
-from tests.packages.report.page.runs import changed, copied, permissions_count
+from tests.report.page.runs import changed, copied, permissions_count
 
 SMALL = ("task=finer", "task.source=sample", "limit=6", "mode.epochs=1")
 

@@ -11,7 +11,7 @@ from ace_bench.runners.checking import Candidate, RunChecks
 from tests.backbones.serving import over_http
 from tests.launching import ROOT, launch
 from tests.outcomes import outcomes
-from tests.packages.report.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
+from tests.report.paper.conftest import compose, one_composer, reproduce  # noqa: F401 - fixtures
 
 SAMPLE = ("task.source=sample", "embedder=hashing")
 DEAD = "http://127.0.0.1:9/v1"

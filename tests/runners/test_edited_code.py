@@ -7,11 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from ace_bench.methods import ace
+from ace_bench.ace import ace
 from ace_bench.report.records import find_runs
+from ace_bench.report.tables.formats import csv, markdown, page_of
+from ace_bench.report.tables.own_tables import Layout, own_tables
 from ace_bench.store.processes import read_processes
-from ace_report.tables.formats import csv, markdown, page_of
-from ace_report.tables.own_tables import Layout, own_tables
 from tests.backbones.openai_compatible.scripted import answer
 from tests.backbones.openai_compatible.test_experiment import Limited, overrides
 from tests.backbones.serving import running
@@ -226,7 +226,7 @@ def _without_changes(update, context):
 
 
 def test_a_backbone_that_is_code_is_asked_again_unless_a_paid_one_is_beside_it(start, tmp_path, capsys):
-    lessons = "ace_rehearsal.reader.lessons"
+    lessons = "ace_bench.backbones.embedded.lessons"
 
     def edit(ran):
         rewritten(ran, lambda code: {**code, lessons: "0" * 12})

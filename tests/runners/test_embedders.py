@@ -2,7 +2,7 @@
 
 import pytest
 
-from ace_rehearsal.server.serve import ReaderServer
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import launch, options, preset, quick
 

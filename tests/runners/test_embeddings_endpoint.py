@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault
 from ace_bench.store.calls import read_calls
-from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.doubles import Crash, Recording, crash_after
 from tests.launching import launch

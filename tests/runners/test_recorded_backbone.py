@@ -3,10 +3,10 @@
 import pytest
 
 from ace_bench.api import open_backbone
+from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.errors import BudgetExhausted
 from ace_bench.core.types import Message
 from ace_bench.store.calls import read_calls
-from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
 QUESTION = "Which is red? Options: blood, grass."
 LOG: list[str] = []

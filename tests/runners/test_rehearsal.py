@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from ace_bench.ace.learner import PlaybookLearner
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.types import Attempt, Message, Sample
-from ace_bench.methods.ace_learner import PlaybookLearner
 from ace_bench.runners.preflight import describe
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.runners.small_run import StandIn

@@ -19,7 +19,7 @@ from ace_bench.store.damage import examine, lasting_metrics
 from ace_bench.store.results import CHECKSUMS, read_metrics
 from tests.doubles import Recording
 from tests.launching import Ran, launch
-from tests.packages.report.page.runs import changed
+from tests.report.page.runs import changed
 
 SMALL = ("task.source=sample", "limit={train: 3, val: 2, test: 3}")
 RUNS = {
@@ -283,7 +283,7 @@ def move_away(folder):
 
 
 def edit_code(folder):
-    changed(folder, "processes.jsonl", lambda line: line.get("code", {}).update({"ace_bench.methods.ace": "0"}))
+    changed(folder, "processes.jsonl", lambda line: line.get("code", {}).update({"ace_bench.ace.ace": "0"}))
     return folder
 
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.core.errors import BudgetExhausted, CallLost, ConfigError, RolloutFault
 from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.build import check_reply_limits
@@ -17,7 +18,6 @@ from ace_bench.runners.outages import FaultRule
 from ace_bench.runners.settings import decode
 from ace_bench.runners.shared_limits import SharedLimits, divide_limits
 from ace_bench.store.call_log import CallLog
-from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import launch
 

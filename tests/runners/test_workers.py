@@ -10,6 +10,7 @@ import warnings
 import numpy as np
 import pytest
 
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.runners import run as experiment
 from ace_bench.runners import workers
 from ace_bench.runners.build import assemble
@@ -17,7 +18,6 @@ from ace_bench.runners.composing import compose_run
 from ace_bench.runners.schedule import Schedule
 from ace_bench.runners.shared_limits import NO_PART, SharedLimits
 from ace_bench.runners.workers import Workers, make_share
-from ace_rehearsal.server.serve import ReaderServer
 from tests.backbones.serving import over_http, running
 from tests.launching import Ran, launch
 

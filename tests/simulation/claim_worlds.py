@@ -18,13 +18,13 @@ import numpy as np
 from scipy.special import expit
 
 from ace_bench.core.statistics import Array
+from ace_bench.report.experiments import Experiments, load_experiments
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Point, Points
-from ace_report.experiments import Experiments, load_experiments
-from ace_report.tables.claim_result import ClaimResult, Verdict
-from ace_report.tables.claims import claim_results
-from ace_report.tables.results_index import Selection
+from ace_bench.report.tables.claim_result import ClaimResult, Verdict
+from ace_bench.report.tables.claims import claim_results
+from ace_bench.report.tables.results_index import Selection
 from tests.simulation.score_worlds import mean_at
 
 WORLDS = {"as the paper says": 1.0, "half of it": 0.5, "no effect": 0.0, "reversed": -1.0}

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_rehearsal.server.serve import ReaderServer
+from ace_bench.backbones.embedded.server.serve import ReaderServer
 from tests.backbones.serving import running
 from tests.launching import ROOT
 

@@ -74,8 +74,8 @@ def test_an_edit_counts_where_it_can_change_a_result(snapshot, pack):
 
 
 def test_of_ace_bench_count_the_packages_that_decide_and_no_docstring():
-    found = code_of({"method": {"_target_": "ace_bench.methods.ace_variants.settings.make_ace"}}).modules
-    assert {"ace_bench.methods.ace", "ace_bench.contexts.playbook.apply", "ace_bench.core.replies"} <= set(found)
+    found = code_of({"method": {"_target_": "ace_bench.ace.settings.make_ace"}}).modules
+    assert {"ace_bench.ace.ace", "ace_bench.playbook.apply", "ace_bench.core.replies"} <= set(found)
     assert {name.split(".")[1] for name in found} <= {"agents", "contexts", "core", "methods", "runners", "tasks"}
     texts = [f'"""{words}"""\nX = 1\n'.encode() for words in ("One", "Two")]
     one, other = (code._parse_source("ace_bench.a", "a.py", text) for text in texts)
@@ -96,14 +96,14 @@ def test_the_kind_of_a_saved_context_counts(tmp_path):
     file = tmp_path / "context.json"
     file.write_text('{"kind": "workflows"}')
     frozen = {"_target_": "ace_bench.methods.frozen.Frozen", "context": str(file)}
-    assert "ace_field.workflows" in modules(method=frozen)
+    assert "ace_bench.methods.field.workflows" in modules(method=frozen)
     file.write_text("a playbook as text")
-    assert "ace_field.workflows" not in modules(method=frozen)
+    assert "ace_bench.methods.field.workflows" not in modules(method=frozen)
 
 
 def test_a_backbone_counts_where_its_code_answers_and_not_where_a_server_does(pack):
-    embedded = code_of({"backbone": {"_target_": "ace_rehearsal.reader.backbone.EmbeddedBackbone"}})
-    assert {"ace_rehearsal.reader.backbone", "ace_rehearsal.reader.lessons"} <= embedded.backbones
+    embedded = code_of({"backbone": {"_target_": "ace_bench.backbones.embedded.backbone.EmbeddedBackbone"}})
+    assert {"ace_bench.backbones.embedded.backbone", "ace_bench.backbones.embedded.lessons"} <= embedded.backbones
     client = {"_target_": "ace_bench.backbones.openai_compatible.backbone.OpenAICompatible"}
     assert code_of({"backbone": client}).backbones == frozenset()
     assert "my_pack.method" in code_of({"roles": {"judge": {"_target_": "my_pack.method.Mine"}}}).backbones

@@ -10,7 +10,7 @@ from ace_bench.store.damage import examine
 from ace_bench.store.results import CHECKSUMS
 from tests.launching import launch
 from tests.outcomes import as_texts
-from tests.packages.report.page.runs import changed
+from tests.report.page.runs import changed
 
 
 @pytest.fixture(scope="module")

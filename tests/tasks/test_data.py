@@ -16,8 +16,8 @@ from tests.outcomes import outcomes_by_name
 
 CONTEXT = 'Tags: A,B.\n1. What is best tag for entity "5" in sentence: "It was 5 .?"\nOutput US GAAP tags:'
 ROW = {"context": CONTEXT, "target": "A"}
-SAMPLES = ROOT / "packages" / "ace_rehearsal" / "samples"
-USUAL = {"data_dir": None, "source": "auto", "sample_data": "pkg://ace_rehearsal/samples/finer"}
+SAMPLES = ROOT / "ace_bench" / "tasks" / "samples"
+USUAL = {"data_dir": None, "source": "auto", "sample_data": "pkg://ace_bench/tasks/samples/finer"}
 
 
 def find(**settings):

@@ -5,13 +5,13 @@ import sys
 
 import pytest
 
+from ace_bench.ace.ablations import RewriterReply
+from ace_bench.ace.learner import MergerReply
+from ace_bench.ace.parts import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.core.replies import parse, schema_of
 from ace_bench.core.types import Message
-from ace_bench.methods.ace_learner import MergerReply
-from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
-from ace_bench.methods.ace_variants.ablations import RewriterReply
 from tests.launching import built, composed, launch
 from tests.vllm.conftest import BLOCK, quiet
 

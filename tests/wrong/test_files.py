@@ -10,7 +10,7 @@ from tests.launching import ROOT, launch
 from tests.outcomes import outcomes_by_name
 from tests.wrong.refusing import refusal
 
-SAMPLES = ROOT / "packages" / "ace_rehearsal" / "samples"
+SAMPLES = ROOT / "ace_bench" / "tasks" / "samples"
 SMALL = ("limit=2", "mode.epochs=1", "task.source=auto")
 TASKS = ("finer", "formula", "ddxplus", "bird_sql")
 

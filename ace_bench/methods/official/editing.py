@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from ace_bench.contexts.playbook.authors_text import (
+from ace_bench.core.errors import DataError
+from ace_bench.playbook.authors_text import (
     NO_SECTION,
     Dialect,
     Line,
@@ -22,7 +23,6 @@ from ace_bench.contexts.playbook.authors_text import (
     section_key,
     write_line,
 )
-from ace_bench.core.errors import DataError
 
 _NUMBER = re.compile(r"-(\d{1,4000})$")
 _OTHERS = "others"

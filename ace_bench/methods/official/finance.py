@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from ace_bench.contexts.playbook.apply import reject
 from ace_bench.core.method import POST_UPDATE_ROLLOUT, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
@@ -19,6 +18,7 @@ from ace_bench.methods.base import CURATOR, REFLECTOR, is_settled, reflector_fie
 from ace_bench.methods.official.editing import DroppedOperations
 from ace_bench.methods.official.learner import OfficialLearner, OfficialLesson, ask_for_operations, official_tags
 from ace_bench.methods.official.playbook import TextPlaybook
+from ace_bench.playbook.apply import reject
 
 _IGNORED = "the authors' code does nothing but ADD"
 

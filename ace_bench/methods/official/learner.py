@@ -11,7 +11,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
-from ace_bench.contexts.playbook.authors_text import Dialect, dialect_of, section_key
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
@@ -30,6 +29,7 @@ from ace_bench.methods.base import (
     curator_fields,
 )
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
+from ace_bench.playbook.authors_text import Dialect, dialect_of, section_key
 
 R = TypeVar("R")
 

@@ -20,17 +20,17 @@ import msgspec
 
 from ace_bench.contexts.base import ContextValue
 from ace_bench.contexts.loading import load_context
-from ace_bench.contexts.playbook import authors_text
-from ace_bench.contexts.playbook.authors_text import Dialect, bullet_lines, heading_of, read_line
-from ace_bench.contexts.playbook.bullets import BEFORE_FIRST_STEP, Bullet
-from ace_bench.contexts.playbook.playbook import NO_COUNTERS
-from ace_bench.contexts.playbook.text_writer import official_text
 from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.context import Context
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import GeneratorSpec, Record, Sample
 from ace_bench.methods.official.editing import add_bullets, count_tags, number_after, without_counters
+from ace_bench.playbook import authors_text
+from ace_bench.playbook.authors_text import Dialect, bullet_lines, heading_of, read_line
+from ace_bench.playbook.bullets import BEFORE_FIRST_STEP, Bullet
+from ace_bench.playbook.playbook import NO_COUNTERS
+from ace_bench.playbook.text_writer import official_text
 
 _LINE_END = re.compile("\r\n?")
 _MAX_NUMBER = 10**9

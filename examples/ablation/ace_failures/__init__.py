@@ -3,12 +3,12 @@
 from dataclasses import fields, replace
 from typing import Annotated, Any
 
-from ace_bench.contexts.playbook.playbook import Playbook
+from ace_bench.ace.ace import Ace, Curator
+from ace_bench.ace.parts import Delta, Insight
+from ace_bench.ace.settings import AceSettings, make_ace
 from ace_bench.core.method import Arena
 from ace_bench.core.types import Step
-from ace_bench.methods.ace import Ace, Curator
-from ace_bench.methods.ace_parts import Delta, Insight
-from ace_bench.methods.ace_variants.settings import AceSettings, make_ace
+from ace_bench.playbook.playbook import Playbook
 
 
 class FailuresOnly(Curator):

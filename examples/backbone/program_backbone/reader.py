@@ -2,8 +2,8 @@
 
 import sys
 
+from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.types import Message
-from ace_rehearsal.reader.backbone import EmbeddedBackbone
 
 if __name__ == "__main__":
     prompt = Message(role="user", content=sys.stdin.read())

@@ -7,8 +7,8 @@ from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import MemorySaver
 
-from ace_langchain import ACEMiddleware, AceRoles, BackboneChatModel, CountedModels
-from ace_rehearsal.reader import EmbeddedBackbone
+from ace_bench.backbones.embedded import EmbeddedBackbone
+from ace_bench.contrib.langchain import ACEMiddleware, AceRoles, BackboneChatModel, CountedModels
 
 
 def customer_record(name: str) -> str:

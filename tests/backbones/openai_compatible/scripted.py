@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from ace_bench.ace.ablations import RewriterReply
+from ace_bench.ace.learner import MergerReply
+from ace_bench.ace.parts import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.settings import CacheHints, PriceCard, Rate, Retry, Sampling
 from ace_bench.core.types import Completion, Message
-from ace_bench.methods.ace_learner import MergerReply
-from ace_bench.methods.ace_parts import CuratorReply, ReflectorReply
-from ace_bench.methods.ace_variants.ablations import RewriterReply
 from tests.backbones.serving import running
 
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 60}}

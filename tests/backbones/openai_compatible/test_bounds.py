@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from ace_bench.ace.parts import CuratorReply
 from ace_bench.backbones.openai_compatible.schemas import Bounds, response_format
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.replies import schema_of
 from ace_bench.core.resources import configs_folder
-from ace_bench.methods.ace_parts import CuratorReply
 from tests.backbones.openai_compatible.scripted import PROMPT, ROLES, answer, client, nodes, serving
 from tests.outcomes import as_texts
 

@@ -111,7 +111,7 @@ def test_settings_are_taken_and_refused_as_recorded(snapshot, tmp_path):
     def find(case):
         source, allowed, columns = case
         named = Columns(**{"question": None, "answer": None, **columns})
-        loaded = sample_set(named, source=source, sample_data="pkg://ace_rehearsal/samples/qa", allowed=allowed)
+        loaded = sample_set(named, source=source, sample_data="pkg://ace_bench/tasks/samples/qa", allowed=allowed)
         return loaded.questions["train"][0].answer, str(loaded.instruction)[:18]
 
     assert outcomes_by_name({"task": build, "sample set": find}, WRONG_SPLITS, {str(tmp_path): "FOLDER"}) == snapshot

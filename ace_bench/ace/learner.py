@@ -1,0 +1,152 @@
+"""What a run asks of a method that learns a playbook by roles, beside learning (``core.method.Method``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import msgspec
+
+from ace_bench.contexts.loading import load_kind
+from ace_bench.contexts.selection import Retrieval
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.method import Arena, Learning, Span, Workload, exactly, may_draw
+from ace_bench.core.replies import ask
+from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, BaseMethod, Rounds
+from ace_bench.playbook.bullets import Bullet
+from ace_bench.playbook.embeddings import Embedder
+from ace_bench.playbook.playbook import Playbook
+from ace_bench.playbook.refine import MergeWording, Refiner
+
+
+class Role:
+    """A Reflector or Curator. ``templates`` are the prompts that it asks a model with; none if it asks no model."""
+
+    draws_from_seed = False
+    templates: ClassVar[tuple[str, ...]] = ()
+
+    def check(self, arena: Arena) -> None:
+        """Accept all tasks and agents."""
+
+
+class CuratorRole(Role):
+    """A Curator, with the roles that it asks a model in."""
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """Those that choosing its bullets needs."""
+        return ()
+
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """Each role with its templates."""
+        return {CURATOR: self.templates}
+
+    def prompt_fields(self, shared: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of its templates, given the fields of a sample and of the playbook."""
+        return dict.fromkeys(self.templates, shared | CURATOR_FIELDS)
+
+    def calls(self, learning: Learning) -> Mapping[str, Span]:
+        """Return the calls of each role if it curates after every step."""
+        return {CURATOR: exactly(learning.samples)}
+
+
+class MergerReply(msgspec.Struct, frozen=True):
+    """The wording of a merged bullet."""
+
+    content: str
+
+
+class MergeWriter:
+    """Asks the Curator's model for one content of similar bullets."""
+
+    templates = ("merger",)
+
+    def bind(self, arena: Arena, session: str) -> MergeWording:
+        """Return a function that words a merged bullet; "" if the model fails."""
+
+        def word(bullets: Sequence[Bullet]) -> str:
+            messages = arena.prompts.render("merger", {"bullets": "\n".join(bullet.line for bullet in bullets)})
+            try:
+                return ask(arena.lm(CURATOR, session), messages, MergerReply).content
+            except RolloutFault:
+                return ""
+
+        return word
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaybookLearner(BaseMethod[Playbook]):
+    """The parts of the method, and what follows from them.
+
+    The playbook starts empty or from the file ``initial``. The Generator is shown what ``retrieval`` selects, all
+    bullets without it. It keeps the last ``remembered`` lessons on samples for later prompts. ``merge_writer`` words
+    merged bullets; without one the older text stays.
+    """
+
+    reflector: Role
+    curator: CuratorRole
+    refiner: Refiner
+    rounds: Rounds
+    curator_every: int
+    remembered: int
+    initial: str | None = None
+    retrieval: Retrieval | None = None
+    merge_writer: MergeWriter | None = None
+
+    @property
+    def draws_from_seed(self) -> bool:
+        """Whether the Reflector or the Curator draws something."""
+        return may_draw(self.reflector) or may_draw(self.curator)
+
+    @property
+    def roles(self) -> Mapping[str, tuple[str, ...]]:
+        """The roles that ask a model, and the templates each is asked with."""
+        merging = () if self.merge_writer is None else self.merge_writer.templates
+        roles = {REFLECTOR: self.reflector.templates, **self.curator.roles}
+        roles[CURATOR] = (*roles[CURATOR], *merging)
+        return {role: templates for role, templates in roles.items() if templates}
+
+    def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
+        """Return the fields of the templates in ``roles``."""
+        merging = () if self.merge_writer is None else self.merge_writer.templates
+        return {
+            **dict.fromkeys(self.reflector.templates, inputs | context_fields | REFLECTOR_FIELDS),
+            **self.curator.prompt_fields(inputs | context_fields),
+            **dict.fromkeys(merging, frozenset(("bullets",))),
+        }
+
+    @property
+    def embedders(self) -> Sequence[Embedder]:
+        """The embedders of refinement, retrieval and the Curator that are in use."""
+        refining = () if self.refiner.when == "never" else (self.refiner.memo.embedder,)
+        retrieving = () if self.retrieval is None else (self.retrieval.embedder,)
+        return *refining, *retrieving, *self.curator.embedders
+
+    def check(self, arena: Arena) -> None:
+        """Reject tasks and agents that the Reflector cannot work with."""
+        self.reflector.check(arena)
+
+    def start(self, arena: Arena) -> Playbook:
+        """Return the initial playbook, or an empty one with the task's sections."""
+        if self.retrieval is not None:
+            self.retrieval.prepare()
+        if self.initial is None:
+            return Playbook.start(arena.sections)
+        return load_kind(Playbook, self.initial, arena=arena, required_by="ACE")
+
+    def workload(self, arena: Arena, learning: Learning) -> Workload:
+        """Return from no retry to all reflection rounds; calls that word merged bullets are not counted."""
+        reflections, retries = self.rounds.limits_in(arena, learning)
+        each, curated = exactly(learning.samples), exactly(1 / self.curator_every)
+        calls = {role: span.times(curated) for role, span in self.curator.calls(learning).items()}
+        return Workload(
+            rollouts=Span(1, 1 + retries).times(each),
+            roles={
+                **({REFLECTOR: Span(1, reflections).times(each)} if self.reflector.templates else {}),
+                **(calls if self.curator.templates else {}),
+            },
+            context_tokens=self.refiner.max_tokens,
+            writers=(CURATOR,) if "rewriter" in self.curator.templates else (),
+        )

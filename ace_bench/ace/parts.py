@@ -1,0 +1,311 @@
+"""What a step of ACE passes on: the roles' replies (paper, figures 13 and 14), insights, and the edited playbook.
+
+Fields of replies have the official names and the order of the prompts, reasoning first: where decoding is constrained,
+models write in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from ace_bench.core.backbones import Lm, TokenCounter
+from ace_bench.core.closed_sets import BULLETS, MARK, OPERATIONS, SECTIONS, one_of
+from ace_bench.core.encoding import convert
+from ace_bench.core.errors import RolloutFault
+from ace_bench.core.prompts import RAW_REFLECTION
+from ace_bench.core.replies import ask, describe_unreadable, parse
+from ace_bench.core.types import Attempt, Message, Record, Rollout, Sample, Step
+from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, ask_role, fault_event
+from ace_bench.playbook.apply import KINDS, Applied, Limits, Operation, Tag, apply, cut, reject
+from ace_bench.playbook.bullets import COUNTERS, OTHERS, age
+from ace_bench.playbook.playbook import Playbook
+from ace_bench.playbook.refine import MergeWording, Refiner
+
+
+class BulletTag(msgspec.Struct, frozen=True):
+    """The Reflector's verdict on one bullet. The schema names the verdicts; ``count_tags`` checks what comes."""
+
+    id: Annotated[str, one_of(BULLETS)]
+    tag: Annotated[str, msgspec.Meta(extra_json_schema={"enum": [*COUNTERS]})]
+
+
+class ReflectorReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attempt teaches."""
+
+    reasoning: str = ""
+    error_identification: str = ""
+    root_cause_analysis: str = ""
+    correct_approach: str = ""
+    key_insight: str
+    bullet_tags: list[BulletTag] = []
+
+    def as_text(self) -> str:
+        """Return the reflection as text for the next rollout and the Curator."""
+        parts = (
+            ("Error", self.error_identification),
+            ("Cause", self.root_cause_analysis),
+            ("Correct approach", self.correct_approach),
+            ("Key insight", self.key_insight),
+        )
+        return "\n".join(f"{label}: {text.strip()}" for label, text in parts if text.strip())
+
+
+def _operation(kind: str, **fields: Any) -> dict[str, Any]:
+    properties = {"type": {"type": "string", "enum": [kind], MARK: OPERATIONS}, **fields}
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+_TEXT = {"type": "string"}
+_BULLET, _SECTION = ({"type": "string", MARK: name} for name in (BULLETS, SECTIONS))
+_OPERATION = {
+    "anyOf": [
+        _operation("ADD", section=_SECTION, content=_TEXT),
+        _operation("UPDATE", id=_BULLET, content=_TEXT),
+        _operation("MERGE", ids={"type": "array", "items": _BULLET}, content=_TEXT),
+        _operation("REMOVE", id=_BULLET),
+        _operation("TAG", id=_BULLET, tag={"type": "string", "enum": [*COUNTERS]}),
+    ]
+}
+"""The shape of one operation, for servers that constrain decoding; the parser of replies accepts more."""
+
+
+class CuratorReply(msgspec.Struct, frozen=True, kw_only=True):
+    """Operations as the model wrote them; ``parse_operations`` types and checks them one by one."""
+
+    reasoning: str = ""
+    operations: Annotated[list[Any], msgspec.Meta(extra_json_schema={"items": _OPERATION})]
+
+
+def ask_for_operations(lm: Lm, messages: Sequence[Message], shown: Playbook, limits: Limits) -> CuratorReply:
+    """Ask for operations on the bullets of a playbook that the prompt shows, within the limits."""
+    sets: dict[str, Collection[str]] = {BULLETS: shown.bullet_ids, OPERATIONS: limits.kinds}
+    if limits.unknown_section != "create":
+        more = (OTHERS,) if limits.unknown_section == "others" else ()
+        sets[SECTIONS] = (*shown.sections, *more)
+    return ask(lm, messages, CuratorReply, sets=sets)
+
+
+def parse_operations(raw: Sequence[Any]) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
+    """Read a reply's operations, in order; each that cannot be read becomes an event with the reason.
+
+    The type and a tag may be in any case, ``bullet_id`` is read in place of a missing ``id``, and counters may be in
+    ``metadata`` (``{"helpful": 1}``). A TAG may have ``"tag": "helpful"``, which is one vote. Unknown fields are
+    ignored. Counters are always votes to be added.
+    """
+    operations: list[Operation] = []
+    rejected: list[Record] = []
+    for item in raw:
+        try:
+            operations.append(_parse_operation(item))
+        except ValueError as error:
+            rejected.append(reject(item, str(error)))
+    return tuple(operations), tuple(rejected)
+
+
+def _parse_operation(item: Any) -> Operation:
+    if not isinstance(item, Mapping):
+        raise ValueError("an operation must be a JSON object")
+    kind, metadata = item.get("type"), item.get("metadata") or {}
+    if not isinstance(kind, str) or kind.strip().upper() not in KINDS:
+        raise ValueError(f"unknown operation type {cut(kind)!r}; known are {', '.join(KINDS)}")
+    if not isinstance(metadata, Mapping):
+        raise ValueError("metadata must be an object of counters")
+    votes = {name: source[name] for source in (item, metadata) for name in COUNTERS if name in source}
+    if "tag" in item:
+        tag = item["tag"].strip().lower() if isinstance(item["tag"], str) else ""
+        if tag not in COUNTERS:
+            raise ValueError(f"unknown tag {cut(item['tag'])!r}; known are {', '.join(COUNTERS)}")
+        votes[tag] = 1
+    named = {"id": item["bullet_id"]} if "bullet_id" in item else {}
+    operation: Operation = convert({**named, **item, "type": kind.strip().upper(), "votes": votes}, Operation)
+    if isinstance(operation, Tag) and not operation.votes.record():
+        raise ValueError("a TAG must count something: helpful, harmful or neutral")
+    return operation
+
+
+class Lesson(NamedTuple):
+    """A Reflector's reply: the lesson as text, and its tags, with an event where it could not be read."""
+
+    text: str
+    tags: Sequence[BulletTag]
+    events: tuple[Record, ...] = ()
+
+
+def ask_for_lesson(call: RoleCall[Playbook]) -> Lesson:
+    """Ask the Reflector; a prompt set may want the reply as the model wrote it (``RAW_REFLECTION``).
+
+    A reply that cannot be read is a lesson as it is where ``unreadable_replies=wrong``, as in the authors' code.
+    """
+    raw = call.arena.prompts.uses("generator", RAW_REFLECTION)
+
+    def read(text: str, prompt: Sequence[Message]) -> Lesson:
+        reply = parse(text, ReflectorReply, prompt)
+        return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
+
+    shown = call.playbook.index
+    cited = [bullet for bullet in dict.fromkeys(call.rollout.attempt.cited) if bullet in shown]
+    try:
+        return ask(call.lm, call.messages, ReflectorReply, read, sets={BULLETS: cited})
+    except RolloutFault as error:
+        if not (error.unreadable and call.arena.learns_unreadable):
+            raise
+        return Lesson(describe_unreadable(error), (), (fault_event(REFLECTOR, error.fault),))
+
+
+VOTES_ONLY = Limits(kinds=("TAG",))
+"""What the Reflector may do to a playbook, whatever the Curator may."""
+
+
+class Insight(msgspec.Struct, frozen=True, kw_only=True):
+    """The lessons from the attempts at a sample, before curation.
+
+    ``session`` names the calls about the sample, and ``window`` is the number of lessons that a new attempt is shown.
+    ``rollouts`` are the attempts that were reflected on, ``lessons`` the reflections on them as text, ``votes`` the
+    operations that count the Reflector's tags.
+    """
+
+    session: str
+    sample: Sample
+    window: int = 1
+    rollouts: tuple[Rollout, ...] = ()
+    lessons: tuple[str, ...] = ()
+    votes: tuple[Operation, ...] = ()
+    events: tuple[Record, ...] = ()
+
+    @classmethod
+    def begin(cls, first: Rollout, window: int) -> Insight:
+        """Return an insight without lessons, for a sample's first rollout."""
+        return cls(session=first.key, sample=first.sample, window=window)
+
+    @property
+    def advice(self) -> str:
+        """The last lessons as one text, for a new attempt."""
+        return _join(self.lessons[-self.window :])
+
+    @property
+    def advice_before(self) -> str:
+        """What the last attempt was shown."""
+        return _join(self.lessons[:-1][-self.window :])
+
+    def join_recent(self, recent: Sequence[str], window: int) -> str:
+        """Return the last lesson behind recent ones on other samples, at most ``window`` of them all."""
+        return _join((*recent, self.lessons[-1])[-window:])
+
+    def with_lesson(self, rollout: Rollout, lesson: Lesson | None, events: Sequence[Record] = ()) -> Insight:
+        """Return the insight with the lesson from one more rollout; its tags count on bullets that the rollout used."""
+        if lesson is None:
+            return replace(self, events=(*self.events, *events))
+        votes, rejected = count_tags(lesson.tags, rollout.attempt.cited)
+        return replace(
+            self,
+            rollouts=(*self.rollouts, rollout),
+            lessons=(*self.lessons, lesson.text),
+            votes=(*self.votes, *votes),
+            events=(*self.events, *rejected, *lesson.events, *events),
+        )
+
+
+class Delta(NamedTuple):
+    """The Curator's operations, and events about what cannot be read."""
+
+    operations: tuple[Operation, ...] = ()
+    events: tuple[Record, ...] = ()
+
+    @classmethod
+    def parse(cls, reply: CuratorReply | None, events: Sequence[Record]) -> Delta:
+        """Read the operations of a reply; those that cannot be read are events."""
+        operations, rejected = parse_operations(() if reply is None else reply.operations)
+        return cls(operations, (*rejected, *events))
+
+
+def ask_curator(call: RoleCall[Playbook], limits: Limits) -> Delta:
+    """Ask the Curator for operations within the limits; none if the model fails."""
+
+    def send(shown: RoleCall[Playbook]) -> CuratorReply:
+        return ask_for_operations(shown.lm, shown.messages, shown.playbook, limits)
+
+    return Delta.parse(*ask_role(CURATOR, call, send))
+
+
+def _join(lessons: Sequence[str]) -> str:
+    return "\n\n".join(lessons)
+
+
+def used_bullets(playbook: Playbook, attempt: Attempt) -> Playbook:
+    """Return the bullets that an attempt used, or all for an agent's steps (paper, figures 10 and 13)."""
+    if attempt.trajectory:
+        return playbook
+    index = playbook.index
+    used = [index[cited] for cited in dict.fromkeys(attempt.cited) if cited in index]
+    return playbook.with_bullets(sorted(used, key=age))
+
+
+def count_tags(tags: Sequence[BulletTag], used: Sequence[str]) -> tuple[tuple[Operation, ...], tuple[Record, ...]]:
+    """Return the votes of the tags on used bullets, the first on each, and events about the other tags."""
+    first = {tag.id: tag for tag in reversed(tags) if tag.id in used}
+    votes, malformed = parse_operations([_as_operation(tag) for tag in reversed(first.values())])
+    unused = [reject(_as_operation(tag), "not a bullet used") for tag in tags if tag.id not in used]
+    return votes, (*malformed, *unused)
+
+
+def _as_operation(tag: BulletTag) -> Record:
+    return {"type": "TAG", "id": tag.id, "tag": tag.tag}
+
+
+class PlaybookEditor:
+    """A playbook with what a step has done to it: ``touched`` bullets, and ``events`` for the journal."""
+
+    def __init__(self, playbook: Playbook, *, step: Step, count: TokenCounter):
+        self.playbook = playbook
+        self.touched: list[str] = []
+        self.events: list[Record] = []
+        self._step = step.index
+        self._count = count
+
+    def preview_votes(self, insight: Insight) -> Playbook:
+        """Return the playbook with the Reflector's votes counted; the editor's own does not change."""
+        return self._apply_operations([insight.sample], insight.votes, VOTES_ONLY).playbook
+
+    def count_votes(self, *insights: Insight) -> None:
+        """Count the Reflector's votes, sample by sample."""
+        for insight in insights:
+            self._apply([insight.sample], insight.votes, VOTES_ONLY, insight.events)
+
+    def apply_delta(self, insights: Sequence[Insight], delta: Delta, limits: Limits) -> None:
+        """Apply the Curator's operations for the samples of some insights."""
+        self._apply([insight.sample for insight in insights], delta.operations, limits, delta.events)
+
+    def remove_bullets(self) -> None:
+        """Remove all bullets, for a playbook that is written anew."""
+        self.playbook = self.playbook.with_bullets(())
+
+    def refine(self, refiner: Refiner, rewrite_merged: MergeWording | None) -> None:
+        """Refine the playbook; ``rewrite_merged`` words merged bullets."""
+        refined = refiner.refine(
+            self.playbook, self.touched, step=self._step, count=self._count, rewrite_merged=rewrite_merged
+        )
+        self.playbook = refined.playbook
+        self.events += refined.events
+
+    def remember(self, insights: Sequence[Insight], keep: int) -> None:
+        """Keep the last ``keep`` lessons on samples, for the prompts of later steps."""
+        recent = (*self.playbook.recent, *(insight.lessons[-1] for insight in insights if insight.lessons))
+        self.playbook = self.playbook.replace_fields(recent=recent[max(0, len(recent) - keep) :])
+
+    def _apply(
+        self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits, events: Sequence[Record]
+    ) -> None:
+        """Apply operations from some samples, and note the samples' events before theirs."""
+        self.playbook, touched, happened = self._apply_operations(samples, operations, limits)
+        self.touched += touched
+        ids = [sample.id for sample in samples]
+        about = {"sample": ids[0]} if len(ids) == 1 else {"samples": ids}
+        self.events += [{**about, **event} for event in (*events, *happened)]
+
+    def _apply_operations(self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits) -> Applied:
+        sources = [sample.id for sample in samples]
+        return apply(self.playbook, operations, step=self._step, sources=sources, limits=limits, count=self._count)

@@ -1,0 +1,142 @@
+"""The settings of ``method=ace``: the paper's values, and which ablation replaces which part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from ace_bench.ace.ablations import AceWithOtherView, HarmfulReflector, NoReflector, RewritingCurator
+from ace_bench.ace.ace import Ace, Curator, Reflector
+from ace_bench.ace.learner import MergeWriter
+from ace_bench.ace.nearest import NearestBullets, NearestCurator
+from ace_bench.ace.rules import RulesCurator, RulesReflector
+from ace_bench.contexts.selection import Retrieval
+from ace_bench.core.errors import SettingError
+from ace_bench.core.settings import Count, Text, Whole
+from ace_bench.methods.base import Rounds
+from ace_bench.playbook.apply import KINDS, Kind, Limits, UnknownSection
+from ace_bench.playbook.refine import Refiner
+
+_OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
+_ONE_ATTEMPT = Rounds(reflections=0, retries=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AceSettings:
+    """What ``configs/method/ace.yaml`` sets."""
+
+    max_reflection_rounds: Count
+    """The most reflections on a question, each with a new answer. Paper: 5."""
+    retries: Literal["auto"] | Whole
+    """New attempts of an agent, each after a reflection; see ``Rounds``."""
+    reflection_window: Count
+    """Lessons that a new rollout is shown of its sample, and the Curator of as many samples."""
+    generator_reflections: Whole
+    """Lessons on earlier samples that each first rollout of adaptation is shown."""
+    bullet_order: Literal["created", "helpful"]
+    """The order of the bullets that the Generator is shown."""
+    reflector: Literal["on", "off", "rules"]
+    """``off``: the Curator gets the rollout itself (table 3); ``rules`` ask no model."""
+    harmful_every: Count | None
+    """A Reflector that is asked to mislead takes over every so many steps (table 17); ``None``: never."""
+    curator_every: Count
+    """Steps between curations. Paper: 1."""
+    update: Literal["delta", "rewrite"]
+    """``rewrite``: the Curator writes the whole playbook anew (table 18)."""
+    operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)]
+    """What the Curator may do; the official code knows ADD only."""
+    bullet_tokens: Count
+    """The most tokens of one bullet."""
+    unknown_section: UnknownSection
+    """What becomes of a bullet for a section that the playbook lacks."""
+    token_budget: Count
+    """The size that the Curator's prompt names; ``refiner.max_tokens`` enforces one."""
+    merge_wording: Literal["keep", "curator"]
+    """Who words merged bullets: the older text stays, or the Curator's model writes one."""
+    curator_sees: Literal["all", "nearest"]
+    """The bullets that the Curator is shown: ``nearest`` are the most similar to lesson and question."""
+    curator_top_k: Count
+    """How many are ``nearest``; those that the attempts cited are shown, too."""
+    initial: Text | None
+    """A playbook to start from: a saved context or the official text."""
+    refiner: Refiner
+    """Grow-and-refine (section 3.2)."""
+    retrieval: Retrieval
+    """Chooses the bullets that the Generator is shown for its question (section 3.1)."""
+
+    def __post_init__(self) -> None:
+        """Raise ``SettingError`` for settings that contradict each other and for a missing file."""
+        if self.reflector == "rules" and self.update == "rewrite":
+            raise SettingError("update=rewrite needs a Curator, and reflector=rules asks none: set update=delta")
+        if self.curator_sees == "nearest" and (self.update == "rewrite" or self.reflector == "rules"):
+            odd = "update=rewrite" if self.update == "rewrite" else "reflector=rules"
+            raise SettingError(f"curator_sees=nearest is for a Curator that proposes deltas; with {odd} set all")
+        if self.harmful_every is not None and self.reflector != "on":
+            raise SettingError(
+                f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"
+            )
+        if self.generator_reflections and self.reflector == "off":
+            raise SettingError(
+                f"generator_reflections={self.generator_reflections} needs a Reflector: set reflector=on, or this to 0"
+            )
+        if self.initial is not None and not Path(self.initial).is_file():
+            raise SettingError(f"initial={self.initial} is not a file: give a saved playbook, or null")
+
+    def make_reflector(self) -> Reflector:
+        """Return the Reflector, or what replaces it."""
+        if self.harmful_every is not None:
+            return HarmfulReflector(self.harmful_every)
+        return {"on": Reflector, "off": NoReflector, "rules": RulesReflector}[self.reflector]()
+
+    def make_curator(self) -> Curator:
+        """Return the Curator, or what replaces it.
+
+        A rewritten playbook consists of ADD operations, to any section. Rules add and vote, and their categories are
+        sections.
+        """
+        kinds, unknown = tuple(self.operations), self.unknown_section
+        curator: type[Curator] = Curator
+        if self.reflector == "rules":
+            curator, kinds, unknown = RulesCurator, ("ADD", "TAG"), "create"
+        elif self.update == "rewrite":
+            curator, kinds, unknown = RewritingCurator, ("ADD",), "others"
+        limits = Limits(kinds=kinds, bullet_tokens=self.bullet_tokens, unknown_section=unknown)
+        parts: dict[str, Any] = {"limits": limits, "token_budget": self.token_budget, "window": self.reflection_window}
+        if self.curator_sees == "nearest":
+            return NearestCurator(view=NearestBullets(memo=self.refiner.memo, top_k=self.curator_top_k), **parts)
+        return curator(**parts)
+
+    @property
+    def rounds(self) -> Rounds:
+        """How often a sample is tried again."""
+        if self.reflector == "off":
+            return _ONE_ATTEMPT
+        return Rounds(reflections=self.max_reflection_rounds, retries=self.retries)
+
+    def make(self) -> Ace:
+        """Return the method. Its parts share their embeddings."""
+        self.retrieval.share(self.refiner.memo)
+        parts: dict[str, Any] = {
+            "reflector": self.make_reflector(),
+            "curator": self.make_curator(),
+            "refiner": self.refiner,
+            "rounds": self.rounds,
+            "curator_every": self.curator_every,
+            "initial": self.initial,
+            "retrieval": None if self.retrieval.mode == "off" else self.retrieval,
+            "merge_writer": MergeWriter() if self.merge_wording == "curator" else None,
+            "remembered": max(self.reflection_window - 1, self.generator_reflections),
+        }
+        helpful_first = self.bullet_order == "helpful"
+        if not (self.generator_reflections or helpful_first):
+            return Ace(**parts)
+        return AceWithOtherView(earlier_lessons=self.generator_reflections, helpful_first=helpful_first, **parts)
+
+
+def make_ace(**settings: Annotated[Any, AceSettings]) -> Ace:
+    """Return ACE: the paper's method, with the ablations that the settings ask for."""
+    return AceSettings(**settings).make()

@@ -1,0 +1,44 @@
+"""Compares two playbooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ace_bench.playbook.bullets import Bullet, comparable
+from ace_bench.playbook.playbook import Playbook
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaybookDiff:
+    """Bullets of one playbook alone, and pairs (before, after) with other contents, or with other counters only.
+
+    Bullets belong together by equal contents, whatever their ids, and else by equal ids: a bullet that was reworded.
+    """
+
+    removed: tuple[Bullet, ...]
+    added: tuple[Bullet, ...]
+    reworded: tuple[tuple[Bullet, Bullet], ...]
+    recounted: tuple[tuple[Bullet, Bullet], ...]
+    unchanged: int
+
+
+def playbook_diff(before: Playbook, after: Playbook) -> PlaybookDiff:
+    """Compare two playbooks; all bullets are in the order of their playbook."""
+    by_content = {comparable(bullet.content): bullet for bullet in after.bullets}
+    same = [(one, by_content[key]) for one in before.bullets if (key := comparable(one.content)) in by_content]
+    paired = {one.id for one, _ in same}, {other.id for _, other in same}
+    left = {bullet.id: bullet for bullet in after.bullets if bullet.id not in paired[1]}
+    reworded = tuple((one, left.pop(one.id)) for one in before.bullets if one.id not in paired[0] and one.id in left)
+    known = paired[0] | {one.id for one, _ in reworded}
+    recounted = tuple(pair for pair in same if _votes(pair[0]) != _votes(pair[1]))
+    return PlaybookDiff(
+        removed=tuple(bullet for bullet in before.bullets if bullet.id not in known),
+        added=tuple(left.values()),
+        reworded=reworded,
+        recounted=recounted,
+        unchanged=len(same) - len(recounted),
+    )
+
+
+def _votes(bullet: Bullet) -> tuple[int, int, int]:
+    return bullet.helpful, bullet.harmful, bullet.neutral

@@ -1,0 +1,191 @@
+"""A playbook as Markdown that people may edit; read by lines, because a Markdown parser loses their other text.
+
+The playbook is a block between comments, in a file whose other text is theirs. The comment that ends a block lists what
+was exported: id, counters and a checksum of each entry. With it, what was edited, deleted or added since is known, also
+if the playbook itself has changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import NamedTuple
+
+from ace_bench.core.encoding import digest_of_text
+from ace_bench.core.errors import DataError
+from ace_bench.core.prompts import estimate_tokens
+from ace_bench.playbook.bullets import (
+    BEFORE_FIRST_STEP,
+    Bullet,
+    clean,
+    indent,
+    measure,
+    number_of,
+    section_name,
+    slug,
+)
+from ace_bench.playbook.playbook import Playbook
+
+_BEGIN = "<!-- ace-bench playbook: edit, delete and add entries; `ace-bench playbook import` reads them back -->"
+_END = "<!-- ace-bench playbook ends"
+_BLOCK = re.compile(rf"^<!-- ace-bench playbook:[^\n]*\n(?P<body>.*?)^{_END}(?P<known>.*?)-->", re.M | re.S)
+_MARK = re.compile(rf"^(<!-- ace-bench playbook:|{_END})", re.M)
+_ENTRY = re.compile(r"[-*+] +(?:\[(?P<id>[^\s\[\]]+)\](?!\())? *(?P<text>.*)")
+_BLANK = Bullet(id="", section="", content="", created=BEFORE_FIRST_STEP, changed=BEFORE_FIRST_STEP, tokens=0)
+_LARGEST = 10**8
+"""The largest number of an id that is taken from a file."""
+_USE = (
+    "Lessons from earlier work on similar tasks. Use the entries that fit the task; where an entry warns of a mistake, "
+    "avoid it. Name an entry that you rely on by its id in square brackets."
+)
+
+
+class Exported(NamedTuple):
+    """An entry when it was exported: its votes and the checksum of its content."""
+
+    helpful: int
+    harmful: int
+    neutral: int
+    checksum: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """An entry as it is in a file now; ``id`` is "" for one that somebody added."""
+
+    id: str
+    section: str
+    content: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """What a file holds of a playbook now, and what was exported to it, by id."""
+
+    entries: tuple[Entry, ...]
+    exported: Mapping[str, Exported]
+
+
+def write_block(bullets: Iterable[Bullet], *, title: str) -> str:
+    """Return the block of some bullets, by section."""
+    ordered = sorted(bullets, key=lambda bullet: bullet.section)  # within a section they stay in order of creation
+    lines = list[str]()
+    for section, group in groupby(ordered, key=lambda bullet: bullet.section):
+        lines += [f"### {section}", "", *(f"- [{one.id}] {indent(one.content)}" for one in group), ""]
+    known = [f"{b.id} {b.helpful} {b.harmful} {b.neutral} {_checksum(b.content)}" for b in ordered]
+    return enclose([f"## {title}", "", _USE, "", *lines], known)
+
+
+def enclose(lines: Iterable[str], known: Iterable[str] = ()) -> str:
+    """Return lines as a block, without a line break at its end."""
+    return "\n".join([_BEGIN, *lines, _END, *known, "-->"])
+
+
+def put_block(text: str, block: str, where: str) -> str:
+    """Return a text with its block replaced, or added at its end; all else stays as it is. Raises ``DataError``."""
+    found = _find(text, where)
+    block = block.replace("\n", "\r\n" if "\r\n" in text else "\n")
+    if found is not None:
+        return f"{text[: found.start()]}{block}{text[found.end() :]}"
+    line = "\r\n" if "\r\n" in text else "\n"
+    between = line * (not text.endswith("\n")) + line if text else ""
+    return f"{text}{between}{block}{line}"
+
+
+def _find(text: str, where: str) -> re.Match[str] | None:
+    found = [*_BLOCK.finditer(text)]
+    if len(_MARK.findall(text)) != 2 * len(found) or len(found) > 1:
+        raise DataError(
+            f"{where}: the comments around the playbook are not one pair: restore them, or delete the block with both"
+        )
+    return found[0] if found else None
+
+
+def read_block(text: str, where: str) -> Block | None:
+    """Return the block of a text, ``None`` if it has none. Raises ``DataError`` that names the line."""
+    found = _find(text, where)
+    if found is None:
+        return None
+    entries: list[Entry] = []
+    section, blanks = "", list[str]()
+    first = text.count("\n", 0, found.start("body")) + 1
+    for number, line in enumerate(found["body"].replace("\r\n", "\n").split("\n"), first):
+        entry = _ENTRY.fullmatch(line)
+        further = line.removeprefix("\t" if line.startswith("\t") else "  ")
+        if line.startswith("### "):
+            section = section_name(line[4:])
+        elif not line.strip():
+            blanks.append(further)
+            continue
+        elif section and entry is not None:
+            entries.append(Entry(id=entry["id"] or "", section=section, content=entry["text"]))
+        elif section and entries and entries[-1].section == section and further != line:
+            entries[-1] = replace(entries[-1], content="\n".join([entries[-1].content, *blanks, further]))
+        elif section:
+            raise DataError(
+                f"{where}, line {number}: neither an entry (- text, its further lines indented by two blanks) nor a "
+                "section (### name)"
+            )
+        blanks = []
+    cleaned = (_with_known_id(entry) for entry in entries)
+    return Block(entries=tuple(entry for entry in cleaned if entry.content), exported=_exported(found["known"], where))
+
+
+def _with_known_id(entry: Entry) -> Entry:
+    """Return an entry whose brackets hold no id, such as a box to tick, with these as part of its text."""
+    number = number_of(entry.id)
+    if entry.id and (number is None or number > _LARGEST):
+        return replace(entry, id="", content=clean(f"[{entry.id}] {entry.content}"))
+    return replace(entry, content=clean(entry.content))
+
+
+def _exported(text: str, where: str) -> Mapping[str, Exported]:
+    found: dict[str, Exported] = {}
+    for line in filter(str.strip, text.splitlines()):
+        try:
+            name, helpful, harmful, neutral, checksum = line.split()
+            found[name] = Exported(int(helpful), int(harmful), int(neutral), checksum)
+        except ValueError as error:
+            raise DataError(f"{where}: the comment that ends the playbook was changed: {line.strip()}") from error
+    return found
+
+
+def _checksum(content: str) -> str:
+    """Return a checksum of a content; blanks at the ends of lines, which editors remove, do not count."""
+    return digest_of_text("\n".join(map(str.rstrip, content.split("\n"))))[:8]
+
+
+def merge_edits(book: Playbook, block: Block, *, source: str) -> Playbook:
+    """Return a playbook with what people did to its exported entries; counters of known ids stay.
+
+    Only what differs from the export is an edit, so what the playbook has learnt, or removed, since stays. An empty
+    playbook takes all entries, with their exported counters. ``sources`` of new and edited bullets name ``source``.
+    """
+    put: dict[str, Bullet] = {}
+    seen: set[str] = set()
+    numbers = (number_of(entry.id) or 0 for entry in block.entries)
+    free = max([book.next_number, *(number + 1 for number in numbers)])
+    for entry in block.entries:
+        name = entry.id
+        if not name or name in seen:  # added, or a copy of another entry
+            name, free = f"{slug(entry.section)}-{free:05d}", free + 1
+        seen.add(name)
+        known, before = book.index.get(name), block.exported.get(name)
+        edited = before is None or before.checksum != _checksum(entry.content)
+        if known is None and (edited or not book.size):
+            helpful, harmful, neutral, _ = before or Exported(0, 0, 0, "")
+            known = replace(_BLANK, id=name, helpful=helpful, harmful=harmful, neutral=neutral)
+        if known is None:
+            continue
+        content = entry.content if edited or not known.content else known.content
+        if (content, entry.section) != (known.content, known.section):
+            sources = tuple(dict.fromkeys((*known.sources, f"{source}#{name}")))
+            put[name] = measure(
+                replace(known, content=content, section=entry.section, sources=sources), estimate_tokens
+            )
+    gone = [name for name in block.exported if name in book.index and name not in seen]
+    sections = dict.fromkeys((*book.sections, *(entry.section for entry in block.entries)))
+    known_sections = book.replace_fields(sections=tuple(sections), next_number=free)
+    return known_sections.with_index(book.index.changed(put=[*put.values()], gone=gone))

@@ -1,0 +1,112 @@
+"""Writes playbooks to share: the texts of a run, or a form for agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from importlib.metadata import entry_points
+from itertools import groupby
+from pathlib import Path
+
+import msgspec
+
+from ace_bench.cli.arguments import Parser, count, print_line
+from ace_bench.cli.playbook.looking import read_playbook
+from ace_bench.contexts.loading import official_text, restore
+from ace_bench.core.context import Context
+from ace_bench.core.errors import DataError
+from ace_bench.report.escaping import csv_of
+from ace_bench.report.evidence import read_steps
+from ace_bench.report.histories import BulletHistory, bullet_history, history
+from ace_bench.store.files import write_files
+from ace_bench.store.results import read_metrics, read_object, read_settings
+
+_EXPORT_HELP = """Write a finished run's playbooks as text files, named as the authors' finance code names them.
+
+    ace-bench playbook export RUN_FOLDER --out FOLDER
+
+FOLDER then holds final_playbook.txt and, with mode.select=best, best_playbook.txt. In intermediate_playbooks/ are every
+50th playbook (--every) and the last of each epoch, or of each window of an online run.
+
+With --history, bullet_history.csv says in which step, and when, each bullet of the last playbook was created, last
+changed and last used.
+
+    ace-bench playbook export PLAYBOOK --as FORM --out FILE_OR_FOLDER
+
+writes one playbook, of a run or a file, in a form of another package{forms}.
+"""
+FORMS = "ace_bench.playbook_forms"
+"""The group of entry points by which packages add forms: name = function of a playbook and a path."""
+
+
+INTERMEDIATE = "intermediate_playbooks"
+
+
+def playbook_files(run: Path, *, every: int) -> Mapping[str, str]:
+    """Return the texts by file name, with every ``every``-th playbook; raises ``DataError`` and ``StoreError``."""
+    metrics = read_metrics(run)
+    if metrics is None:
+        raise DataError(f"{run} is not the folder of a finished run; finish it with the command that started it")
+    if not metrics["steps"]:
+        raise DataError(f"{run} only evaluated a context, without adapting it; name a run that adapts a playbook")
+    texts = [_text(context, run) for context in history(run)][1:]
+    epochs = [step.epoch for step in read_steps(run)]
+    online = metrics["mode"] == "online"
+    names = (
+        _name_online_steps(len(texts), read_settings(run)["mode"]["window"], every)
+        if online
+        else _name_offline_steps(epochs, every)
+    )
+    files = {f"{INTERMEDIATE}/{name}_playbook.txt": texts[place] for name, place in names}
+    best = run / "contexts" / "best.json"
+    chosen = {"best_playbook.txt": _text(restore(read_object(run, "contexts/best.json")), run)} if best.exists() else {}
+    return {**files, "final_playbook.txt": texts[-1], **chosen}
+
+
+def _name_offline_steps(epochs: Sequence[int], every: int) -> Iterator[tuple[str, int]]:
+    """Yield names and places of an offline run's steps; epochs, and the steps of each, are counted from 1."""
+    for epoch, group in groupby(range(len(epochs)), key=epochs.__getitem__):
+        places = [*group]
+        yield from ((f"epoch_{epoch + 1}_step_{n}", place) for n, place in enumerate(places, 1) if n % every == 0)
+        yield f"epoch_{epoch + 1}_final", places[-1]
+
+
+def _name_online_steps(steps: int, window: int, every: int) -> Iterator[tuple[str, int]]:
+    for place in range(steps):
+        if (place + 1) % every == 0:
+            yield f"step_{place + 1}", place
+        if (place + 1) % window == 0 or place + 1 == steps:
+            yield f"window_{place // window + 1}_final", place
+
+
+def _text(context: Context, run: Path) -> str:
+    text = official_text(context)
+    if text is None:
+        raise DataError(f"{run} has contexts of the kind {context.kind}; only playbooks have this text form")
+    return text
+
+
+def _history(run: Path) -> str:
+    """Return the history of the bullets as CSV; what is unknown or never happened is an empty cell."""
+    return csv_of(msgspec.to_builtins(bullet_history(run)), [field.name for field in fields(BulletHistory)])
+
+
+def export_playbooks(arguments: Sequence[str]) -> int:
+    """Write the files and return the exit status."""
+    forms = entry_points(group=FORMS)
+    parser = Parser("playbook export", _EXPORT_HELP.format(forms=f": {', '.join(forms.names)}" if forms else ""))
+    parser.add_argument("run", type=Path, help="folder of a finished run; with --as also a playbook file")
+    parser.add_argument("--as", dest="form", choices=sorted(forms.names), help="form (default: the authors' texts)")
+    parser.add_argument("--out", type=Path, required=True, help="folder to write to; with --as what the form is")
+    parser.add_argument("--every", type=count, default=50, help="steps between intermediate playbooks (default: 50)")
+    parser.add_argument("--history", action="store_true", help="also write bullet_history.csv")
+    options = parser.parse_args(arguments)
+    if options.form is not None:
+        book = read_playbook(options.run)
+        print_line(f"{', '.join(map(str, forms[options.form].load()(book, options.out)))}: {book.size} bullets")
+        return 0
+    files = playbook_files(options.run, every=options.every)
+    tables = {"bullet_history.csv": _history(options.run)} if options.history else {}
+    write_files({options.out / name: text for name, text in {**files, **tables}.items()})
+    print_line(f"{options.out}: {len(files)} playbooks")
+    return 0

@@ -1,0 +1,290 @@
+"""Makes the runs of a request in the order of their dependencies, then their tables and figures."""
+
+from __future__ import annotations
+
+import shlex
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ace_bench.cli.reproducing.estimating import chain_of, free_memory, memory_of
+from ace_bench.cli.reproducing.manifest import Manifest
+from ace_bench.cli.reproducing.request import (
+    EMBEDDED,
+    FIGURES,
+    Job,
+    ReproduceRequest,
+    count,
+    measured_tables,
+    measurements,
+    paper_results,
+)
+from ace_bench.core.console import Console
+from ace_bench.core.encoding import digest_of
+from ace_bench.core.program import command_line
+from ace_bench.report.conditions import Variant
+from ace_bench.report.configurations import Configurations
+from ace_bench.report.figures.write import write_figures
+from ace_bench.report.histories import write_around_fall
+from ace_bench.report.matching import ModelNames, Runs, SimilarRuns
+from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, quote, run_overrides
+from ace_bench.report.records import RunSummary, find_runs
+from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+from ace_bench.report.tables.write import CLAIMS, TableFiles, write_tables
+from ace_bench.runners.checking import Candidate
+from ace_bench.runners.host import EXIT_INTERRUPTED
+from ace_bench.runners.schedule import Batch, Schedule, Words
+from ace_bench.runners.workers import Outcome, Workers
+from ace_bench.store.code import CodeReader, changed_modules
+from ace_bench.store.processes import last_code
+
+NAME = "paper"
+"""The name that all these runs have in common."""
+
+
+class State(StrEnum):
+    """``waiting``: it needs a context of an unfinished run. ``needless``: that run never collapsed, so there is no
+    context. ``changed``: it is finished, and code that decides its result changed since; running it again checks that.
+    """
+
+    FINISHED = "finished"
+    CHANGED = "changed"
+    BEGUN = "begun"
+    MISSING = "missing"
+    WAITING = "waiting"
+    NEEDLESS = "needless"
+
+
+class RunStates:
+    """The runs in a results folder at one moment."""
+
+    def __init__(self, results: Path, compose: Compose, plans: Sequence[PlannedRun] = ()) -> None:
+        """Read all runs under ``results``; ``plans`` are those that a run may belong to."""
+        self._results = results
+        self._compose = compose
+        self._code = CodeReader()
+        found = find_runs(results).runs
+        configurations = Configurations(compose)
+        self._runs = Runs(found, configurations)
+        self._similar = SimilarRuns(found, plans, configurations, ModelNames((), compose))
+
+    def run(self, job: Job) -> RunSummary | None:
+        """Return the run on disk."""
+        return self._runs.find(job.planned, seed=job.seed, extra=job.extra)
+
+    def of(self, job: Job) -> State:
+        """Return the state of a run; raises ``ConfigError`` if an override does not fit."""
+        run = self.run(job)
+        if run is not None:
+            if not run.finished:
+                return State.BEGUN
+            code = self._code.code_of(self._compose([*(self._overrides(job) or ()), f"seed={job.seed}"]))
+            return State.CHANGED if changed_modules(last_code(run.processes), code.modules) else State.FINISHED
+        if self._overrides(job) is None:
+            return State.WAITING
+        return State.MISSING if all(self._make_contexts(job, need) for need in job.planned.needs) else State.NEEDLESS
+
+    def similar(self, job: Job) -> str:
+        """Return the settings in which a finished run differs from a job that was never begun, "" without one."""
+        if self.run(job) is not None:
+            return ""
+        option = [override for override in job.extra if override.startswith("backbone")]
+        simulated = f"backbone={EMBEDDED}" in job.extra or bool(self._compose(option)["backbone"].get("simulated"))
+        variant = Variant(backbone="", name="", overrides=tuple(job.extra), simulated=simulated)
+        found = self._similar.find(
+            job.planned, variant, lambda run, seed: self.run(replace(job, planned=run, seed=seed))
+        )
+        return ", ".join(found.differs) if job.seed in {run.seed for run in found.runs} else ""
+
+    def command(self, job: Job) -> list[str] | None:
+        """Return the arguments of ``ace-bench run``; ``None`` while a run that it needs is not finished."""
+        overrides = self._overrides(job)
+        return overrides and [*overrides, f"seed={job.seed}", f"name={NAME}", f"results={self._results}"]
+
+    def _make_contexts(self, job: Job, need: Need) -> bool:
+        """Write the contexts around a run's sharpest fall; false where there was no fall."""
+        run = self.run(replace(job, planned=need.run))
+        return need.context == TESTED or (run is not None and write_around_fall(run.folder))
+
+    def _overrides(self, job: Job) -> list[str] | None:
+        return self._runs.overrides(job.planned, seed=job.seed, extra=job.extra)
+
+
+FAILED = 1
+
+_LAST_LINES = 12
+"""Lines of a failed run's output that are shown."""
+
+
+class Reproduction:
+    """The jobs of one request, and their results."""
+
+    def __init__(
+        self, request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex, console: Console, workers: Workers
+    ) -> None:
+        self._request, self._jobs, self._index = request, jobs, index
+        self._console, self._workers = console, workers
+        self._states = self._read_states()
+        self._lock = threading.Lock()
+        self._words_of_run: dict[str, Words] = {}
+        self._problems: dict[Job, str] = {}
+        """By job that was tried: why it is not finished, "" if it is."""
+        self._measured: Mapping[str, TableFiles] = {}
+
+    def show(self) -> None:
+        """Print the state of each run and its command."""
+        for job in self._jobs:
+            command = self._as_typed(job, self._states.command(job))
+            self._console.print(f"{self._states.of(job).value:9} {command}")
+        for name in measurements(self._request, self._index.experiments):
+            self._console.print(f"measured  experiment={name}")
+        finished = sum(self._states.of(job) is State.FINISHED for job in self._jobs)
+        self._console.print(f"{len(self._jobs)} runs, {finished} of them finished")
+        self._show_similar(self._jobs)
+
+    def _show_similar(self, jobs: Iterable[Job]) -> None:
+        """Say which of the jobs exist as runs with other settings."""
+        counts = Counter(filter(None, map(self._states.similar, jobs)))
+        for settings, number in counts.items():
+            self._console.print(
+                f"{number} of these exist as finished runs that differ in {settings}: tables show them, marked; given "
+                "these settings, this command takes them in place of new runs.",
+                style="yellow",
+            )
+
+    def unfinished(self, *, continue_begun: bool) -> list[Job]:
+        """Return the jobs to do, without those that need nothing or, if asked, have a folder."""
+        done = {State.FINISHED, State.NEEDLESS} | (set() if continue_begun else {State.BEGUN, State.CHANGED})
+        return [job for job in self._jobs if self._states.of(job) not in done]
+
+    def candidate(self, job: Job) -> Candidate:
+        """Return what is checked of a job before any is started."""
+        # Some file in place of the context that is not made yet: it must exist, and is not read.
+        later = (f"{need.setting}={quote(__file__)}" for need in job.planned.needs)
+        return Candidate(overrides=(*self._overrides(job), *later), waits=bool(job.planned.needs))
+
+    def _overrides(self, job: Job) -> list[str]:
+        return run_overrides(job.planned, job.extra, self._index.compose)
+
+    def complete(self, unfinished: Sequence[Job]) -> int:
+        """Measure, make the unfinished runs, then tables and figures; returns the exit status.
+
+        Measurements come first, because they find mistakes that a check of settings cannot find, such as a missing
+        package, before runs are paid for.
+        """
+        self._measured = measured_tables(self._request, self._index.experiments)
+        left_begun = len(unfinished) < len(self.unfinished(continue_begun=True))
+        if self._jobs or not self._measured:
+            self._console.print(f"{len(unfinished)} of {len(self._jobs)} runs to do, {self._workers.count} at a time")
+        self._show_similar(unfinished)
+        self._make(unfinished)
+        if self._workers.stopped.is_set():
+            self._console.print("Stopped; the same command continues.")
+            return EXIT_INTERRUPTED
+        manifest = Manifest(self._request)
+        inputs = manifest.inputs()
+        files = self._write_results()
+        status = self._summarize()
+        if status == 0 and not left_begun:
+            manifest.keep(inputs, files)
+        return status
+
+    def _make(self, jobs: Sequence[Job]) -> None:
+        def note(batch: Batch[Job], outcome: Outcome) -> None:
+            for job in batch.jobs:
+                self._note_outcome(job, outcome)
+
+        def settings(job: Job) -> Mapping[str, Any]:
+            return self._index.compose(self._overrides(job))
+
+        schedule = Schedule(
+            jobs=jobs,
+            words=self._words,
+            needs=lambda job: [replace(job, planned=need.run) for need in job.planned.needs],
+            chain=lambda job: chain_of(job.planned, settings(job)),
+            memory=lambda job: memory_of(job.planned, settings(job)),
+            room=free_memory(),
+        )
+        self._workers.make(schedule, note)
+
+    def _words(self, jobs: Iterable[Job]) -> Mapping[Job, Words | None]:
+        """Return the settings of each job, ``None`` for one that is not to be made.
+
+        Jobs that are the same run in other words, such as a setting at its default, have the same ones, so that they
+        are not made side by side in one folder.
+        """
+        self._states = self._read_states()  # includes contexts that earlier jobs have made
+        found: dict[Job, Words | None] = {}
+        for job in jobs:
+            arguments = self._states.command(job)
+            needless = arguments is not None and self._states.of(job) is State.NEEDLESS
+            found[job] = None
+            if arguments is None:
+                self._note(job, problem="not started: a run that it needs is not finished")
+            elif not needless:
+                run = digest_of(self._index.compose(arguments))
+                found[job] = self._words_of_run.setdefault(run, tuple(arguments))
+        return found
+
+    def _read_states(self) -> RunStates:
+        plans = [job.planned for job in self._jobs]
+        return RunStates(self._request.results, self._index.compose, plans)
+
+    def _note_outcome(self, job: Job, outcome: Outcome) -> None:
+        if outcome.end.status == 0:
+            self._note(job, details=f"finished in {outcome.seconds:.0f}s")
+        elif not self._workers.stopped.is_set():
+            last = "".join(f"\n    {line}" for line in outcome.output.splitlines()[-_LAST_LINES:])
+            self._note(job, problem=f"failed with status {outcome.end.status}", details=last)
+
+    def _note(self, job: Job, *, problem: str = "", details: str = "") -> None:
+        with self._lock:
+            self._problems[job] = problem
+            text = f"[{len(self._problems)}] {self._as_typed(job)}: {problem}{details}"
+            self._console.print(text, style="red" if problem else None)
+
+    def _write_results(self) -> list[Path]:
+        """Write the tables and figures of the request from the runs that exist; return the files."""
+        request = self._request
+        extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
+        index = replace(self._index, results=request.results, extra=extra)
+        for problem in index.found.problems:
+            self._console.print(problem.reason, style="yellow")
+        experiments = index.experiments
+        whole = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
+        tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * whole
+        files: list[Path] = []
+        if tables:
+            wanted = Wanted(names=tuple(tables), differences=request.differences)
+            files += write_tables(index, request.results / "tables", wanted, measured=self._measured)
+        kinds = [FIGURES[name] for name in request.names if name in FIGURES]
+        if kinds:
+            wanted = Wanted(names=() if whole else tuple(kinds), differences=request.differences, style=request.style)
+            files += write_figures(index, request.results / "figures", wanted)
+        for file in files:
+            if file.suffix in (".md", ".png") or (request.style != "screen" and file.suffix == ".pdf"):
+                self._console.print(str(file))
+        return files
+
+    def _as_typed(self, job: Job, arguments: Sequence[str] | None = None) -> str:
+        """Return a run's command as a user would type it; a context that does not exist yet is a comment."""
+        words = arguments or [*self._overrides(job), f"seed={job.seed}"]
+        needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
+        return f"{command_line('run')} {shlex.join(words)}{needs}"
+
+    def _summarize(self) -> int:
+        problems = {job: problem for job, problem in self._problems.items() if problem}
+        for job, problem in problems.items():
+            self._console.print(f"{problem}: {self._as_typed(job)}", style="red")
+        if not self._jobs and self._measured:
+            return 0
+        tried, failed = len(self._problems), len(problems)
+        self._console.print(
+            f"{tried - failed} runs finished now, {len(self._jobs) - tried} before, left alone or needless, "
+            f"{failed} not finished"
+        )
+        return FAILED if problems else 0

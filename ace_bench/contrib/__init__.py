@@ -1,0 +1,1 @@
+"""What uses the harness from above: LangChain agents, retrieval of bullets, checks of validity, trackers."""

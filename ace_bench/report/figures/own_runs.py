@@ -1,0 +1,206 @@
+"""Figures of a user's own runs: a metric against a setting, one line for each combination of the other settings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.choosing import SCORE, sample_keys, setting_path
+from ace_bench.report.differences import (
+    CHOICES,
+    Settings,
+    all_settings,
+    differences,
+    differing_paths,
+    short_names,
+    value_text,
+)
+from ace_bench.report.figures.axes import amount_axis, draw_cells, draw_level, label_axes, number_axis, percent_axis
+from ace_bench.report.figures.style import MAX_SERIES, SCREEN, Look, Sheet, add_legend, looks, new_figure, save, styled
+from ace_bench.report.records import RunSummary, marks_of
+from ace_bench.report.tables.cells import Measured
+from ace_bench.report.tables.own_tables import SAMPLES, SEED, Layout, metric_title, own_tables, title_of
+from ace_bench.report.tables.table import MISSING, Table
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_TASK = "task"
+_LIMIT = "limit"
+_BESIDE = 0.12
+"""The distance between the points of two rows at one word."""
+
+
+class Points(NamedTuple):
+    """Runs that tested the same samples: by row of the table, the values of ``x`` with the cell there.
+
+    ``levels`` holds the cells of runs that do not have the setting, such as runs of another method.
+    """
+
+    title: str
+    lines: Mapping[str, Sequence[tuple[Any, Measured]]]
+    levels: Mapping[str, Measured]
+
+
+def write_sweep_figures(  # noqa: PLR0913 - what stands where, and how it is drawn
+    runs: Iterable[RunSummary],
+    out: Path,
+    *,
+    x: str,
+    y: str = SCORE,
+    lines: Sequence[str] = ("method",),
+    sheet: Sheet = SCREEN,
+) -> list[Path]:
+    """Write ``<y>_by_<x>`` to the folder ``out`` for simulated and real runs apart, as ``save`` writes figures.
+
+    Raises ``ConfigError`` if a setting or metric does not exist, or if there is nothing to draw a line through.
+    """
+    chosen = list(runs)
+    settings = all_settings(chosen)
+    path = setting_path(x, settings)
+    named = tuple(setting_path(name, settings) for name in lines)
+    rows = tuple(dict.fromkeys((*named, *_others(settings, path))))
+    columns = (path,) if _TASK in (path, *rows) else (_TASK, path)
+    tables = own_tables(chosen, Layout(rows=tuple(row for row in rows if row != path), columns=columns, metrics=(y,)))
+    drawn = [(table, panels) for table in tables if (panels := panels_of(table, path))]
+    if not drawn:
+        raise ConfigError(_nothing(path, settings))
+    stem = f"{y.replace('.', '_')}_by_{path.rpartition('.')[2]}"
+    files = list[Path]()
+    with styled(sheet):
+        for table, panels in drawn:
+            files += save(_draw_sweep(table, panels, path, sheet), out / f"{stem}{_kind(table)}", sheet)
+    return files
+
+
+def _kind(table: Table) -> str:
+    return "_simulated" * bool(table.about["simulated"]) + "_sample_data" * (table.about["source"] == "sample")
+
+
+def panels_of(table: Table, path: str) -> list[Points]:
+    """Return what panels show in which some line has two points, by task and tested samples."""
+    keys = sample_keys(list({run.folder: run for cell in table.measured for run in cell.runs}.values()))
+    names = _short_names(table)
+    groups: dict[tuple[str, str], list[str]] = {}
+    for column, heading in table.columns.items():
+        others = {name: value for name, value in heading.fields.items() if name not in (path, SAMPLES)}
+        tested = [keys[run.folder] for line in table.cells.values() for run in line[column].runs]
+        if tested:
+            groups.setdefault((title_of(others, names), tested[0]), []).append(column)
+    found = []
+    for (title, _), columns in groups.items():
+        lines: dict[str, list[tuple[Any, Measured]]] = {}
+        levels: dict[str, Measured] = {}
+        for row in table.rows:
+            cells = [(table.columns[column].fields[path], table.cells[row][column]) for column in columns]
+            known = [(value, cell) for value, cell in cells if cell.value is not None]
+            points = [(_plain(value), cell) for value, cell in known if value != MISSING]
+            lines |= {row: points} if points else {}
+            levels |= {row: known[-1][1]} if known and not points else {}
+        samples = {str(table.columns[column].fields.get(SAMPLES, MISSING)) for column in columns} - {MISSING}
+        if any(len(points) > 1 for points in lines.values()):
+            where = f"{title} ({', '.join(sorted(samples))})" if samples else title
+            found.append((title, Points(where, lines, levels)))
+    counts = Counter(title for title, _ in found)
+    return [panel if counts[title] > 1 else panel._replace(title=title) for title, panel in found]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of a setting, as text where it is a list."""
+    return value_text(value) if isinstance(value, list) else value
+
+
+def _others(settings: Sequence[Settings], path: str) -> list[str]:
+    """Return the settings other than ``path`` in which runs of one task differ: lines never join such runs."""
+    found: dict[str, None] = {}
+    for task in dict.fromkeys(one[_TASK] for one in settings):
+        some = [one for one in settings if one[_TASK] == task]
+        found |= dict.fromkeys(other for other in differing_paths(some) if not _follows(other, path, some))
+    hidden = (path, SEED, _LIMIT, f"{_LIMIT}.val", f"{_LIMIT}.test", "data", "source", "backbone.seed")
+    return [other for other in found if other not in hidden]
+
+
+def _follows(other: str, path: str, settings: Sequence[Settings]) -> bool:
+    """Whether a setting always has the value of another one, such as a budget that two parts share."""
+    return all(value_text(one.get(other, MISSING)) == value_text(one.get(path, MISSING)) for one in settings)
+
+
+def _nothing(path: str, settings: Sequence[Settings]) -> str:
+    values = dict.fromkeys(value_text(one[path]) for one in settings if path in one)
+    if len(values) < 2:
+        return f"{path} has one value in these runs ({', '.join(values)}); a figure over it needs at least two"
+    if path == _LIMIT:
+        return (
+            "runs of another limit tested other samples, so no line may join their scores; vary the training split "
+            "alone (limit={train: N, test: M}, and --x limit.train)"
+        )
+    return f"no two finished runs differ in {path} alone and tested the same samples, so there is no line to draw"
+
+
+def _draw_sweep(table: Table, panels: Sequence[Points], path: str, sheet: Sheet) -> Figure:
+    """Draw the panels of one table: a line for each row, over the values of the setting."""
+    rows = list(dict.fromkeys(row for panel in panels for row in (*panel.lines, *panel.levels)))
+    cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
+    names, shared = _line_names(table, rows)
+    shown = {row: (names[row], look) for row, look in looks(rows[:MAX_SERIES]).items()}
+    words = short_names([path])[path].replace("_", " ")
+    metrics = {cell.metric for cell in cells}
+    metric = metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
+    scored = cells[0].place.unit == "percent"
+    common = differences([run for cell in cells for run in cell.runs]).common
+    title = f"{metric} by {words}: {' · '.join(filter(None, (common, shared)))}"
+    mark = marks_of(simulated=bool(table.about["simulated"]), source=str(table.about["source"]))
+    bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
+    whole = "\n".join(filter(None, (title, mark, bars)))
+    figure, axes = new_figure(whole, sheet, len(panels), height=3.0, sharey=True)
+    for axis, panel in zip(axes, panels, strict=True):
+        _draw_panel(axis, panel, shown)
+        label_axes(axis, words, (f"{metric} (%)" if scored else metric) * (axis is axes[0]), panel.title)
+        percent_axis(axis) if scored else amount_axis(axis, [cell.value or 0.0 for cell in cells])
+    left = len(rows) - MAX_SERIES
+    return add_legend(figure, f"+{left} more, not shown: choose fewer runs" if left > 0 else "")
+
+
+def _draw_panel(axis: Axes, panel: Points, shown: Mapping[str, tuple[str, Look]]) -> None:
+    """Draw the lines and levels of the rows in ``shown``, which gives the name and the look of each."""
+    values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
+    numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    places = {value: float(value) if numbers else float(place) for place, value in enumerate(values)}
+    lines = {row: points for row, points in panel.lines.items() if row in shown}
+    for number, (row, points) in enumerate(lines.items()):  # words have no order that a line could show
+        beside = 0.0 if numbers else _BESIDE * (number - (len(lines) - 1) / 2)
+        draw_cells(axis, *shown[row], [(places[value] + beside, cell) for value, cell in points], joined=numbers)
+    for row in filter(shown.__contains__, panel.levels):
+        draw_level(axis, *shown[row], panel.levels[row].value or 0.0)
+    if numbers:
+        number_axis(axis, sorted(places.values()))
+    else:
+        axis.set_xticks(range(len(places)), [*map(value_text, places)])
+        axis.margins(0.15, 0.05)
+
+
+def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]:
+    """Name the lines by the settings in which they differ; return the others as one text for the title."""
+    short = _short_names(table)
+    found: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        for path, value in table.rows[row].fields.items():
+            if value != MISSING:
+                found.setdefault(path, {})[value_text(value)] = value
+    varied = [path for path, values in found.items() if len(values) > 1] or list(found)[:1]
+    names = {}
+    for row in rows:
+        values = table.rows[row].fields
+        names[row] = title_of({path: values[path] for path in varied}, short)
+    rest = {path: next(iter(values.values())) for path, values in found.items()}
+    shared = {path: value for path, value in rest.items() if path not in (*varied, *CHOICES, "labels")}
+    return names, title_of(shared, short)
+
+
+def _short_names(table: Table) -> dict[str, str]:
+    headings = [*table.rows.values(), *table.columns.values()]
+    return short_names(dict.fromkeys(path for one in headings for path in one.fields))

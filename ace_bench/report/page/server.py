@@ -1,0 +1,150 @@
+"""The viewer's server: a page, its data, and events, for this machine's browsers alone."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from ace_bench.core.errors import AceBenchError, DataError, StoreError
+from ace_bench.core.types import Record
+from ace_bench.report.page.content import TABLES, VIEWER, Content, tables_policy, viewer_page, viewer_policy
+from ace_bench.report.page.results import Results
+
+HOST = "127.0.0.1"
+_OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
+"""All names that a browser of this machine uses. The port is free: a tunnel has its own, and a page of another site can
+choose the port but not the name."""
+_SEALED = "default-src 'none'; frame-ancestors 'none'"
+"""The policy of everything but the page: nothing in it may run or load anything."""
+_HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_PAUSE_S = 1.0
+_IDLE_S = 60.0
+
+
+class ViewerServer(ThreadingHTTPServer):
+    """Serves the runs of a folder at ``http://127.0.0.1:PORT``; port 0 picks a free one. Raises ``OSError``.
+
+    ``make_tables`` returns the page of tables. It is called again once runs have changed.
+    """
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, results: Results, port: int, *, make_tables: Callable[[], str]):
+        self.results = results
+        self._make_tables = make_tables
+        self._tables = (-1, "")
+        self._lock = threading.Lock()
+        self.content = Content(results, live=True)
+        super().__init__((HOST, port), _Handler)
+
+    @property
+    def address(self) -> str:
+        """Where a browser finds it."""
+        return f"http://{HOST}:{self.server_port}/"
+
+    def tables(self) -> str:
+        """Return the page of tables."""
+        with self._lock:
+            version = self.results.version()
+            if self._tables[0] != version:
+                self._tables = version, self._make_tables()
+            return self._tables[1]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Ignore browsers that went away; anything else is reported as usual."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: ViewerServer
+    protocol_version = "HTTP/1.1"
+    timeout = _IDLE_S
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Stay silent."""
+
+    def do_GET(self) -> None:
+        """Answer with the page, a part of its data, or events. No path of a request is a path on the disk."""
+        hosts = self.headers.get_all("Host", [])
+        if len(hosts) != 1 or not _OWN_HOST.fullmatch(hosts[0]):
+            # A page of another site whose name was made to point here must not read the runs.
+            self._refuse(HTTPStatus.FORBIDDEN, "Open the viewer by the address that it printed.")
+            return
+        address = urlsplit(self.path)
+        if address.path in ("/", f"/{VIEWER}"):
+            self._page(viewer_page(), viewer_policy())
+        elif address.path == f"/{TABLES}":
+            try:
+                self._page(self.server.tables(), tables_policy())
+            except AceBenchError as error:
+                self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+        elif address.path == "/events":
+            self._events()
+        else:
+            self._data(address.path.removeprefix("/data/"), dict(parse_qsl(address.query)))
+
+    def _page(self, markup: str, policy: str) -> None:
+        self._send(HTTPStatus.OK, markup.encode(), "text/html; charset=utf-8", f"{policy}; frame-ancestors 'none'")
+
+    def _data(self, name: str, query: Mapping[str, str]) -> None:
+        try:
+            answer = self.server.content.read(name, query)
+        except (StoreError, DataError) as error:
+            self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
+            return
+        if answer is None:
+            self._refuse(HTTPStatus.NOT_FOUND, "There is no such run any more." if "-" in name else "Not found.")
+        else:
+            self._send(HTTPStatus.OK, answer, "application/octet-stream")
+
+    def _events(self) -> None:
+        """Send ``runs`` when the list is out of date, and ``progress`` of unfinished runs, until the browser leaves."""
+        self.close_connection = True
+        self._begin(HTTPStatus.OK, "text/event-stream")
+        self.end_headers()
+        version, sent = self.server.results.version(), dict[str, Record]()
+        while True:
+            now, progress = self.server.results.version(), self.server.results.progress()
+            if now != version:
+                self._event("runs", now)
+            changed = {key: record for key, record in progress.items() if sent.get(key) != record}
+            self._event("progress", changed)  # an empty one finds out that the browser went away
+            version, sent = now, dict(progress)
+            time.sleep(_PAUSE_S)
+
+    def _event(self, name: str, value: object) -> None:
+        self.wfile.write(f"event: {name}\ndata: {msgspec.json.encode(value).decode()}\n\n".encode())
+        self.wfile.flush()
+
+    def _refuse(self, status: HTTPStatus, reason: str) -> None:
+        self._send(status, reason.encode(), "text/plain; charset=utf-8")
+
+    def _send(self, status: HTTPStatus, body: bytes, kind: str, policy: str = _SEALED) -> None:
+        self._begin(status, kind, policy)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _begin(self, status: HTTPStatus, kind: str, policy: str = _SEALED) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Security-Policy", policy)
+        for name, value in _HEADERS.items():
+            self.send_header(name, value)

@@ -1,0 +1,257 @@
+"""The paper's claims, computed from our runs: differences of cells, savings and shares, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean, variance
+
+from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.statistics import LEVEL, Estimate, Source
+from ace_bench.report.experiments import Experiments
+from ace_bench.report.paper.claims import Difference, PaperClaim, paper_claims
+from ace_bench.report.statistics import Interval, Point, Points, Seeds, compare
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured, Place, varies
+from ace_bench.report.tables.claim_result import ClaimResult
+from ace_bench.report.tables.results_index import Selection
+
+_STREAM = 10**7
+"""More than the samples of any stream, so that places in different streams differ."""
+_LEAST = 1e-6
+"""The smallest share that a logarithm is taken of."""
+
+
+def claim_results(
+    experiments: Experiments, selection: Selection, others: Mapping[str, Selection] | None = None
+) -> list[ClaimResult]:
+    """Compute all claims from runs of one variant; ``others`` has the same conditions with the paper's other models.
+
+    The intervals of the primary claims about scores have the levels of Holm's method for that family.
+    """
+    selections = {**(others or {}), experiments.table("1").model: selection}
+    found = []
+    for claim in paper_claims(experiments):
+        chosen = selections.get(claim.model) or (selection if claim.run else None)
+        if chosen is None:
+            found.append(ClaimResult(claim=claim, state=f"no runs with {claim.model}"))
+        else:
+            found.append(_Reader(experiments=experiments, selection=chosen).result(claim))
+    return _with_family_levels(found)
+
+
+def _with_family_levels(results: Sequence[ClaimResult]) -> list[ClaimResult]:
+    """Widen the intervals of the primary family: each has the level at which Holm's method tests it.
+
+    Claims without a verdict count as tests, too, so that later runs change no level.
+    """
+    family = [result for result in results if result.claim.primary]
+    ready = [result for result in family if result.comparison and not result.few and not result.refused]
+    rejected, levels = 0, dict[str, float]()
+    for result in sorted(ready, key=lambda result: result.comparison.p if result.comparison else 1.0):
+        alpha = (1 - LEVEL) / (len(family) - rejected)
+        levels[result.claim.than] = 1 - alpha
+        rejected += result.comparison is not None and result.comparison.p < alpha
+    rest = 1 - (1 - LEVEL) / max(1, len(family) - rejected)
+    return [
+        _at_level(result, levels.get(result.claim.than, rest)) if result.claim.primary else result for result in results
+    ]
+
+
+def _at_level(result: ClaimResult, level: float) -> ClaimResult:
+    tested = result.comparison
+    return replace(result, level=level, interval=tested.interval_at(level)) if tested else result
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Part:
+    """A measured cell with its coefficient; ``place`` names its test set.
+
+    ``published`` is the number of a row that has no runs here.
+    """
+
+    cell: Measured
+    coefficient: float
+    place: str
+    split: str
+    published: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reader:
+    experiments: Experiments
+    selection: Selection
+
+    def result(self, claim: PaperClaim) -> ClaimResult:
+        if claim.run:
+            table, row, column = claim.run.split("/")
+            parts = [[self._part(table, row, column, 1.0)]]
+        else:
+            parts = [[*self._parts(difference)] for difference in claim.differences]
+        every = [part for some in parts for part in some]
+        rows = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
+        missing = [row for row in rows if not self._is_published(row)]
+        deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
+        empty = ClaimResult(claim=claim, deviations=deviations)
+        if missing:
+            return replace(empty, state=f"cells without a finished run in the rows {', '.join(missing)}")
+        try:
+            runs = (run for part in every for run in part.cell.runs)
+            adapted = {run.folder: run.collapsed for run in runs if run.metrics["steps"]}  # each run once
+            empty = replace(empty, collapsed=sum(adapted.values()), adapted=len(adapted))
+            if claim.unit == "points":
+                return _test_claim(empty, parts[0])
+            return _read_share(empty, parts[0][0].cell) if claim.run else _measure_saving(empty, parts)
+        except (DataError, StoreError) as error:
+            return replace(empty, state=str(error))
+
+    def _is_published(self, place: str) -> bool:
+        table, row = place.split("/")
+        return row in self.experiments.table(table).not_reproducible
+
+    def _parts(self, difference: Difference) -> Iterator[_Part]:
+        """Yield the measured cells; a column that is a mean is its columns with their weights."""
+        for ref, coefficient in difference.cells.items():
+            table, row, column = ref.split("/")
+            spec = self.experiments.table(table).columns[column]
+            weights = spec.weights or (1.0,) * len(spec.mean_of)
+            weighted = {column: 1.0} if spec.metric else dict(zip(spec.mean_of, weights, strict=True))
+            for name, weight in weighted.items():
+                yield self._part(table, row, name, coefficient * weight / sum(weighted.values()))
+
+    def _part(self, table: str, row: str, column: str, coefficient: float) -> _Part:
+        spec = self.experiments.table(table).columns[column]
+        place, split = f"{table}/{row}/{column}", f"{spec.task}/{spec.split}"
+        where = Place(row=row, column=column, unit=spec.unit)
+        if self._is_published(f"{table}/{row}"):
+            cell = Measured(place=where, metric=spec.metric)
+            published = self.experiments.cell(place).value
+            return _Part(cell=cell, coefficient=coefficient, place=place, split=split, published=published)
+        planned, metric = self.experiments.run(table, row, column), self.experiments.metric(table, row, column)
+        cell = self.selection.measure(where, planned, metric)
+        if cell.runs:  # composing configurations is slow
+            model = self.experiments.table(table).model
+            cell = replace(cell, deviations=self.selection.deviations(planned, model))
+        return _Part(cell=cell, coefficient=coefficient, place=place, split=split)
+
+
+def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
+    """Compare the cells that a claim adds with those that it subtracts."""
+    sizes = {(part.split, part.cell.metric): part.cell.samples or 0 for part in parts if part.published is None}
+    added = [part for part in parts if part.coefficient > 0]
+    taken = [part for part in parts if part.coefficient < 0]
+    ours = _together(added, sizes)
+    if all(part.published is not None for part in taken):
+        base, base_adapts = _published_scores(taken, sizes, next(iter(ours.values()))), False
+    else:
+        base, base_adapts = _together(taken, sizes), any(varies(part.cell) for part in taken)
+    tested = compare(ours, base, base_adapts=base_adapts)
+    adapting = [side for side, some in ((ours, added), (base, taken)) if any(varies(part.cell) for part in some)]
+    seeds = tuple(sorted(set[int]().union(*(adapting or [ours]))))
+    return replace(
+        result,
+        seeds=seeds,
+        value=tested.difference,
+        comparison=tested,
+        interval=tested.interval,
+        few=any(len(side) < FEW_SEEDS for side in adapting),
+    )
+
+
+def _published_scores(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], points: Points) -> Seeds:
+    """Return the published numbers as equal scores of all samples."""
+    found = dict[str, Point]()
+    for part in parts:
+        key = (part.split, part.cell.metric)
+        score = -part.coefficient * (part.published or 0.0) / 100 * sum(sizes.values()) / sizes[key]
+        own = ((name, point.group) for name, point in points.items() if name.startswith(f"{'/'.join(key)}/"))
+        found |= {name: Point(score=score, group=group) for name, group in own}
+    return {0: found}
+
+
+def _together(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int]) -> Seeds:
+    """Return scores by seed whose mean is the sum of the parts' means times their coefficients.
+
+    Test sets are pooled, and each sample counts with the weight of its set. Groups (scenarios) stay together.
+    """
+    return {seed: _pool_points(parts, sizes, seed) for seed in _common_seeds(parts)}
+
+
+def _common_seeds(parts: Sequence[_Part]) -> list[int]:
+    """Return the seeds that have finished in all parts; a part that is run once stands for every seed.
+
+    Raises ``DataError`` if there is none.
+    """
+    seeds = [{run.seed for run in part.cell.runs} for part in parts if not part.cell.once]
+    common = set.intersection(*seeds) if seeds else {parts[0].cell.runs[0].seed}
+    if not common:
+        raise DataError(f"no seed has finished in all of {', '.join(part.place for part in parts)}")
+    return sorted(common)
+
+
+def _pool_points(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: int) -> Points:
+    total = sum(sizes.values())
+    order = [*sizes]
+    found: dict[str, Point] = {}
+    for part in parts:
+        key = (part.split, part.cell.metric)
+        weight = abs(part.coefficient) * total / sizes[key]
+        points = part.cell.points
+        for sample, point in (next(iter(points.values())) if part.cell.once else points[seed]).items():
+            name = f"{part.split}/{part.cell.metric}/{sample}"
+            own = sample if part.cell.metric == "sgc" else point.group
+            place = point.place + _STREAM * order.index(key) if point.place >= 0 else -1
+            before = found[name].score if name in found else 0.0
+            group = f"{part.split}/{own}" if own else ""
+            found[name] = Point(score=before + weight * point.score, group=group, place=place)
+    return found
+
+
+def _measure_saving(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
+    """Compute a saving or an increase by seed; raises ``DataError`` if no seed has all runs."""
+    every = [part for some in parts for part in some]
+    seeds = _common_seeds(every)
+    differences = result.claim.differences
+    rises = any(part.cells[part.relative_to] < 0 for part in differences)
+    return _with_ratio(result, seeds, [_saving_of(differences, parts, seed) for seed in seeds], sign=1 if rises else -1)
+
+
+def _read_share(result: ClaimResult, cell: Measured) -> ClaimResult:
+    """Read a share that each run has, in percent."""
+    shares = [run.value(result.claim.metric) for run in cell.runs]
+    values = [None if share is None else 100 * share for share in shares]
+    return _with_ratio(result, [run.seed for run in cell.runs], values, sign=-1)
+
+
+def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[float | None], *, sign: int) -> ClaimResult:
+    """Give the mean of values in percent, with a t interval over seeds of the logarithm of what remains (or is added).
+
+    Costs are ratios, whose logarithms vary about equally up and down; so a saving never exceeds 100%.
+    """
+    result = replace(result, seeds=tuple(seeds), few=len(seeds) < FEW_SEEDS)
+    known = [math.log(max(_LEAST, 1 + sign * value / 100)) for value in values if value is not None]
+    if len(known) < len(values):
+        return replace(result, state="unknown: a backbone did not report it")
+
+    def percent(log: float) -> float:
+        return sign * 100 * (math.exp(log) - 1) + 0.0  # not -0.0
+
+    mean, count = fmean(known), len(known)
+    if count == 1:
+        return replace(result, value=percent(mean))
+    spread = Source(variance=variance(known, mean) / count, df=count - 1)
+    bounds = [percent(bound) for bound in Estimate(value=mean, samples=spread, units=count).bounds()]
+    interval = Interval(low=min(bounds), high=max(bounds))
+    return replace(result, value=percent(mean), interval=interval, equal=max(known) - min(known) < _LEAST)
+
+
+def _saving_of(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:
+    values = []
+    for difference, some in zip(differences, parts, strict=True):
+        runs = ((part, run) for part in some for run in part.cell.runs if part.cell.once or run.seed == seed)
+        numbers = {part.place: run.value(part.cell.metric) for part, run in runs}
+        known = {place: value for place, value in numbers.items() if value is not None}
+        if known.keys() < numbers.keys() or not known[difference.relative_to]:
+            return None
+        values.append(difference.value(known))
+    return fmean(values)

@@ -1,0 +1,188 @@
+"""What the field's table adds: cost of a query, score for it, the Pareto front with its certainty, and all pairs.
+
+Methods are set side by side only within a group: one column, scaffold and kind of labels, all in a stream or all tested
+after training. Methods that retry by verdicts are a group of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from ace_bench.core.errors import DataError
+from ace_bench.core.statistics import Array, clusters, holm
+from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured, few_seeds, mean_of, tested_difference, varies
+from ace_bench.report.tables.grids import SIGNIFICANT, THESE_PLAYBOOKS, Grid, number, p_value, signed_bounds, wide_notes
+from ace_bench.report.tables.table import Heading, Table
+
+_DRAWS = 1000
+
+Amount = Callable[[RunSummary], float | None]
+"""What a run cost."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Member:
+    """A finished cell in a group: its cost of a query by seed, and the share of draws that it is on the front."""
+
+    row: str
+    name: str
+    cell: Measured
+    costs: tuple[float | None, ...]
+    adapts: bool = True
+    on_front: float | None = None
+
+    @property
+    def cost(self) -> float | None:
+        """The mean over seeds."""
+        return mean_of(self.costs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Methods that may be compared, by row. The base is in each group of its scaffold, except groups of retries."""
+
+    column: str
+    mode: str
+    scaffold: str
+    labels: str
+    retries: bool
+    members: tuple[Member, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """Scaffold, mode and labels in words."""
+        return f"{self.scaffold}, {self.mode}, labels {self.labels}" + ", retries" * self.retries
+
+
+def tokens(run: RunSummary, stage: str = "total") -> float | None:
+    """Prompt and completion tokens of a stage, or of a whole run."""
+    parts = [run.value(f"tokens.{stage}.{way}") for way in ("in", "out")]
+    return None if None in parts else sum(part or 0.0 for part in parts)
+
+
+def dollars(run: RunSummary) -> float | None:
+    """Dollars of a whole run."""
+    return run.value("usd.total")
+
+
+def per_query(run: RunSummary, amount: float | None) -> float | None:
+    """Spread an amount over the test samples of a run."""
+    queries = run.value("n")
+    return amount / queries if amount is not None and queries else None
+
+
+def groups_of(table: Table, amount: Amount = tokens) -> list[Group]:
+    """Return the groups with at least two finished methods as planned; base, whose row stands first, is first."""
+    found: dict[Group, list[Member]] = {}
+    bases: dict[tuple[str, str], Member] = {}
+    for cell in table.measured:
+        if cell.value is None or cell.differs:
+            continue
+        row, column, heading = cell.place.row, cell.place.column, table.rows[cell.place.row]
+        fields, costs = heading.fields, tuple(per_query(run, amount(run)) for run in cell.runs)
+        mode, scaffold = fields["adaptation"], fields["scaffold"]
+        member = Member(row=row, name=_name(heading), cell=cell, costs=costs, adapts=bool(mode))
+        if not mode:
+            bases[column, scaffold] = member
+            continue
+        retries = bool(fields["retries"])
+        group = Group(column=column, mode=mode, scaffold=scaffold, labels=fields["labels"], retries=retries)
+        base = bases.get((column, scaffold))
+        found.setdefault(group, [base] if base and not retries else []).append(member)
+    return [replace(group, members=tuple(members)) for group, members in found.items() if len(members) > 1]
+
+
+def with_certainty(members: Sequence[Member]) -> tuple[Member, ...]:
+    """Say for each member in which share of bootstrap draws no other beats it in score and cost.
+
+    A draw takes groups of samples, the same for all members, and seeds of each member, with replacement. Members whose
+    cost is unknown, or whose samples differ from the first's, are not on it: ``None``.
+    """
+    known = [one for one in members if None not in one.costs and one.cell.points]
+    samples = sorted(next(iter(known[0].cell.points.values()))) if known else []
+    known = [one for one in known if all(run.keys() == set(samples) for run in one.cell.points.values())]
+    if not known:
+        return tuple(members)
+    first = next(iter(known[0].cell.points.values()))
+    blocks = clusters(range(len(samples)), lambda place: first[samples[place]].group)
+    scores = [
+        np.array([[run[name].score for name in samples] for run in one.cell.points.values()], dtype=float)
+        for one in known
+    ]
+    costs = [np.array(one.costs, dtype=float) for one in known]
+    rng, counts = np.random.default_rng(0), np.zeros(len(known))
+    for _ in range(_DRAWS):
+        drawn = [place for block in rng.integers(len(blocks), size=len(blocks)) for place in blocks[block]]
+        seeds = [rng.integers(len(one), size=len(one)) for one in scores]
+        score = np.array([one[chosen][:, drawn].mean() for one, chosen in zip(scores, seeds, strict=True)])
+        cost = np.array([one[chosen % len(one)].mean() for one, chosen in zip(costs, seeds, strict=True)])
+        counts += on_front(cost, score)
+    shares = dict(zip((one.row for one in known), counts / _DRAWS, strict=True))
+    return tuple(replace(one, on_front=shares.get(one.row)) for one in members)
+
+
+def on_front(cost: Array, score: Array) -> Array:
+    """Return which points no other beats in score without costing more, or in cost without scoring less."""
+    no_worse = (cost[:, None] <= cost) & (score[:, None] >= score)
+    better = (cost[:, None] < cost) | (score[:, None] > score)
+    return np.asarray(~(no_worse & better).any(axis=0), dtype=float)
+
+
+def efficiency_grid(table: Table) -> Grid:
+    """Give the amortised cost of a query, the score for a thousand tokens of it, and the certainty of the front."""
+    rows = []
+    for group in groups_of(table):
+        for one in with_certainty(group.members):
+            runs = one.cell.runs
+            adapt, evaluate = (
+                mean_of([per_query(run, tokens(run, stage)) for run in runs]) for stage in ("adapt", "evaluate")
+            )
+            usd = mean_of([per_query(run, dollars(run)) for run in runs])
+            score = None if not one.cost or one.cell.value is None else 1000 * one.cell.value / one.cost
+            share = "-" if one.on_front is None else f"{one.on_front:.0%}"
+            amounts = map(number, (adapt, evaluate, one.cost, usd, score))
+            rows.append((table.columns[group.column].title, group.title, one.name, *amounts, share))
+    header = ("column", "group", "method", "tokens of adaptation", "of evaluation", "a query together", "dollars")
+    title = "Cost of a query, adaptation spread over the test samples, and the Pareto front"
+    return Grid(title=title, header=(*header, "score per 1,000 tokens", "on the front"), rows=tuple(rows))
+
+
+def pairs_grid(table: Table) -> Grid:
+    """Test all pairs of each group, paired by sample, with p-values corrected over all of them."""
+    found, refused = [], 0
+    for group in groups_of(table):
+        for one, other in combinations([one for one in group.members if one.cell.points], 2):
+            # The one that adapts less is the base, as in the table: its seeds are averaged where it does not adapt.
+            base, ours = sorted((other, one), key=lambda member: (varies(member.cell), member.adapts))
+            try:
+                tested = tested_difference(ours.cell, base.cell)
+            except DataError:
+                continue  # the table's notes say that the samples differ
+            if tested is None:
+                refused += one.cell.collapsed or other.cell.collapsed
+            else:
+                few = few_seeds(ours.cell, base.cell)
+                found.append((table.columns[group.column].title, group.title, ours.name, base.name, few, tested))
+    rows = []
+    for (*names, few, tested), p in zip(found, holm([tested.p for *_, tested in found]), strict=True):
+        mark = (THESE_PLAYBOOKS if few else SIGNIFICANT) * (p < 0.05)
+        difference = f"{tested.difference:+.1f}{signed_bounds(tested.interval)}{mark}"
+        rows.append((*names, difference, p_value(p), p_value(tested.p)))
+    header = ("column", "group", "method", "against", "difference (points)", f"p (Holm over {len(rows)})", "p")
+    legend = [
+        f"{SIGNIFICANT}: p (Holm) below 0.05. {THESE_PLAYBOOKS}: also, but a side that adapts has under {FEW_SEEDS} "
+        "seeds: about these playbooks only.",
+        *wide_notes([tested.wide for *_, tested in found]),
+    ]
+    legend += [f"{refused} pairs with seeds that collapsed are not tested."] if refused else []
+    return Grid(title="All pairs", header=header, rows=tuple(rows), legend=tuple(legend))
+
+
+def _name(heading: Heading) -> str:
+    method, passes = heading.fields["method"].partition(" (void")[0], heading.fields["passes"]
+    return f"{method} ({passes})" if passes in ("once", "epochs") else str(method)

@@ -1,0 +1,218 @@
+"""A table's pages: Markdown, CSV, and its results as a paper prints them.
+
+A paper has groups of rows, changes to the base in the cells, and the best number in bold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from ace_bench.report import escaping
+from ace_bench.report.escaping import one_line
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured
+from ace_bench.report.tables.grids import (
+    OTHER_SETTING,
+    SIGNIFICANT,
+    SIMILAR,
+    THESE_PLAYBOOKS,
+    Grid,
+    Number,
+    notes_of,
+    number,
+    published_text,
+    remarks,
+    reservations,
+    result_grid,
+    shown,
+    signed,
+    statistics_grid,
+)
+from ace_bench.report.tables.table import MISSING, Heading, Table
+
+YES, NO = "✓", "✗"
+"""Whether a method sees reference answers."""
+_LEFT_OUT = ("missing", "left out", "-")
+"""States of cells without a run, which a paper prints as a dash."""
+_DASH = "–"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """The text of a table; ``label`` starts its LaTeX labels."""
+
+    title: str
+    label: str
+    grids: tuple[Grid, ...]
+    notes: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+
+def page_of(table: Table, more: Iterable[Grid] = ()) -> Page:
+    """Return the text of a table: results, statistics, ``more`` grids, notes, and the commands of missing runs."""
+    grids = (result_grid(table), statistics_grid(table), *more)
+    return Page(
+        title=table.title,
+        label=table.label,
+        grids=tuple(grid for grid in grids if grid.rows),
+        notes=tuple(" ".join(note.split()) for note in notes_of(table)),
+        commands=table.commands,
+    )
+
+
+def markdown(page: Page) -> str:
+    """Format a table as Markdown."""
+    parts = [f"## {escaping.markdown(page.title)}"]
+    parts += [
+        f"### {escaping.markdown(grid.title)}\n\n"
+        + escaping.markdown_table(grid.header, [[*map(str, row)] for row in grid.rows])
+        for grid in page.grids
+    ]
+    parts.append("\n".join(f"- {escaping.markdown(note)}" for note in page.notes))
+    if page.commands:
+        parts.append(f"{len(page.commands)} runs are missing; run these commands in this order:")
+        parts.append("```\n" + "\n".join(map(one_line, page.commands)) + "\n```")
+    return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def csv(tables: Sequence[Table]) -> str:
+    """Format one line per cell, with numbers in full precision; unknown values are empty."""
+    records = [
+        _record(table, row, column, cell)
+        for table in tables
+        for row, line in table.cells.items()
+        for column, cell in line.items()
+        if cell.state != MISSING
+    ]
+    keys = dict.fromkeys(key for record in records for key in record)
+    return escaping.csv_of([{key: record.get(key) for key in keys} for record in records])
+
+
+def _record(table: Table, row: str, column: str, cell: Measured) -> dict[str, object]:
+    tested, bounds = cell.comparison, cell.comparison.interval if cell.comparison else None
+    found: dict[str, object] = {
+        **table.about,
+        **table.rows[row].fields,
+        **table.columns[column].fields,
+        "metric": cell.metric,
+        "unit": cell.place.unit,
+        "state": cell.state,
+        "value": cell.value,
+        "low": cell.interval.low if cell.interval else None,
+        "high": cell.interval.high if cell.interval else None,
+        "sd_over_seeds": cell.spread,
+        "n": cell.samples,
+        "seeds": " ".join(str(run.seed) for run in cell.runs),
+        "faults": cell.faults,
+        "against": table.base_title,
+        "change": cell.change,
+        "change_unit": None if cell.change is None else cell.change_unit,
+        "change_low": bounds.low if bounds else None,
+        "change_high": bounds.high if bounds else None,
+        "change_sd_over_seeds": tested.spread if tested else None,
+        "detectable": tested.detectable if tested else None,
+        "p_holm": cell.p_holm,
+        "p": tested.p if tested else None,
+        "p_over_seeds": tested.seeds_p if tested else None,
+        "test": tested.test if tested else None,
+        "discordant": tested.discordant if tested else None,
+        "better": tested.better if tested else None,
+        "worse": tested.worse if tested else None,
+        "one_seed_about": cell.scope,
+        "not_the_papers_setting": "; ".join(cell.deviations),
+        "notes": "; ".join(remarks(cell, table.paper)),
+        "folders": " ".join(str(run.folder) for run in cell.runs),
+    }
+    if table.paper.numbers:
+        found |= {"paper": cell.published, "ours_less_paper": table.paper.difference(cell)}
+    return found
+
+
+def printed_grid(table: Table) -> Grid:
+    """Lay out the results for LaTeX, with the paper's number beside each of ours if the table shows them."""
+    rows = {row: line for row, line in table.cells.items() if not all(cell.refused for cell in line.values())}
+    lines = {row: table.rows[row] for row in rows}
+    header = [*(table.printed_names or table.names)]
+    above = [""] * len(header)
+    words: dict[str, list[str | Number]] = {row: [*line.in_print] for row, line in lines.items()}
+    for column, heading in table.columns.items():
+        cells = {row: line[column] for row, line in rows.items()}
+        best = _best_rows(cells, lines, table.base)
+        for row, cell in cells.items():
+            words[row].append(_word(cell, lines[row], best=row in best))
+        header += [" ".join(heading.in_print)]
+        above += [heading.above]
+        if table.paper.numbers and any(cell.published is not None for cell in cells.values()):
+            header += ["paper"]
+            above += [heading.above]
+            for row, cell in cells.items():
+                words[row].append(_DASH if cell.published is None else Number(text=published_text(cell)))
+    return Grid(
+        title="Results",
+        header=tuple(header),
+        rows=tuple(map(tuple, words.values())),
+        legend=tuple(_legend(table, words.values())),
+        above=tuple(above) if any(above) else (),
+        groups=tuple(line.above for line in lines.values()),
+    )
+
+
+def _word(cell: Measured, line: Heading, *, best: bool) -> str | Number:
+    """Return a cell with its change against the base row."""
+    word = shown(cell)
+    if isinstance(word, str):
+        return _DASH if word in _LEFT_OUT else word
+    paper = cell.place.paper
+    if cell.change is not None and (not line.part or (paper is not None and paper.change is not None)):
+        better = (cell.change > 0) == (cell.place.unit == "percent") if cell.change else None
+        word = replace(word, change=signed(cell.change, cell.change_unit), better=better)
+    return replace(word, best=best)
+
+
+def _best_rows(cells: dict[str, Measured], lines: dict[str, Heading], base: str) -> set[str]:
+    """Return the rows with the best number of their group, as it is shown, where the group has different ones.
+
+    The group of the base row has none, unless it is the only one.
+    """
+    groups: dict[str, dict[str, float]] = {}
+    for row, cell in cells.items():
+        if cell.value is not None and not lines[row].part:
+            groups.setdefault(lines[row].above, {})[row] = cell.value
+    found = set()
+    for group in groups.values():
+        unit = next(iter(cells.values())).place.unit
+        texts = {row: number(value, unit) for row, value in group.items()}
+        top = texts[(max if unit == "percent" else min)(group, key=group.__getitem__)]
+        if len(set(texts.values())) > 1 and not (base in group and len(groups) > 1):
+            found |= {row for row, text in texts.items() if text == top}
+    return found
+
+
+def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[str]:
+    """Explain the words and marks in the results; a mark before a colon is the one in the cells."""
+    cells = [word for line in words for word in line]
+    numbers = [word for word in cells if isinstance(word, Number)]
+    marks = "".join(word.marks for word in numbers)
+    if any(word.change for word in numbers):
+        units = {cell.change_unit for cell in table.measured if cell.change is not None}
+        unit = "points" if units == {"points"} else "%" if units == {"percent"} else "points or %"
+        yield f"In parentheses: change against {table.base_title} ({unit})."
+    if any(word.bounds for word in numbers):
+        yield "In brackets: 95% interval of a score; for other numbers, smallest and largest over seeds."
+    if any(word.best for word in numbers):
+        grouped = any(heading.above for heading in table.rows.values())
+        yield f"Bold: best of {'its group' if grouped else 'a column'}."
+    if NO in cells:
+        yield f"{YES}: reference answers are seen; {NO}: at most whether an answer was right."
+    tested = sum(cell.comparison is not None for cell in table.measured)
+    if tested:
+        yield f"{SIGNIFICANT}: differs from {table.base_title} (p < 0.05, paired, Holm over {tested} comparisons)."
+    if THESE_PLAYBOOKS in marks:
+        yield f"{THESE_PLAYBOOKS}: so do these playbooks; a method takes {FEW_SEEDS} seeds on each side that adapts."
+    if OTHER_SETTING in marks:
+        yield f"{OTHER_SETTING}: not the paper's setting."
+    if SIMILAR in marks:
+        yield f"{SIMILAR}: not the planned run."
+    yield from reservations(table)
+    if any(cell.state in _LEFT_OUT for cell in table.measured):
+        yield f"{_DASH}: no finished run."

@@ -1,0 +1,246 @@
+"""A table as text in rows and columns: results, the statistics behind them, and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ace_bench.report.statistics import Interval, judge_equivalence
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note, code_warnings
+from ace_bench.report.tables.table import MISSING, PaperShown, Table
+
+NOT_KNOWN = "n/a"
+SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED, OTHER_MODEL = "*", "‡", "†", "§", "¶", "#"
+_SMALLEST_P = 0.004
+"""The smallest level at which tests were simulated: 5% of a family of 13."""
+_SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
+_TASKS = {"appworld": "AppWorld", "ddxplus": "DDXPlus", "bird_sql": "BIRD-SQL", "bird sql": "BIRD-SQL"}
+_STATISTICS = (
+    *("n", "seeds", "faults", "sd over seeds"),
+    *("detectable", "p (Holm)", "p", "p over seeds", "discordant", "notes"),
+)
+"""Columns of the statistics: four before the change against the base row, the others after it."""
+_INTERVALS = (
+    "In brackets: 95% interval of a score (Wilson's, with the variance between samples or groups of samples and, where "
+    "there are several, between seeds; with one seed it is about this run's context only); for all other numbers, "
+    "minimum and maximum over seeds."
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Number:
+    """A measured number as shown; in LaTeX also its ``change`` against the base row, and bold if it is the ``best``."""
+
+    text: str
+    bounds: str = ""
+    marks: str = ""
+    best: bool = False
+    change: str = ""
+    better: bool | None = None
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, (self.text, self.bounds))) + self.marks
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """Text in rows and columns; in LaTeX ``legend`` explains its marks below it.
+
+    There ``above`` has a header for neighbouring columns together ("" for none), and ``groups`` the title of each
+    row's group, which stands above the first of them.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str | Number, ...], ...]
+    legend: tuple[str, ...] = ()
+    above: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+def result_grid(table: Table) -> Grid:
+    """Lay out the results, each number with its interval and, if wanted, the paper's number."""
+    columns = [one for column in table.columns for one in _result_columns(table, column)]
+    rows = [
+        (*table.rows[row].texts, *(words[place] for _, words in columns))
+        for place, (row, line) in enumerate(table.cells.items())
+        if not all(cell.refused for cell in line.values())
+    ]
+    return Grid(title="Results", header=(*table.names, *(name for name, _ in columns)), rows=tuple(rows))
+
+
+def statistics_grid(table: Table) -> Grid:
+    """Give samples, seeds and faults of each number, its spread over seeds, and the tests against the base row."""
+    units = {cell.change_unit for cell in table.measured if cell.runs}
+    unit = f" ({'%' if units == {'percent'} else 'points'})" * (len(units) == 1)
+    change = f"change against {table.base_title or 'base'}{unit}"
+    rows = [
+        (*table.rows[row].texts, table.columns[column].title, *_statistics(cell, table.paper))
+        for row, line in table.cells.items()
+        for column, cell in line.items()
+        if cell.runs
+    ]
+    header = (*table.names, "column", *_STATISTICS[:4], change, *_STATISTICS[4:])
+    return Grid(title="Statistics behind the results", header=header, rows=tuple(rows))
+
+
+def notes_of(table: Table) -> list[str]:
+    """Return the notes below a table."""
+    notes = [*table.intro]
+    if not table.empty:
+        notes.append(_INTERVALS)
+        family = sum(cell.comparison is not None for cell in table.measured)
+        if family:
+            notes.append(
+                f"{SIGNIFICANT} differs from {table.base_title} with p < 0.05 by a test paired by sample, and by seed "
+                "where both have the same seeds (the t test of the interval), corrected by Holm's method for the "
+                f"{family} comparisons of this table. Detectable: the smallest change that the test finds with a power "
+                "of 80% at the 5% level. P over seeds: for these samples, a t test with seeds as units."
+                + " Averages are not tested."
+                * any(cell.derived for cell in table.measured)
+            )
+    notes += reservations(table)
+    runs = (run for cell in table.measured for run in cell.runs)
+    of_runs = (*code_warnings(table.measured), *certificate_note(runs))
+    return [*notes, *_other_settings(table), *of_runs, *table.notes]
+
+
+def column_name(column: str, unit: str = "") -> str:
+    """Return a column's name in words, with seconds or dollars as unit."""
+    words = _TASKS.get(column) or " ".join(_SPELLING.get(word, word) for word in column.split("_"))
+    return f"{words} ({unit})" if unit in ("seconds", "dollars") and unit not in words else words
+
+
+def number(value: float | None, unit: str = "") -> str:
+    """Format a number: percent with one decimal, others with about three significant digits."""
+    if value is None:
+        return NOT_KNOWN
+    if unit in ("percent", "points"):
+        return f"{value:.1f}"
+    return f"{value:,.0f}" if value == round(value) or abs(value) >= 100 else f"{value:.3g}"
+
+
+def p_value(p: float) -> str:
+    """Format a p-value, not below the levels that were simulated."""
+    return f"{p:.3f}" if p >= _SMALLEST_P else f"<{_SMALLEST_P}"
+
+
+def wide_notes(differences: Sequence[Sequence[str]], scores: Sequence[Sequence[str]] = ()) -> list[str]:
+    """Say how many intervals are wider than 95% needs, by the reasons of each."""
+    notes = []
+    for what, found in (("differences", differences), ("scores", scores)):
+        reasons = ", ".join(dict.fromkeys(reason for some in found for reason in some))
+        if reasons:
+            notes.append(
+                f"{sum(map(bool, found))} of {len(found)} intervals of {what} may be wider than 95% needs (simulated "
+                f"coverage up to 100%): {reasons}."
+            )
+    return notes
+
+
+def reservations(table: Table) -> list[str]:
+    """Say which intervals are wider than they need to be and which are not given, and where other models answered."""
+    refused = f"{COLLAPSED}: seeds collapsed, so no interval or test holds."
+    tested = [cell.comparison for cell in table.measured if cell.comparison is not None]
+    scores = [cell.wide for cell in table.measured if cell.points and cell.interval is not None]
+    found = wide_notes([one.wide for one in tested if one.interval], scores)
+    found += [refused] * any(cell.collapsed for cell in table.measured)
+    others = dict.fromkeys(words for cell in table.measured for words in cell.other_models)
+    answered = f"{OTHER_MODEL}: another model than the one asked for answered calls ({'; '.join(others)})."
+    return [*found, *[answered] * bool(others)]
+
+
+def seeds_text(seeds: Sequence[int]) -> str:
+    """Say how many seeds and which: ``1 (seed 0)``, ``3 (seeds 0, 1, 2)``."""
+    return f"{len(seeds)} (seed{'s' * (len(seeds) != 1)} {', '.join(map(str, seeds))})" if seeds else MISSING
+
+
+def remarks(cell: Measured, paper: PaperShown) -> list[str]:
+    """List errors, what one seed is about, differences within noise, and settings that differ from the paper's."""
+    found = [*filter(None, [cell.refused, cell.once]), *cell.notes, *cell.code]
+    if cell.scope:
+        found.append(f"one seed: about {cell.scope} only")
+    elif cell.few_seeds:
+        found.append(f"fewer than {FEW_SEEDS} seeds on a side: about these playbooks only")
+    tested, margin = cell.comparison, cell.place.within
+    if margin is not None and tested and tested.interval:
+        found.append(f"within {margin:g} points of the base: {judge_equivalence(tested.interval, margin)}")
+    elif cell.within_noise:
+        found.append("within noise of the base")
+    if cell.differs:
+        found.append(f"not the planned run: {', '.join(cell.differs)}")
+    found += [f"another model: {words}" for words in cell.other_models]
+    if cell.deviations:
+        found.append(f"not the paper's setting: {', '.join(cell.deviations)}")
+    published = cell.published if paper.compares(cell) and cell.place.unit == "percent" else None
+    if published is not None and cell.interval and cell.interval.low <= published <= cell.interval.high:
+        found.append("the paper's is within our interval")
+    return found
+
+
+def _result_columns(table: Table, column: str) -> Iterator[tuple[str, Sequence[str | Number]]]:
+    """Yield a column, and beside it what the paper has there, each with its header."""
+    cells, paper = [line[column] for line in table.cells.values()], table.paper
+    yield table.columns[column].title, [*map(shown, cells)]
+    if paper.numbers:
+        yield "paper", [*map(published_text, cells)]
+        if table.empty or any(paper.difference(cell) is not None for cell in table.measured):
+            yield "ours - paper", [signed(paper.difference(cell), cell.change_unit) for cell in cells]
+
+
+def published_text(cell: Measured) -> str:
+    """Format the paper's number; "-" where it has none."""
+    return "-" if cell.published is None else number(cell.published, cell.place.unit)
+
+
+def shown(cell: Measured) -> str | Number:
+    """Return a number with its interval and marks, or the state of its runs."""
+    if cell.state:
+        return cell.state
+    bounds, unit = cell.interval, cell.place.unit
+    same = bounds is not None and not cell.points and bounds.low == bounds.high
+    return Number(
+        text=number(cell.value, unit),
+        bounds="" if bounds is None or same else f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]",
+        marks=COLLAPSED * cell.collapsed
+        + (THESE_PLAYBOOKS if cell.few_seeds else SIGNIFICANT) * cell.significant
+        + OTHER_SETTING * bool(cell.deviations)
+        + SIMILAR * bool(cell.differs)
+        + OTHER_MODEL * bool(cell.other_models),
+    )
+
+
+def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
+    """Yield samples, seeds, faults and tests of a cell, in the order of ``_STATISTICS``."""
+    tested = cell.comparison
+    yield number(cell.samples)
+    yield seeds_text([run.seed for run in cell.runs])
+    yield number(cell.faults)
+    yield "-" if cell.spread is None else number(cell.spread, "points")
+    yield "-" if cell.change is None else f"{cell.change:+.1f}{signed_bounds(tested.interval if tested else None)}"
+    yield "-" if tested is None or tested.detectable is None else number(tested.detectable, "points")
+    p_values = (None, None) if tested is None else (tested.p, tested.seeds_p)
+    yield from ("-" if p is None else p_value(p) for p in (cell.p_holm, *p_values))
+    yield "-" if tested is None else f"{tested.discordant} (+{tested.better}, -{tested.worse})"
+    yield "; ".join(remarks(cell, paper)) or "-"
+
+
+def _other_settings(table: Table) -> list[str]:
+    """Say which settings differ from the paper's."""
+    depart = [cell.deviations for cell in table.measured if cell.runs and cell.deviations]
+    common = [deviation for deviation in depart[0] if all(deviation in other for other in depart)] if depart else []
+    shown = "are shown, as requested" if table.paper.differences else "are left out (--differences shows them)"
+    return [
+        f"{OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
+        "row name all settings that differ." + f" Differences of these to the paper {shown}." * table.paper.numbers
+    ] * bool(depart)
+
+
+def signed(value: float | None, unit: str, unknown: str = "-") -> str:
+    """Format a difference in points or in percent."""
+    return unknown if value is None else f"{value:+.1f}" + "%" * (unit == "percent")
+
+
+def signed_bounds(interval: Interval | None) -> str:
+    """Format the interval of a difference, as it stands behind it."""
+    return f" [{interval.low:+.1f}, {interval.high:+.1f}]" if interval else ""

@@ -1,0 +1,211 @@
+"""Tables for LaTeX papers: ``booktabs``, ``S`` columns of ``siunitx``, groups of rows, and notes below the table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from ace_bench.report.escaping import latex as escaped
+from ace_bench.report.escaping import one_line
+from ace_bench.report.tables.formats import Page
+from ace_bench.report.tables.grids import (
+    COLLAPSED,
+    OTHER_MODEL,
+    OTHER_SETTING,
+    SIGNIFICANT,
+    SIMILAR,
+    THESE_PLAYBOOKS,
+    Grid,
+    Number,
+)
+from ace_bench.report.tables.results_index import Width
+from ace_bench.report.tables.table import MISSING
+
+_FITS = {"column": 46, "page": 112}
+"""Number of characters in small print that fit."""
+_LONG = 50
+"""Number of lines that fit on a page, with caption and notes."""
+_WRAPPED = 44
+"""Longer texts are broken into lines."""
+_SMALL = 0.75
+"""The size of intervals and changes relative to the values."""
+_PACKAGES = ("booktabs", "graphicx", "pifont", "siunitx", "threeparttable", "xcolor")
+_MARKS = (SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED, OTHER_MODEL)
+_MACROS = r"""\providecommand{\acebetter}[1]{\,{\scriptsize\textcolor{green!40!black}{(#1)}}}
+\providecommand{\aceworse}[1]{\,{\scriptsize\textcolor{red!65!black}{(#1)}}}
+\providecommand{\acesame}[1]{\,{\scriptsize\textcolor{black!60}{(#1)}}}
+\providecommand{\acebounds}[1]{{\scriptsize\textcolor{black!60}{#1}}}
+\providecommand{\acegroup}[2]{\multicolumn{#1}{c}{\textit{#2}}}
+\providecommand{\aceyes}{\ding{51}}
+\providecommand{\aceno}{\ding{55}}"""
+"""How a paper may change what these tables look like: its own definitions count."""
+_DOCUMENT = (
+    "\\documentclass[10pt,twocolumn]{article}\n"
+    "\\usepackage[T1]{fontenc}\n\\usepackage[letterpaper,margin=0.75in]{geometry}"
+)
+
+
+def latex(pages: Sequence[Page], width: Width = "", *, standalone: bool = False) -> str:
+    """Format the grids of tables for LaTeX; their notes are comments. A long table is split, a wide one scaled down.
+
+    Without a ``width`` each takes what fits. ``standalone`` makes a document for ``pdflatex``.
+    """
+    needed = [f"\\usepackage{{{name}}}" for name in _PACKAGES]
+    lines = [_DOCUMENT, *needed, "\\begin{document}"] if standalone else [f"% needs {' '.join(needed)}"]
+    lines.append(_MACROS)
+    for page in pages:
+        for grid in page.grids:
+            parts = _parts(grid)
+            for place, part in enumerate(parts):
+                lines += _float(page, part, place, width, last=place == len(parts) - 1)
+        lines += [f"% {one_line(note)}" for note in page.notes]
+    return "\n".join(lines) + "\n" + "\\end{document}\n" * standalone
+
+
+def _parts(grid: Grid) -> list[Grid]:
+    """Split a grid so that each part fits on a page."""
+    starts, lines = [0], 0
+    for place, row in enumerate(grid.rows):
+        head = bool(grid.groups) and (place in starts or grid.groups[place] != grid.groups[place - 1])
+        wrapped = any(len(word) > _WRAPPED for word in row if isinstance(word, str))
+        taken = 1 + (wrapped or any(isinstance(word, Number) and word.bounds for word in row)) + head
+        if lines + taken > _LONG:
+            starts.append(place)
+            lines = 0
+        lines += taken
+    ends = [*starts[1:], len(grid.rows)]
+    return [
+        replace(grid, rows=grid.rows[start:end], groups=grid.groups[start:end])
+        for start, end in zip(starts, ends, strict=True)
+        if end > start
+    ]
+
+
+def _float(page: Page, grid: Grid, place: int, wanted: Width, *, last: bool) -> Iterator[str]:
+    """Yield the lines of one floating table, or of a part of it; what explains its marks stands below the ``last``."""
+    columns = [[*words] for words in zip(*grid.rows, strict=True)]
+    room = sum(_room(name, words) for name, words in zip(grid.header, columns, strict=True))
+    width = wanted or ("column" if room <= _FITS["column"] else "page")
+    scaled = room > _FITS[width]
+    kind = "table" if width == "column" else "table*"
+    part = f". {grid.title}" * (len(page.grids) > 1)
+    title, colon, rest = f"{page.title}{part}{', continued' * bool(place)}".partition(": ")
+    yield f"\\begin{{{kind}}}[tp]"
+    yield "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}"
+    yield "\\sisetup{detect-weight=true, mode=text, group-separator={,}, group-minimum-digits=4}"
+    yield f"\\caption{{\\textbf{{{escaped(title)}{colon.strip()}}} {escaped(rest)}}}"
+    if page.label:
+        yield f"\\label{{tab:{page.label}-{grid.title.split()[0].lower()}{f'-{place}' * bool(place)}}}"
+    if scaled:
+        yield "\\resizebox{\\linewidth}{!}{%"
+    yield "\\begin{threeparttable}"
+    fits = scaled or width == "page"
+    table, stretched = ("tabular", "") if fits else ("tabular*", "{\\linewidth}")
+    fill = "@{\\extracolsep{\\fill}}" * (not fits)
+    yield f"\\begin{{{table}}}{stretched}{{@{{}}{fill}{''.join(map(_column, columns))}@{{}}}}"
+    yield "\\toprule"
+    yield from _header(grid, columns)
+    yield from _body(grid, columns)
+    yield "\\bottomrule"
+    yield f"\\end{{{table}}}"
+    yield from _notes(grid.legend if last else ())
+    yield "\\end{threeparttable}" + "}" * scaled
+    yield f"\\end{{{kind}}}"
+
+
+def _header(grid: Grid, columns: Sequence[Sequence[str | Number]]) -> Iterator[str]:
+    if grid.above:
+        cells, rules, place = list[str](), list[str](), 1
+        for name, some in groupby(grid.above):
+            count = len(list(some))
+            cells.append(f"\\multicolumn{{{count}}}{{c}}{{{escaped(name)}}}" if name else " & " * (count - 1))
+            rules += [f"\\cmidrule(lr){{{place}-{place + count - 1}}}"] * bool(name)
+            place += count
+        yield " & ".join(cells) + r" \\"
+        yield "".join(rules)
+    yield " & ".join(_name(name, words) for name, words in zip(grid.header, columns, strict=True)) + r" \\"
+
+
+def _body(grid: Grid, columns: Sequence[Sequence[str | Number]]) -> Iterator[str]:
+    measured = [any(isinstance(word, Number) for word in words) for words in columns]
+    group = None
+    for place, row in enumerate(grid.rows):
+        own = grid.groups[place] if grid.groups else ""
+        if own != group:
+            yield "\\midrule"
+            if own:
+                yield f"\\acegroup{{{len(row)}}}{{{escaped(own)}}} \\\\"
+            group = own
+        yield " & ".join(_word(word, aligned) for word, aligned in zip(row, measured, strict=True)) + r" \\"
+        bounds = [word.bounds if isinstance(word, Number) else "" for word in row]
+        if any(bounds):
+            yield " & ".join(f"{{\\acebounds{{{text}}}}}" if text else "" for text in bounds) + r" \\[2pt]"
+
+
+def _notes(legend: Sequence[str]) -> Iterator[str]:
+    """Yield what explains the marks; one before a colon stands apart."""
+    if not legend:
+        return
+    yield "\\begin{tablenotes}[para,flushleft]\\scriptsize"
+    marks = {note.partition(": ")[0]: note.partition(": ")[2] for note in legend if note[0] in _MARKS}
+    yield f"\\item {' '.join(escaped(note) for note in legend if note[0] not in _MARKS)}"
+    yield from (f"\\item[{escaped(mark)}] {escaped(text)}" for mark, text in marks.items())
+    yield "\\end{tablenotes}"
+
+
+def _room(name: str, words: Sequence[str | Number]) -> float:
+    """Return the width of a column in characters, and some space."""
+    widths: list[float] = [len(word) for word in name.split()]
+    for word in words:
+        if isinstance(word, Number):
+            small = len(word.change) + 3 * bool(word.change) + len(word.marks)
+            widths += [len(word.text) + _SMALL * small, _SMALL * len(word.bounds)]
+        else:
+            widths.append(min(len(word), _WRAPPED))
+    return max(widths, default=0.0) + 1.5
+
+
+def _column(words: Sequence[str | Number]) -> str:
+    """Return an ``S`` column with room for the longest number, or one of texts."""
+    numbers = [word for word in words if isinstance(word, Number)]
+    if not numbers:
+        longest = max((len(word) for word in words if isinstance(word, str)), default=0)
+        return "p{0.4\\linewidth}" if longest > _WRAPPED else "c" if longest == 1 else "l"
+    parts = [text.partition(".") for word in numbers if (text := _plain(word)) is not None] or [("0", "", "")]
+    whole, _, decimals = (max(map(len, some)) for some in zip(*parts, strict=True))
+    after = max((_after(word) for word in numbers), key=len)
+    # Marks of threeparttable take no room.
+    after = after and "\\bfseries" * any(word.best for word in numbers) + after.replace("tnote", "textsuperscript")
+    return f"S[table-format={whole}.{decimals}{f', table-space-text-post={{{after}}}' if after else ''}]"
+
+
+def _name(name: str, words: Sequence[str | Number]) -> str:
+    """Stack the words of a header, so that columns stay narrow."""
+    found = [*map(escaped, one_line(name.replace("_", " ").replace(" ↑", "↑")).split())]
+    place = "" if any(isinstance(word, Number) for word in words) else "[l]"
+    stacked = rf"\shortstack{place}{{" + r" \\ ".join(found) + "}"
+    return "{" + (stacked if len(found) > 1 else "".join(found)) + "}"
+
+
+def _word(word: str | Number, aligned: bool) -> str:
+    if isinstance(word, str):
+        text = escaped("--" if word == MISSING else word)
+        return f"{{{text}}}" if aligned else text
+    plain = _plain(word)
+    after = f"{{{_after(word)}}}" if _after(word) else ""
+    return "\\bfseries " * word.best + (f"{{{escaped(word.text)}}}" if plain is None else plain) + after
+
+
+def _after(word: Number) -> str:
+    """Return what stands behind a number: its change and its marks."""
+    change = escaped(word.change).replace("-", "$-$")
+    kind = {True: "better", False: "worse", None: "same"}[word.better]
+    coloured = f"\\ace{kind}{{{change}}}" if change else ""
+    return coloured + (f"\\tnote{{{escaped(word.marks)}}}" if word.marks else "")  # two would cover each other
+
+
+def _plain(word: Number) -> str | None:
+    """Return a number as ``siunitx`` reads it; ``None`` for a text such as "n/a"."""
+    text = word.text.replace(",", "")
+    return text if text.lstrip("-").replace(".", "", 1).replace("e-", "", 1).isdigit() else None

@@ -1,0 +1,125 @@
+"""A table: rows by columns of measured cells, compared with a base row and with the paper's numbers.
+
+``paper_tables`` makes the paper's tables and ``own_tables`` tables of a user's own runs; ``grids`` and ``formats``
+print both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from ace_bench.core.statistics import holm
+from ace_bench.report.tables.cells import Measured, compared_to
+
+MISSING = "-"
+"""The state of a cell that no run belongs to, and the value of a setting that runs do not have."""
+
+Cells = Mapping[str, Mapping[str, Measured]]
+"""Cells by the names of row and column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperShown:
+    """Which numbers of the paper to show.
+
+    Differences to the paper are shown for cells in its setting, and with ``differences`` for all.
+    """
+
+    numbers: bool
+    differences: bool = False
+
+    def compares(self, cell: Measured) -> bool:
+        """Whether a cell is compared with the paper's."""
+        return self.numbers and (self.differences or not cell.deviations)
+
+    def difference(self, cell: Measured) -> float | None:
+        """Our number minus the paper's, ``None`` if it is unknown or should not be shown."""
+        return cell.difference if self.compares(cell) else None
+
+
+NO_PAPER = PaperShown(numbers=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Heading:
+    """A row or a column: the ``texts`` that name it, and the ``fields`` that a line of CSV has for it.
+
+    LaTeX prints ``printed`` in place of the texts, and ``above`` once over it and its neighbours (a group, a test set).
+    A ``part`` of a cost has no bold numbers, and only the changes that the paper prints.
+    """
+
+    texts: tuple[str, ...]
+    fields: Mapping[str, Any]
+    printed: tuple[str, ...] = ()
+    above: str = ""
+    part: bool = False
+
+    @property
+    def title(self) -> str:
+        """All texts in one line."""
+        return " ".join(self.texts)
+
+    @property
+    def in_print(self) -> tuple[str, ...]:
+        """The texts in LaTeX."""
+        return self.printed or self.texts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """One table of runs of one kind.
+
+    ``names`` are the headers of the texts that name a row, ``printed_names`` those in LaTeX. ``base`` is the row that
+    the others are compared with, "" without one, and ``base_title`` its name in notes. ``about`` is what each line of
+    CSV says of the table. ``intro`` stands before the notes on statistics, ``notes`` after them; ``commands`` make the
+    runs that are missing.
+    """
+
+    title: str
+    label: str
+    about: Mapping[str, object]
+    names: tuple[str, ...]
+    rows: Mapping[str, Heading]
+    columns: Mapping[str, Heading]
+    cells: Cells
+    printed_names: tuple[str, ...] = ()
+    base: str = ""
+    base_title: str = ""
+    paper: PaperShown = NO_PAPER
+    intro: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> list[Measured]:
+        """All cells, line by line."""
+        return [cell for line in self.cells.values() for cell in line.values()]
+
+    def name_of(self, cell: Measured) -> str:
+        """Return the titles of a cell's row and column."""
+        return f"{self.rows[cell.place.row].title} ({self.columns[cell.place.column].title})"
+
+    @property
+    def empty(self) -> bool:
+        """Whether none of its runs has finished."""
+        return not any(cell.runs for cell in self.measured)
+
+
+def compared_with(cells: Cells, base: str, own: Mapping[str, str] = MappingProxyType({})) -> Cells:
+    """Compare all rows with the base row, or with ``own`` ones, with p-values corrected over the table."""
+    bases = {row: own.get(row, base) for row in cells}
+    found = {
+        row: line
+        if bases[row] not in cells or bases[row] == row
+        else {column: compared_to(cell, cells[bases[row]][column]) for column, cell in line.items()}
+        for row, line in cells.items()
+    }
+    # All comparisons of a table are one family.
+    adjusted = iter(holm([cell.comparison.p for line in found.values() for cell in line.values() if cell.comparison]))
+    return {
+        row: {name: replace(cell, p_holm=next(adjusted) if cell.comparison else None) for name, cell in line.items()}
+        for row, line in found.items()
+    }

@@ -1,0 +1,180 @@
+"""The experiment that lists methods: what is left out and why, its tables, and its figure."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ace_bench.cli.reproducing.checking import refused
+from ace_bench.cli.reproducing.request import jobs, read_request
+from ace_bench.core.errors import ConfigError
+from ace_bench.report.figures.field import draw_fields
+from ace_bench.report.statistics import Point as SamplePoint
+from ace_bench.report.tables.cells import Measured, Place
+from ace_bench.report.tables.field import Member, with_certainty
+from ace_bench.report.tables.formats import Page
+from ace_bench.report.tables.grids import Grid
+from ace_bench.report.tables.latex import latex
+from ace_bench.report.tables.paper_tables import paper_table
+from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+from ace_bench.report.tables.write import write_tables
+from ace_bench.runners.checking import RunChecks
+from tests.expected import check
+from tests.report.paper.conftest import EXPERIMENTS, compose
+from tests.report.paper.planned import Planner
+from tests.report.paper.test_printed import FLOAT
+
+EXPECTED = Path(__file__).with_name("expected")
+EMBEDDED = ("backbone=embedded", "task.source=sample")
+METHODS, TASKS = ("icl", "dc"), ("finer", "formula")
+CHOSEN = {"methods": METHODS, "tasks": TASKS, "feedback": ("none", "gold"), "passes": ("stream", "once", "fit")}
+FIELD = EXPERIMENTS.narrowed(CHOSEN)
+WRONG, RIGHT = [1.0] * 5 + [0.0] * 25, [1.0] * 25 + [0.0] * 5
+
+
+def refusal(overrides):
+    """On Formula nothing learns online."""
+    return "not online" if "task=formula" in overrides and "mode=online" in overrides else ""
+
+
+def results_index(results, **settings):
+    return ResultsIndex(results=results, compose=compose, chosen=CHOSEN, **settings)
+
+
+def make_runs(results):
+    """All runs of two methods on two tasks that are not refused, one of them failed; only Dynamic Cheatsheet gains."""
+    planner = Planner(results, compose, simulated=True, source="sample")
+    for planned in FIELD.runs("field"):
+        if refusal(planned.overrides):
+            continue
+        gains = "method=dc" in planned.overrides
+        folder = planner.make(planned, RIGHT if gains else WRONG, extra=EMBEDDED, sizes=[1])
+        if "method=icl" in planned.overrides:
+            file = folder / "metrics.json"
+            metrics = json.loads(file.read_text())
+            file.write_text(json.dumps(metrics | {"usd": {"adapt": None, "evaluate": None, "total": None}}))
+            if "agent.scaffold=json" in planned.overrides and "task=finer" in planned.overrides:
+                file.rename(folder / "environment.json")
+                (folder / "status.json").write_text(json.dumps({"state": "failed", "reason": "the server is gone"}))
+    return results
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    return make_runs(tmp_path_factory.mktemp("field"))
+
+
+@pytest.fixture(scope="module")
+def table(results):
+    index = results_index(results, refusal=refusal)
+    (selection,) = index.selections
+    return paper_table("field", selection, refusal)
+
+
+def test_the_program_itself_says_what_is_left_out(tmp_path):
+    settings = ["experiment=field", "backbone=embedded", "methods=icl,ace_empty", "tasks=finer", f"results={tmp_path}"]
+    request = read_request(settings, EXPERIMENTS)
+    index = ResultsIndex(results=Path(), compose=compose, refusal=RunChecks(compose).refusal, chosen=request.chosen)
+    wanted = jobs(request, index.experiments)
+    found = refused(request, wanted, index)
+    made = [job.planned.overrides for job in wanted if job not in found]
+    assert [run for run in made if "method=ace_empty" in run] == [
+        ("labels=gold", "method=ace_empty", "mode=offline", "task=finer", f"agent.scaffold={one}", "mode.before=false")
+        for one in ("answer_alone", "json")
+    ], "a method that does not adapt has one run for each scaffold"
+    assert sum("method=icl" in run for run in made) == sum("method=base" in run for run in made) == 2
+    with pytest.raises(ConfigError, match="the program refuses all runs asked for: "):
+        refused(request, [*found], index)
+
+
+def test_only_combinations_that_make_sense_are_planned_and_others_have_a_reason():
+    plan = EXPERIMENTS.by_name["field"]
+    assert plan.combined is not None
+    rows = {name.removeprefix("reflexion_") for name in plan.rows if name.startswith("reflexion_")}
+    assert rows == {
+        f"{form}_stream_{labels}" for form in ("answer_alone", "json") for labels in ("none", "correctness")
+    }
+    assert {name.removeprefix("best_of_k_") for name in plan.rows if name.startswith("best_of_k_")} == rows, (
+        "its control"
+    )
+    assert any(note.startswith("reflexion: feedback none, correctness only") for note in plan.combined.notes())
+    assert {line.against for line in plan.rows.values() if line.scaffold == "json" and line.against} == {"base_json"}
+    assert FIELD.run("field", "icl_answer_alone_fit_gold", "finer") == FIELD.run("2", "icl", "finer")
+    cells = [EXPERIMENTS.run("field", row, column) for row, column in EXPERIMENTS.cells("field")]
+    runs = [run for run in cells if "method=base" not in run.overrides]
+    assert len(runs) == len(set(runs)), "each distinct run once"
+
+
+def test_a_setting_of_a_column_for_one_method_is_not_in_the_runs_of_others():
+    runs = {
+        row: EXPERIMENTS.run("field", row, "appworld").overrides for row in ("gepa_json_fit_gold", "dc_own_stream_none")
+    }
+    assert runs["gepa_json_fit_gold"] == EXPERIMENTS.run("1", "gepa", "normal_tgc").overrides
+    assert runs["dc_own_stream_none"] == EXPERIMENTS.run("1", "dc_online", "normal_tgc").overrides
+
+
+def print_tables(results, out):
+    """The tables of the field: scores with tests of all pairs, and costs."""
+    write_tables(results_index(results, refusal=refusal), out, Wanted(names=("field",)))
+    text = "\n".join(file.read_text() for file in (out / "tables.md", *out.glob("*_costs_*.csv")))
+    return FLOAT.sub(lambda number: f"{float(number[0]):.4g}", text).replace(str(results), "ROOT")
+
+
+@pytest.mark.slow
+def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp_path):
+    check(print_tables(results, tmp_path), EXPECTED / "field.txt")
+
+
+def test_the_cost_is_estimated_from_a_few_samples_before_it_is_paid(reproduce):
+    status, said = reproduce("experiment=field", "tasks=finer", "methods=icl", "task.source=sample", "--estimate")
+    assert status == 0, said
+    assert "4 together" in said
+    assert "From 8 samples of each split" in said
+    assert "paper" not in said
+    assert not any(line.startswith(" ") and "n/a" in line.rpartition("n/a")[0] for line in said.splitlines()), said
+
+
+def test_a_long_table_is_split_for_latex():
+    grid = Grid(title="Costs of a run", header=("a",), rows=tuple((str(n),) for n in range(130)))
+    text = latex([Page(title="T", label="t", grids=(grid,), notes=(), commands=())])
+    assert text.count(r"\begin{tabular*}") == 3
+    assert text.count("T, continued") == 2
+    assert text.count(r"\label{tab:t-costs-2}") == 1
+    assert [text.count(f"\n{n} ") for n in range(130)] == [1] * 130
+
+
+def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollars_are_unknown(table):
+    figures = dict(draw_fields(table, "Field"))
+    assert sorted(figures) == ["finer_answer_alone", "finer_json", "formula_answer_alone", "formula_json"]
+    assert "costs are in tokens, because the dollars of some runs are unknown or zero" in (
+        " ".join(figures["finer_json"].get_suptitle().split())
+    )
+    panels = {axis.get_title().partition("\n")[2]: axis for axis in figures["finer_answer_alone"].axes}
+    assert [*panels] == [
+        *("answer_alone, offline, labels gold", "answer_alone, online, labels none"),
+        *("answer_alone, online, labels gold", "answer_alone, offline, labels none"),
+    ]
+    first, *_, last = panels.values()
+    points = {
+        bars.get_label(): [[*map(float, one)] for one in bars[0].get_xydata().round(1)] for bars in first.containers
+    }
+    assert points == {"base": [[2200, 16.7]], "labels gold": [[2200, 16.7], [2200, 83.3]]}
+    (front,) = [line for line in first.lines if line.get_label() == "Pareto front of the means"]
+    assert front.get_xydata().round(1).tolist() == [[2200, 83.3]]
+    assert (first.get_ylabel(), first.get_xlabel()) == ("Score (%)", "")
+    assert (last.get_ylabel(), last.get_xlabel()) == ("", "Cost of a query (tokens)")
+
+
+def test_membership_of_the_front_is_certain_only_where_the_draws_agree():
+    def member(name, scores, cost):
+        points = {0: {f"s{place}": SamplePoint(score=score) for place, score in enumerate(scores)}}
+        cell = Measured(place=Place(row=name, column="", unit="percent"), points=points)
+        return Member(row=name, name=name, cell=cell, costs=(cost,))
+
+    even = [1.0, 0.0] * 20
+    noisy = [0.0] * 19 + [1.0] * 21
+    first, second, third = with_certainty([member("a", even, 1), member("b", noisy, 2), member("c", even, 3)])
+    assert first.on_front == 1.0, "nothing is cheaper"
+    assert third.on_front < second.on_front
+    assert 0.3 < second.on_front < 0.8
+    assert with_certainty([member("a", even, None), member("b", noisy, 2)])[0].on_front is None
