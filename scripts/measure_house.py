@@ -34,12 +34,10 @@ PACKAGE = Path(sys.modules["ace_bench"].__path__[0])
 WATCHED_STEP = 3
 OURS = ("ace_", "omegaconf")
 """Packages whose objects may carry the configuration."""
-GUESTS = PACKAGE.parent / "packages"
-READER = GUESTS / "ace_rehearsal" / "reader"
+READER = PACKAGE / "backbones" / "embedded"
 AIMS = {
     "lines": 30_000,
     "files": 280,
-    "lines of packages/": 14_000,
     "lines of the reader": 2_500,
     "files of a step": 25,
     "frames to the gateway": 18,
@@ -193,7 +191,6 @@ def report(watch: Watch) -> str:
     figures = {
         "lines": lines,
         "files": files,
-        "lines of packages/": count_lines(GUESTS)[0],
         "lines of the reader": count_lines(READER)[0],
         "files of a step": len(watch.files),
         "functions of a step": len(watch.called),
@@ -206,8 +203,6 @@ def report(watch: Watch) -> str:
     for path in sorted(PACKAGE.iterdir()):
         if (path / "__init__.py").is_file():
             figures[f"lines of {path.name}/"] = count_lines(path)[0]
-    for path in sorted(GUESTS.glob("*/__init__.py")):
-        figures[f"lines of {path.parent.name}/"] = count_lines(path.parent)[0]
     width = max(map(len, figures))
     aims = {name: f"  (aim: at most {AIMS[name]:,})" for name in AIMS}
     return "\n".join(f"{name:{width}} {value:>7,}{aims.get(name, '')}" for name, value in figures.items())

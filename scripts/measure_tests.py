@@ -1,12 +1,11 @@
 """Make small wrong changes at random places of the code, and count those that the tests notice.
 
-    python scripts/measure_tests.py [--changes 100] [--seed 0] [--folders report,ace_bench.methods.field] [--jobs 2]
+    python scripts/measure_tests.py [--changes 100] [--seed 0] [--folders report,methods] [--jobs 2]
 
 A change turns a comparison around, adds 1 to a whole number, negates a condition, or swaps ``and`` and ``or``. It is
 drawn from all that can be made in ``ace_bench`` and made in a copy of the tree. A change in ``ace_bench/FOLDER`` runs
-``tests/FOLDER``, one in a guest ``packages/ace_NAME`` runs ``tests/packages/NAME``; one that survives there also runs
-the tests of ``--then``. The lines at the end say how many were noticed by each. The tests must pass before the first
-change.
+``tests/FOLDER``; one that survives there also runs the tests of ``--then``. The lines at the end say how many were
+noticed by each. The tests must pass before the first change.
 """
 
 from __future__ import annotations
@@ -90,17 +89,15 @@ def is_only_for_types(test: ast.expr) -> bool:
 
 
 def draw_changes(folders: list[str], count: int, seed: int) -> list[Change]:
-    """Draw changes without replacement from all that can be made in some folders of ``ace_bench``, or guests."""
-    places = [ROOT / ("packages" if name.startswith("ace_") else "ace_bench") / name for name in folders]
-    files = sorted(path for place in places for path in place.rglob("*.py"))
+    """Draw changes without replacement from all that can be made in some folders of ``ace_bench``."""
+    files = sorted(path for name in folders for path in (ROOT / "ace_bench" / name).rglob("*.py"))
     changes = [change for path in files for change in find_changes(path.relative_to(ROOT))]
     return random.Random(seed).sample(changes, min(count, len(changes)))
 
 
 def tests_of(change: Change) -> str:
     """Return the folder of tests of the changed file's folder."""
-    name = change.path.parts[1]
-    return f"tests/packages/{name.removeprefix('ace_')}" if change.path.parts[0] == "packages" else f"tests/{name}"
+    return f"tests/{change.path.parts[1]}"
 
 
 def is_noticed(change: Change, tests: list[str], tree: Path, jobs: int, seconds: float) -> bool:
@@ -117,8 +114,7 @@ def is_noticed(change: Change, tests: list[str], tree: Path, jobs: int, seconds:
 def do_tests_pass(tests: list[str], tree: Path, jobs: int, seconds: float | None = None) -> bool:
     """Run tests in a copy of the tree until one fails. Tests that take over ``seconds`` have failed."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(jobs), "-p", "no:cacheprovider", *tests]
-    paths = os.pathsep.join([str(tree), str(tree / "packages")])
-    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=seconds, check=False)
     except subprocess.TimeoutExpired:

@@ -6,7 +6,6 @@ import os
 import tomllib
 from collections.abc import Callable, Iterator
 from importlib.metadata import entry_points
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +24,6 @@ def pytest_configure() -> None:
     for group, points in project.get("entry-points", {}).items():
         if not points.items() <= {(point.name, point.value) for point in entry_points(group=group)}:
             raise pytest.UsageError(f"the entry points {group} are not installed: run `pip install -e .`")
-    for init in root.glob("packages/*/__init__.py"):
-        spec = find_spec(name := init.parent.name)
-        if spec is None or spec.origin is None:
-            old = f"remove the folder {name} that was left where it was before, and " if (root / name).exists() else ""
-            raise pytest.UsageError(f"the package {name} is not installed: {old}run `pip install -e .`")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -114,7 +114,7 @@ class OfficialConversation(Conversation):
         """What the model is sent."""
         return self.trim(self.whole)
 
-    def trimmed(self, limit: int) -> OfficialConversation:  # noqa: ARG002 - ``trim`` knows it
+    def trimmed(self, limit: int) -> OfficialConversation:
         """Return the conversation: it is shortened when it is sent."""
         return self
 

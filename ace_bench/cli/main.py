@@ -24,14 +24,26 @@ class Command(NamedTuple):
 
 
 COMMANDS: Mapping[str, Command] = {
-    name: Command(f"ace_bench.cli.{place}", purpose)
+    name: Command(f"ace_bench.{place}", purpose)
     for name, place, purpose in (
-        ("init", "init", "make and check the configuration of a first experiment, by five questions"),
-        ("run", "run", "run one experiment, or a sweep of them"),
-        ("ls", "ls", "list runs: how each ended, its score, cost and time"),
-        ("data", "data", "download a task's official data"),
-        ("doctor", "doctor", "find damaged runs and caches, and repair what costs nothing"),
-        ("check", "check", "check a task's data and grade its gold answers"),
+        ("init", "cli.init", "make and check the configuration of a first experiment, by five questions"),
+        ("run", "cli.run", "run one experiment, or a sweep of them"),
+        ("ls", "cli.ls", "list runs: how each ended, its score, cost and time"),
+        ("view", "cli.pages:view_runs", "look at runs in the browser: list, compare, follow"),
+        ("report", "cli.pages:write_report", "write runs as one HTML page"),
+        ("tables", "cli.tables:make_tables", "make tables: the paper's, or of your own runs"),
+        ("figures", "cli.tables:make_figures", "draw figures: the paper's, or of your own runs"),
+        ("reproduce", "cli.reproduce", "reproduce a result of the paper: make the missing runs, then its table"),
+        ("playbook", "cli.playbook.command", "show, compare, change and share playbooks"),
+        ("prompts", "cli.prompts.command", "make a prompt set with the authors' own prompts"),
+        ("data", "cli.data", "download a task's official data"),
+        ("check", "cli.check", "check a task's data and grade its gold answers"),
+        ("doctor", "cli.doctor", "find damaged runs and caches, and repair what costs nothing"),
+        ("appworld", "cli.appworld", "set up AppWorld's engine and data"),
+        ("leaderboard", "cli.leaderboard", "prepare a finished AppWorld run for the official leaderboard"),
+        ("serve", "backbones.embedded.server.serve", "serve the embedded backbone over HTTP"),
+        ("retrieval", "contrib.retrieval.command", "measure the retrieval of bullets"),
+        ("validity", "contrib.validity.command", "check what results mean: transfer, placebos, contamination"),
     )
 }
 _UNREAD, _MISTAKE = 1, 2

@@ -6,7 +6,6 @@ import json
 import logging
 from collections.abc import Callable, Iterable
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.method import Arena, C
 from ace_bench.core.prompts import estimate_tokens
-from ace_bench.core.resources import CONTEXTS
+from ace_bench.core.resources import context_kinds
 from ace_bench.core.types import Record
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.playbook.text_format import read_text
@@ -31,7 +30,7 @@ from ace_bench.store.results import CHECKSUMS, CheckedFiles
 _LOG = logging.getLogger(__name__)
 
 KINDS: tuple[type[Context], ...] = (NoContext, Cheatsheet, Demonstrations, Instruction, Playbook)
-"""The kinds of this package; a method with its own kind passes it as ``also``."""
+"""The kinds of this room; a method with its own kind passes it as ``also``."""
 
 
 def encode_context(context: Context) -> bytes:
@@ -77,16 +76,16 @@ def kind_of(path: Path) -> type[Context]:
 
 def is_known(kind: str) -> bool:
     """Whether contexts of a kind can be restored."""
-    return kind in {known.kind for known in KINDS} or kind in entry_points(group=CONTEXTS).names
+    return kind in {known.kind for known in KINDS} or kind in context_kinds()
 
 
 def _find_kind(name: object, also: Iterable[type[Context]] = ()) -> type[Context]:
     for kind in (*KINDS, *also):
         if kind.kind == name:
             return kind
-    others = entry_points(group=CONTEXTS)
-    if name not in others.names:
-        known = [*(kind.kind for kind in (*KINDS, *also)), *sorted(others.names)]
+    others = context_kinds()
+    if name not in others:
+        known = [*(kind.kind for kind in (*KINDS, *also)), *sorted(others)]
         raise DataError(
             f"unknown kind of context {name!r}; known are {', '.join(known)}; a package that is installed names its "
             f"kinds under the entry point ace_bench.contexts"

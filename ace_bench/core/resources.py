@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,6 +27,14 @@ CONTEXTS = "ace_bench.contexts"
 CONFIG_DIRS = "ACE_BENCH_CONFIG_DIRS"
 """The environment variable that passes the folders of ``--config-dir`` to this process and its children."""
 
+_METHODS_CONTEXTS = {
+    "heuristic": "ace_bench.methods.field.heuristic:Observations",
+    "memory": "ace_bench.methods.field.stream_memory:Memory",
+    "playbook_text": "ace_bench.methods.official.playbook:TextPlaybook",
+    "reasoning_items": "ace_bench.methods.field.reasoning_bank:ReasoningItems",
+    "workflows": "ace_bench.methods.field.workflows:Workflows",
+}
+"""The contexts of our methods: a module is imported only when a saved context is of its kind."""
 _PACKAGE = re.compile(r"^# @package (\w+)$", re.MULTILINE)
 
 
@@ -103,10 +111,16 @@ def _plugins() -> tuple[Path, ...]:
         if spec is None or not spec.submodule_search_locations:
             raise ConfigError(
                 f"the package {point.value} is not there, which joins by the entry point {point.name} of {PLUGINS}: "
-                "install again the package that has this entry point (ace-bench has those in packages/)"
+                "install again the package that has this entry point"
             )
         found.append(Path(next(iter(spec.submodule_search_locations))))
     return tuple(found)
+
+
+def context_kinds() -> Mapping[str, EntryPoint]:
+    """Return where the kinds of context are that methods bring, ours and those of other packages."""
+    ours = {kind: EntryPoint(kind, place, CONTEXTS) for kind, place in _METHODS_CONTEXTS.items()}
+    return {**ours, **{point.name: point for point in sorted(entry_points(group=CONTEXTS))}}
 
 
 def import_folder() -> Path:
@@ -134,8 +148,6 @@ EXTRAS: Mapping[str, str] = {
     "wandb": "tracking",
 }
 """The extra that installs each optional package that this project imports."""
-GUESTS = "ace_"
-"""How the names of the packages begin that come in the same wheel, in a checkout in the folder ``packages``."""
 
 
 def missing_package(feature: str, package: str, otherwise: str = "") -> ConfigError:
@@ -157,7 +169,5 @@ def missing_extra(error: BaseException | None, feature: str = "this command") ->
         package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if package in EXTRAS:
             return missing_package(feature, package)
-        if package.startswith(GUESTS) and find_spec(package) is None:
-            return ConfigError(f"{feature} needs the package {package}: install ace-bench again, which brings it")
         error = error.__cause__ or error.__context__
     return None

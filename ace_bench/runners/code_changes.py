@@ -22,15 +22,13 @@ from ace_bench.runners.gateway import Caller
 from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Budget
 from ace_bench.store.call_log import FILE as CALLS
-from ace_bench.store.code import modules_in_words
+from ace_bench.store.code import asks_a_server, modules_in_words
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.journal import Journal, RolloutRecord
 from ace_bench.store.processes import How
 from ace_bench.store.results import METRICS, read_metrics
 
-_CLIENTS = "ace_bench."
-"""Where the classes of backbones are that ask a server."""
 _STANDS = {"replayed": "and a replay gave the same result", "accepted": "and accept_code=true accepted it"}
 _RESULTS = ("splits", "validation", "learning", "trials", "context", "rollouts", "steps", "operations", "counters")
 """Parts of the metrics that prompts, replies and grades decide; intervals can be computed again at any time."""
@@ -66,7 +64,7 @@ def refusal(folder: Path, changed: list[str], difference: str) -> str:
 
 def _difference(recorded: RunFolder, spec: RunSpec, changed: list[str], host: Host) -> str | None:
     """Replay a run and return what comes out otherwise, ``None`` if nothing does."""
-    free = all(one.simulated and not type(one).__module__.startswith(_CLIENTS) for one in spec.backbones.values())
+    free = all(one.simulated and not asks_a_server(type(one).__module__) for one in spec.backbones.values())
     answering = [name for name in changed if name in spec.code.backbones]
     if answering and not free:
         return f"{modules_in_words(answering)} answers in place of a model, which a replay cannot check"

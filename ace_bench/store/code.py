@@ -1,7 +1,7 @@
 """The code that decides a run's result, by content.
 
 Counted are the modules of the configured task, agent, method and mode, of the functions that settings name and of the
-kind of a saved context, and what these import: of ace_bench the packages in ``_DECIDING``, of others the modules of the
+kind of a saved context, and what these import: of ace_bench the rooms in ``_DECIDING``, of others the modules of the
 same package and, outside ``site-packages``, of the same folder. A module's digest ignores comments and formatting.
 Docstrings count, because frameworks send them to models as prompts; ours are never sent and do not count.
 """
@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -23,23 +22,23 @@ from typing import Any
 import msgspec
 
 from ace_bench.core.errors import FileUnwritable
-from ace_bench.core.resources import CONTEXTS, config_folders, import_folder, options
+from ace_bench.core.resources import config_folders, context_kinds, import_folder, options
 from ace_bench.store.files import cache_folder, write_cached
 
 _OURS = "ace_bench"
-_DECIDING = ("agents.", "contexts.", "core.", "methods.", "runners.", "tasks.")
-_METRICS = f"{_OURS}.runners.metrics"
-_NO_PROMPTS = (
-    f"{_OURS}.",
-    "ace_bench.tasks.appworld.",
-    "ace_bench.tasks.bird_sql.",
-    "ace_bench.tasks.environments.",
-    "ace_bench.methods.field.",
-    "ace_bench.methods.optimisers.",
-    "ace_rehearsal.",
-    "ace_bench.contrib.retrieval.",
+_DECIDING = (
+    "ace.",
+    "agents.",
+    "contexts.",
+    "contrib.retrieval.",
+    "core.",
+    "methods.",
+    "playbook.",
+    "runners.",
+    "tasks.",
 )
-"""Packages whose docstrings are never sent to a model."""
+_READER = "backbones.embedded."
+_METRICS = f"{_OURS}.runners.metrics"
 _GROUPS = ("task", "agent", "method", "mode")
 _BACKBONES = ("backbone", "roles", "default_roles")
 _NAMING = ("name", "environment")
@@ -53,10 +52,16 @@ _DIGITS = 12
 _MOST_CACHED, _MOST_NAMED = 5000, 3
 
 
+def asks_a_server(module: str) -> bool:
+    """Return whether the backbones of a module are ours and ask a server: all of ours but the embedded reader."""
+    return module.startswith(f"{_OURS}.") and not module.startswith(f"{_OURS}.{_READER}")
+
+
 class Code(msgspec.Struct, frozen=True, kw_only=True):
     """Digests by module.
 
-    ``backbones`` names the modules of backbones that are not ours: ours ask a server, whose replies are recorded.
+    ``backbones`` names the modules of backbones that answer by themselves. Others ask a server, whose replies are
+    recorded.
     """
 
     modules: Mapping[str, str]
@@ -117,7 +122,8 @@ def _loaded_by(part: Mapping[str, Any]) -> Iterator[str]:
         return
     with suppress(OSError, msgspec.DecodeError, RecursionError):  # loading it says what is wrong
         kind = msgspec.json.decode(Path(file).read_bytes(), type=_Kind).kind
-        yield from (point.module for point in entry_points(group=CONTEXTS, name=kind))
+        if kind in (known := context_kinds()):
+            yield known[kind].module
 
 
 class _Source(msgspec.Struct, array_like=True):
@@ -202,7 +208,7 @@ def _counts(folder: str, name: str, top: str, *, ours: bool) -> bool:
     """Whether a module that one of ``top`` imports belongs to the code."""
     first, _, rest = name.partition(".")
     if first == _OURS:
-        return ours and rest.startswith(_DECIDING)
+        return rest.startswith(_DECIDING if ours else _READER)
     return top != _OURS and (first == top or not folder.endswith(_INSTALLED))
 
 
@@ -252,7 +258,7 @@ def _parse_source(name: str, file: str, content: bytes) -> _Source:
     try:
         tree = ast.parse(content)
         imports = sorted(set(_imports(tree, name if file.endswith("__init__.py") else name.rpartition(".")[0])))
-        if name.startswith(_NO_PROMPTS):
+        if name.startswith(f"{_OURS}."):
             tree = _WithoutTexts().visit(tree)
         content = ast.unparse(tree).encode()
     except (SyntaxError, ValueError, RecursionError):

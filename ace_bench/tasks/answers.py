@@ -35,7 +35,7 @@ class AnswerSession:
         """Never true: there are no actions to take."""
         return False
 
-    def step(self, action: str) -> str:  # noqa: ARG002 - the protocol's signature
+    def step(self, action: str) -> str:
         """Raise ``RolloutFault``: the task has no environment."""
         message = "this task has no environment to act on; it only takes a final answer"
         raise RolloutFault(Fault(owner="model", kind="no_actions", message=message))

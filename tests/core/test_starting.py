@@ -40,8 +40,6 @@ def test_a_cause_counts_and_modules_of_no_extra_do_not():
     assert "ace-bench[sweeps]" in str(resources.missing_extra(error))
     assert resources.missing_extra(ModuleNotFoundError("x", name="nothing")) is None
     assert resources.missing_extra(ModuleNotFoundError("x", name="ace_bench.report.none")) is None
-    absent = resources.missing_extra(ModuleNotFoundError("x", name="ace_nothing.inner"), "task=x")
-    assert str(absent) == "task=x needs the package ace_nothing: install ace-bench again, which brings it"
 
 
 def test_folders_of_options_are_added_one_after_another(tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ def output_of(*command: str, site: Path, folder: Path, status: int = 0) -> str:
     """Run a command where the packages in ``site`` are installed; return its output without the lines of tables."""
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(site), str(ROOT), str(ROOT / "packages")]),
+        "PYTHONPATH": os.pathsep.join([str(site), str(ROOT)]),
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]),
         "COLUMNS": "200",
     }

@@ -63,7 +63,7 @@ def test_a_setting_of_somebody_elses_method_counts_by_any_name(tmp_path):
     for keep in (1, 2):
         command = [sys.executable, "-m", "ace_bench", "--config-dir", METHOD / "last_mistakes/configs", "run"]
         words = ("method=last_mistakes", *SMALL[2:], "mode.epochs=1", f"method.keep={keep}", f"results={tmp_path}")
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (METHOD, ROOT, ROOT / "packages")))}
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (METHOD, ROOT)))}
         subprocess.run([*command, *words], check=True, capture_output=True, env=env)
     sizes = {run.identity["method"]["keep"]: run.metrics["context"]["items"] for run in find_runs(tmp_path).runs}
     assert sizes == {1: 1, 2: 2}

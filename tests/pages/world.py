@@ -30,7 +30,7 @@ from tests.cli.prompts.stand_ins import finance
 from tests.launching import ROOT
 
 PARTS = (
-    *("ace_bench", "configs", "hydra_plugins", "packages", "prompts", "scripts", "benchmarks", "run.py"),
+    *("ace_bench", "configs", "hydra_plugins", "prompts", "scripts", "benchmarks", "run.py"),
     *("Makefile", "pyproject.toml", "constraints.txt"),
 )
 ROWS = 2
@@ -137,7 +137,7 @@ class World:
             **dict.fromkeys(KEYS, "a-key"),
             **({"ACE_BENCH_DATA": str(self.place / "real")} if prepared else {}),
             "PATH": ":".join([str(self.place / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
-            "PYTHONPATH": ":".join([str(self.place), str(self.place / "packages"), *extras]),
+            "PYTHONPATH": ":".join([str(self.place), *extras]),
             "STAND_IN_PORT": str(self._port),
             "COLUMNS": "200",
         }

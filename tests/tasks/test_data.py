@@ -42,7 +42,7 @@ DATA = {
         {"source": "sample", "sample_data": "samples/finer"},
         {"source": "sample", "sample_data": "pkg:///samples"},
         {"source": "sample", "sample_data": "pkg://nowhere/x"},
-        {"source": "sample", "sample_data": "pkg://ace_rehearsal/x"},
+        {"source": "sample", "sample_data": "pkg://ace_bench/x"},
     ],
     # Lines of a file of rows that cannot be read.
     "rows": [

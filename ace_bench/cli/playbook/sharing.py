@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from itertools import groupby
 from pathlib import Path
 
@@ -33,11 +33,14 @@ changed and last used.
 
     ace-bench playbook export PLAYBOOK --as FORM --out FILE_OR_FOLDER
 
-writes one playbook, of a run or a file, in a form of another package{forms}.
+writes one playbook, of a run or a file, in another form: {forms}.
 """
 FORMS = "ace_bench.playbook_forms"
 """The group of entry points by which packages add forms: name = function of a playbook and a path."""
-
+_OURS = {
+    "agents": "ace_bench.cli.playbook.agent_files:write_agents",
+    "skill": "ace_bench.cli.playbook.agent_files:write_skill",
+}
 
 INTERMEDIATE = "intermediate_playbooks"
 
@@ -91,12 +94,18 @@ def _history(run: Path) -> str:
     return csv_of(msgspec.to_builtins(bullet_history(run)), [field.name for field in fields(BulletHistory)])
 
 
+def _all_forms() -> Mapping[str, EntryPoint]:
+    """Return the forms by name, ours and those of other packages."""
+    ours = {name: EntryPoint(name, place, FORMS) for name, place in _OURS.items()}
+    return {**ours, **{point.name: point for point in sorted(entry_points(group=FORMS))}}
+
+
 def export_playbooks(arguments: Sequence[str]) -> int:
     """Write the files and return the exit status."""
-    forms = entry_points(group=FORMS)
-    parser = Parser("playbook export", _EXPORT_HELP.format(forms=f": {', '.join(forms.names)}" if forms else ""))
+    forms = _all_forms()
+    parser = Parser("playbook export", _EXPORT_HELP.format(forms=", ".join(forms)))
     parser.add_argument("run", type=Path, help="folder of a finished run; with --as also a playbook file")
-    parser.add_argument("--as", dest="form", choices=sorted(forms.names), help="form (default: the authors' texts)")
+    parser.add_argument("--as", dest="form", choices=sorted(forms), help="form (default: the authors' texts)")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to; with --as what the form is")
     parser.add_argument("--every", type=count, default=50, help="steps between intermediate playbooks (default: 50)")
     parser.add_argument("--history", action="store_true", help="also write bullet_history.csv")

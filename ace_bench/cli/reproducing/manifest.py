@@ -76,8 +76,7 @@ def _version(library: str) -> str | None:
 
 
 def _program() -> Iterator[Path]:
-    packages = (import_folder() / "ace_bench", Path(__file__).parents[1])
-    code = ((package, pattern) for package in packages for pattern in ("*.py", "*.yaml"))
+    code = ((import_folder() / "ace_bench", pattern) for pattern in ("*.py", "*.yaml"))
     for folder, pattern in (*code, *((one, "*.yaml") for one in config_folders())):
         yield from sorted(folder.rglob(pattern))
 

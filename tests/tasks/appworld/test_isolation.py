@@ -33,7 +33,7 @@ def secrets(root, task):
     """Files that agent code must not read, each with a text that only it holds."""
     task_id = task.samples("test")[0].id.removeprefix("appworld-test-")
     truth = root / "data" / "tasks" / task_id / "ground_truth"
-    builder = files("ace_bench.tasks") / "miniworld" / "builder.py"
+    builder = files("ace_bench.tasks.appworld") / "miniworld" / "builder.py"
     return {path: path.read_text()[:200] for path in (truth / "evaluation.py", truth / "solution.py", builder)}
 
 
