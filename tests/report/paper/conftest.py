@@ -67,3 +67,11 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch, one_warm_engine: None) -> None:
             return make_one(workers, words)
 
     monkeypatch.setattr(Workers, "_make_one", make)
+
+
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Commands on folders of made-up runs; each folder is made, and each command called, once."""
+    from tests.report.paper.made_runs import Commands
+
+    return Commands(tmp_path_factory.mktemp("made"))

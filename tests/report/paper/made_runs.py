@@ -1,4 +1,4 @@
-"""Whole tables and figures of made-up runs, as they were last read and found right: nothing in them changes unseen."""
+"""Folders of made-up runs, and what commands print, write and draw of them."""
 
 import io
 import json
@@ -9,9 +9,8 @@ from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
-from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
 from ace_bench.cli.main import start
 from ace_bench.cli.reproducing import session
@@ -19,13 +18,11 @@ from ace_bench.report.experiments import with_needs
 from ace_bench.report.figures import own_runs, style, write
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners import planning
-from tests.expected import check
 from tests.report.page.runs import changed
 from tests.report.paper.planned import CONTEXT, Planner
+from tests.report.paper.reading import Report, read_reports
 from tests.report.paper.test_tables import ACE, BASE, REAL, SHARED, edit_metrics, planned
 
-PRINTED = Path(__file__).with_name("printed")
-FLOAT = re.compile(r"-?\d+\.\d{4,}(?:e-?\d+)?")
 EMBEDDED = ("backbone=embedded", "task.source=sample")
 OF_PAPER = {
     "2/base/finer": 0.3, "2/ace_offline_gt/finer": 0.7, "2/icl/finer": 0.5, "2/base/formula": 0.5,
@@ -35,14 +32,6 @@ OF_PAPER = {
     "figure_2/step_60/accuracy": 0.7, "figure_2/step_61/accuracy": 0.3, "12/gepa/calls": 0.5,
 }  # fmt: skip
 """Planned runs and the share of right answers."""
-FILES = {
-    "tables_of_the_paper": ("table_02*.*", "table_12*.tex", "*_costs_*.csv", "tables.md"),
-    "claims": ("table_claims_*.csv", "table_claims_d*.tex", "tables.md"),
-    "mixed": ("tables.md",),
-    "mixed_with_settings": ("*.csv", "tables.md"),
-    "mixed_simulated": ("tables.md",),
-}
-"""Which of the files of a command are compared."""
 CLAIMED = {
     "figure_2/step_60/tokens": 0.6, "figure_2/step_60/accuracy": 0.7, "figure_2/step_61/accuracy": 0.4,
     "1/react/normal_tgc": 0.4, "1/react/challenge_tgc": 0.4, "1/ace_online/normal_tgc": 0.9,
@@ -57,8 +46,6 @@ CLAIMED_OVER_SEEDS = {
     "4b/ace/latency": 0.5, "11/ace/average": 0.8,
 }  # fmt: skip
 """Runs of the claims with one seed and with three; on DDXPlus one of GEPA collapses."""
-COMMANDS = {path.stem: path.read_text().partition("\n")[0] for path in sorted(PRINTED.glob("*.txt"))}
-"""By name; each is the first line of what it prints. PAPER, OWN and so on are folders of made-up runs, OUT is empty."""
 
 
 def make_paper_runs(results):
@@ -200,77 +187,44 @@ class Folders(dict):
         return self[kind]
 
 
-def in_words(figure):
-    """What a figure shows: its words, and its lines, bars, texts and areas with their places and looks."""
+class Commands:
+    """Commands on the made-up folders: PAPER, OWN and so on. What a command wrote is kept."""
 
-    def numbers(values):
-        return " ".join("-" if value is None else f"{float(value):.4g}" for value in np.ravel(values))
+    def __init__(self, root: Path) -> None:
+        self.folders = Folders(root)
+        self._made: dict[str, tuple[str, Path, dict[str, Figure]]] = {}
 
-    def labels(axis):
-        return [one.get_text() for one in axis.get_ticklabels()]
+    def printed(self, line: str) -> str:
+        """Return what a command prints."""
+        return self._call(line)[0]
 
-    whole = figure.axes[0]
-    sizes = [one.get_fontsize() for one in (whole.title, whole.xaxis.label, *whole.get_xticklabels()[:1])]
-    yield f"{figure.get_suptitle()} in {numbers(figure.get_size_inches())}, letters {sizes}"
-    yield from (f"legend of {one._ncols}: {text.get_text()}" for one in figure.legends for text in one.get_texts())
-    for axis in figure.axes:
-        yield f"panel: {axis.get_title()} | {axis.get_xlabel()} | {axis.get_ylabel()}"
-        yield f"ticks: {labels(axis.xaxis)} {labels(axis.yaxis)}"
-        yield f"limits: {numbers(axis.get_xlim())} {numbers(axis.get_ylim())} {axis.get_xscale()} {axis.get_yscale()}"
-        for line in axis.lines:
-            points = f"{numbers(line.get_xdata())} / {numbers(line.get_ydata())}"
-            look = (line.get_color(), line.get_linestyle(), f"{line.get_linewidth():.4g}", line.get_drawstyle())
-            marks = (line.get_marker(), f"{line.get_markersize():.4g}", line.get_markevery(), line.get_zorder())
-            yield f"line {line.get_label()} {look} {marks}: {points}"
-        for bar in axis.patches:
-            yield f"bar {to_hex(bar.get_facecolor())} {bar.get_hatch()}: {numbers(bar.get_bbox().extents)}"
-        for text in axis.texts:
-            look = (text.get_fontsize(), text.get_color(), text.get_weight(), text.get_rotation(), text.get_ha())
-            at, away = numbers(text.xy), " ".join(f"{shift:.0f}" for shift in text.get_position())
-            yield f"text {text.get_text()!r} {look} at {at}, away {away}"
-        for drawn in axis.collections:
-            paths = [numbers(path.vertices) for path in drawn.get_paths()]
-            look = [*map(to_hex, drawn.get_edgecolor()), numbers(drawn.get_linewidth()), drawn.get_alpha()]
-            yield f"area {drawn.get_label()} {look}: {paths}"
+    def tables(self, line: str) -> dict[str, Report]:
+        """Return the tables that ``tables LINE`` makes, by their titles."""
+        said, folder, _ = self._call(f"tables {line}")
+        written = folder / "tables.md"
+        return read_reports(written.read_text() if written.exists() else said)
 
+    def files(self, line: str) -> dict[str, str]:
+        """Return the files that ``tables LINE`` writes, by name."""
+        return {file.name: file.read_text() for file in self._call(f"tables {line}")[1].iterdir()}
 
-def printed(name, folders, out):
-    """What a command prints or writes, with folders and digits that no reader sees left out."""
-    drawn = []
-    folders["out"] = out
-    folder = re.compile("|".join(map(str.upper, (*MAKERS, "out"))))
-    _, *words = shlex.split(folder.sub(lambda found: str(folders[found[0].lower()]), COMMANDS[name]))
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
-        patch.setattr(planning, "Composer", lambda _: SHARED.compose)  # composing again takes most of the time
-        patch.setattr(style, "which", lambda _: "pdflatex")  # nothing is given to it
-        patch.setattr(session, "Composer", lambda _: SHARED.compose)
-        patch.setenv("COLUMNS", "300")
-        for module in (own_runs, write):
-            patch.setattr(module, "save", lambda figure, stem, _: drawn.append((stem.name, figure)) or [])
-        start(words[0], words[1:])
-    if words[0] == "figures":
-        text = "\n".join(f"# {stem}\n" + "\n".join(in_words(figure)) + "\n" for stem, figure in drawn)
-    elif "--out" in words:
-        names = FILES.get(name, ("table_02*.*", "*_costs_*.csv", "tables.md"))
-        files = [file for some in names for file in sorted(out.glob(some))]
-        text = "\n".join(f"# {file.name}\n{file.read_text()}" for file in files)
-    else:
-        text = re.sub(" +", " ", said.getvalue()) if words[0] == "reproduce" else said.getvalue()
-    text = re.sub(r".*(cells without a finished run|no runs with).*\n", "", text)
-    return (
-        FLOAT.sub(lambda number: f"{float(number[0]):.4g}", text)
-        .replace(str(folders["root"]), "ROOT")
-        .replace(str(out), "OUT")
-    )
+    def figures(self, line: str) -> dict[str, Figure]:
+        """Return the figures that ``figures LINE`` draws, by the beginning of their files' names."""
+        return self._call(f"figures {line}")[2]
 
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    return Folders(tmp_path_factory.mktemp("printed"))
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=pytest.mark.slow if "rehearsal" in name else ()) for name in COMMANDS]
-)
-def test_what_is_printed_stays(name, folders, tmp_path):
-    check(f"{COMMANDS[name]}\n{printed(name, folders, tmp_path)}", PRINTED / f"{name}.txt")
+    def _call(self, line: str) -> tuple[str, Path, dict[str, Figure]]:
+        if line not in self._made:
+            out, drawn = self.folders["root"] / f"out{len(self._made)}", dict[str, Figure]()
+            named = re.sub("|".join(map(str.upper, MAKERS)), lambda found: str(self.folders[found[0].lower()]), line)
+            command, *words = shlex.split(named)
+            with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as said:
+                patch.setattr(planning, "Composer", lambda _: SHARED.compose)  # composing again takes most of the time
+                patch.setattr(session, "Composer", lambda _: SHARED.compose)
+                patch.setattr(style, "which", lambda _: "pdflatex")  # nothing is given to it
+                patch.setenv("COLUMNS", "300")
+                for module in (own_runs, write):
+                    patch.setattr(module, "save", lambda figure, stem, _: drawn.update({stem.name: figure}) or [])
+                writes = command != "reproduce" and not {"--rows", "--over"} & {*words}
+                start(command, [*words, *(["--out", str(out)] if writes else [])])
+            self._made[line] = said.getvalue(), out, drawn
+        return self._made[line]
