@@ -5,7 +5,6 @@ import io
 import json
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +15,7 @@ from ace_bench.report.records import find_runs
 from ace_bench.report.tables.formats import csv as table_csv
 from ace_bench.report.tables.formats import markdown, page_of
 from ace_bench.report.tables.own_tables import Layout, own_tables
-from tests.expected import check_answers, read_questions
+from tests.outcomes import outcomes
 from tests.report.paper.conftest import compose
 from tests.report.paper.planned import Planner
 from tests.report.paper.test_tables import ACE, BASE
@@ -89,11 +88,34 @@ def test_a_figure_over_the_training_samples_is_their_curve(tmp_path):
     assert [*(tmp_path / "out").glob("*.png")]
 
 
-MISTAKES = Path(__file__).with_name("expected") / "mistakes.txt"
+MISTAKES = [
+    "tables --results RESULTS table=99",
+    "tables --results RESULTS method.nothing=1",
+    "tables --results RESULTS results=elsewhere",
+    "tables --results RESULTS resluts=elsewhere",
+    "tables --results RESULTS limt=4",
+    "tables --results RESULTS seed=1",
+    "tables --results RESULTS concurrency=2",
+    "tables --results RESULTS 4",
+    "tables --results RESULTS experiment=seed_003",
+    "tables RESULTS --rows methd",
+    "tables RESULTS --rows treshold",
+    "tables RESULTS --rows method --metric acuracy",
+    "tables RESULTS --rows method --columns method",
+    "tables RESULTS --rows method --base gepa",
+    "tables RESULTS --rows method --over nothing --base 0",
+    "tables RESULTS --rows method method=gepa",
+    "tables RESULTS/none --rows method",
+    "figures RESULTS --x threshold",
+    "figures RESULTS --x limit",
+    "figures RESULTS --x treshold",
+    "figures --results RESULTS figure=pie",
+    "figures --results RESULTS style=poster",
+    "tables --results RESULTS ace:roles.reflector.modl=x",
+]
 
 
-@pytest.mark.parametrize("asked", read_questions(MISTAKES))
-def test_mistakes_name_the_right_spelling(asked, results, one_composer, capsys, monkeypatch):
+def test_mistakes_name_the_right_spelling(snapshot, results, one_composer, capsys, monkeypatch):
     def answer(line):
         command, *words = shlex.split(line.replace("RESULTS", str(results)))
         assert start(command, words) == 2
@@ -101,5 +123,5 @@ def test_mistakes_name_the_right_spelling(asked, results, one_composer, capsys, 
 
     monkeypatch.setenv("COLUMNS", "200")
     make(results, "ace", ACE[:10], "limit=10")
-    check_answers(MISTAKES, answer, only=asked)
+    assert outcomes(answer, MISTAKES) == snapshot
     assert [path.name for path in results.iterdir()] == ["paper"], "nothing is written"

@@ -2,8 +2,8 @@
 
 import json
 from itertools import combinations
-from pathlib import Path
 
+import pytest
 from matplotlib.transforms import Bbox
 
 from ace_bench.report.figures.axes import (
@@ -18,7 +18,6 @@ from ace_bench.report.figures.axes import (
 from ace_bench.report.figures.field import Point, pareto_front, place_names
 from ace_bench.report.figures.style import Sheet, latex_input, looks, new_figure
 from ace_bench.report.tables.cells import Measured, Place
-from tests.expected import check_answers
 
 SCALES = {
     "counts": (count_axis, "x"), "logarithm": (log_axis, "x"), "size": (size_axis, "y"), "percent": (percent_axis, "y"),
@@ -28,19 +27,47 @@ SCALES = {
 }  # fmt: skip
 
 
-def test_an_axis_is_labelled_by_its_values():
-    def answer(line):
-        name, *words = line.split()
-        values, (apply, along) = [json.loads(word) for word in words], SCALES[name]
-        _, (axes,) = new_figure("", Sheet(style="paper", width="column"), height=3.0)
-        axes.plot(*((values, values) if along == "x" else (range(len(values)), values)))
-        apply(axes, values) if apply.__code__.co_argcount == 2 else apply(axes)
-        axis = axes.xaxis if along == "x" else axes.yaxis
-        low, high = axis.get_view_interval()
-        places = [place for place in axis.get_majorticklocs() if low <= place <= high]
-        return f"{axis.get_scale()}: {' '.join(axis.get_major_formatter().format_ticks(places))}"
-
-    check_answers(Path(__file__).with_name("expected") / "axes.txt", answer)
+@pytest.mark.parametrize(
+    ("line", "labels"),
+    [
+        ("counts 1", "linear: 1"),
+        ("counts 1 2 3", "linear: 1 2 3"),
+        ("counts 1 100", "linear: 0 20 40 60 80 100"),
+        ("numbers 1 30", "linear: 1 30"),
+        ("numbers 1 31", "log: 1 31"),
+        ("numbers 0 31", "linear: 0 31"),
+        ("numbers 0 1 2 3 4 5 6 7", "linear: 0 1 2 3 4 5 6 7"),
+        ("numbers 0 1 2 3 4 5 6 7 8", "linear: 0 2 4 6 8"),
+        ("numbers 1000.5 2000000", "log: 1,000.5 2,000,000"),
+        ("costs 0 10 250", "symlog: 0 10 100"),
+        ("costs 0 10 20000", "symlog: 0 10 100 1k 10k"),
+        ("costs 0 0.01 0.2", "symlog: 0 0.01 0.02 0.05 0.1 0.2"),
+        ("logarithm 1 4", "log: 1 2 3 4"),
+        ("logarithm 1 8", "log: 1 2 5"),
+        ("logarithm 1 800", "log: 1 10 100 1,000"),
+        ("logarithm 500 9000", "log: 500 1k 2k 5k 10k"),
+        ("amounts 1 30", "linear: 0 5 10 15 20 25 30"),
+        ("amounts 1 31", "log: 1 2 5 10 20"),
+        ("amounts 0 9999", "linear: 0 2,000 4,000 6,000 8,000 10,000"),
+        ("amounts 0 10000", "linear: 0 2k 4k 6k 8k 10k"),
+        ("amounts 5000 1500000", "log: 5k 10k 20k 50k 100k 200k 500k 1M"),
+        ("size 0 0", "linear: 0.0 0.2 0.4 0.6 0.8"),
+        ("size 0 1000", "linear: 0 200 400 600 800 1000"),
+        ("percent 50 50", "linear: 46 48 50 52 54"),
+        ("percent 0 1", "linear: 0 2 4 6 8"),
+        ("percent 20 70", "linear: 20 30 40 50 60 70"),
+    ],
+)
+def test_an_axis_is_labelled_by_its_values(line, labels):
+    name, *words = line.split()
+    values, (apply, along) = [json.loads(word) for word in words], SCALES[name]
+    _, (axes,) = new_figure("", Sheet(style="paper", width="column"), height=3.0)
+    axes.plot(*((values, values) if along == "x" else (range(len(values)), values)))
+    apply(axes, values) if apply.__code__.co_argcount == 2 else apply(axes)
+    axis = axes.xaxis if along == "x" else axes.yaxis
+    low, high = axis.get_view_interval()
+    places = [place for place in axis.get_majorticklocs() if low <= place <= high]
+    assert f"{axis.get_scale()}: {' '.join(axis.get_major_formatter().format_ticks(places))}" == labels
 
 
 def test_a_figure_for_a_paper_is_taken_by_a_file_with_its_caption():
