@@ -1,9 +1,7 @@
 """Runs experiments in this process, as run.py does, for tests that look at what they leave behind."""
 
 import json
-import pickle
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -14,7 +12,7 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.utils import get_object
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, OmegaConf
 
 from ace_bench.core import resources
 from ace_bench.core.settings import build
@@ -26,6 +24,7 @@ from ace_bench.runners.build import RunSpec, assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.host import reporting
 from ace_bench.runners.identifying import IdentifiedRun
+from ace_bench.runners.planning import Composer
 
 ROOT = Path(__file__).resolve().parents[1]
 CONFIGS = ROOT / "configs"
@@ -106,39 +105,19 @@ def preset(group: str, option: str) -> DictConfig:
         return compose(f"{group}/{option}")
 
 
-def composed(*overrides: str) -> tuple[DictConfig, dict[str, str]]:
-    """Compose as Hydra does: choices of groups (cached: that takes longest), then the values that are set.
-
-    With a deletion, which only Hydra itself applies in the right order, all are choices.
-    """
-    deletes = any(one.startswith("~") for one in overrides)
-    choices = overrides if deletes else tuple(one for one in overrides if _is_choice(one))
-    config, chosen = pickle.loads(_composed(choices))
-    for override in PARSER.parse_overrides([one for one in overrides if one not in choices]):
-        OmegaConf.update(config, override.key_or_group, override.value(), merge=True, force_add=override.is_add())
-    return config, chosen
+def composed(*overrides: str) -> tuple[DictConfig, Mapping[str, str]]:
+    """Return a configuration and the options chosen, as a command composes them, with each file parsed once."""
+    return _composer(resources.config_folders()).compose(overrides)
 
 
-def _is_choice(override: str) -> bool:
-    """Whether an override chooses an option of a group, or is one of those that only Hydra itself can apply."""
-    group = re.split("[@=]", override.lstrip("+"))[0]
-    return override.startswith("hydra.") or any((folder / group).is_dir() for folder in resources.config_folders())
+@cache
+def _composer(folders: tuple[Path, ...]) -> Composer:
+    return Composer(folders)
 
 
 def built(config: DictConfig, place: str) -> Any:
     """Build the part at a place of a configuration."""
     return build(OmegaConf.to_container(OmegaConf.select(config, place), resolve=True), place)
-
-
-@cache
-def _composed(choices: tuple[str, ...]) -> bytes:
-    """The configuration and the options chosen, pickled: copying a configuration takes ten times as long."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        config = compose("config", overrides=list(choices), return_hydra_config=True)
-    chosen = dict(config.hydra.runtime.choices)
-    with open_dict(config):
-        del config.hydra
-    return pickle.dumps((config, chosen))
 
 
 @dataclass(frozen=True)
