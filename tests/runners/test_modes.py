@@ -1,7 +1,5 @@
 """Offline and online adaptation: the steps, what is validated, which context is tested, and how often all is asked."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.runners.scripted import Scripted, bullets_in, gold, kept, lesson, play, right, rollouts, steps, wrong
@@ -31,17 +29,75 @@ def outcome(ran):
     )
 
 
-MODES = (Path(__file__).parent / "expected" / "modes.txt").read_text().splitlines()
-"""Settings and the sizes of playbooks with which the generator is right, and below them the outcome."""
+MODES = {
+    "final": ("", [4], ([1, 1, 1, 1], {}, [0, 4, 4], (None, 100.0), (4, 4))),
+    "before": ("mode.before=true", [4], ([1, 1, 1, 1], {}, [0, 4, 4], (0.0, 100.0), (4, 8))),
+    "epochs of batches": (
+        "mode.epochs=3 mode.batch_size=3",
+        [],
+        ([3, 1, 3, 1, 3, 1], {}, [0, 12, 12], (None, 0.0), (12, 4)),
+    ),
+    "best, of one": (
+        "mode.select=best mode.shuffle=false mode.eval_every=1",
+        [2],
+        ([1, 1, 1, 1], {1: 0.0, 2: 100.0, 3: 0.0, 4: 0.0}, [0, 2, 4, 2], (None, 100.0), (4, 12)),
+    ),
+    "best, first of two": (
+        "mode.select=best mode.shuffle=false mode.eval_every=1",
+        [2, 3],
+        ([1, 1, 1, 1], {1: 0.0, 2: 100.0, 3: 100.0, 4: 0.0}, [0, 2, 4, 2], (None, 100.0), (4, 12)),
+    ),
+    "best, last": (
+        "mode.select=best mode.shuffle=false mode.eval_every=1",
+        [4],
+        ([1, 1, 1, 1], {1: 0.0, 2: 0.0, 3: 0.0, 4: 100.0}, [0, 4, 4, 4], (None, 100.0), (4, 12)),
+    ),
+    "best, none": (
+        "mode.select=best mode.shuffle=false mode.eval_every=1",
+        [],
+        ([1, 1, 1, 1], {1: 0.0, 2: 0.0, 3: 0.0, 4: 0.0}, [0, 1, 4, 1], (None, 0.0), (4, 12)),
+    ),
+    "best, every third step and at the end of epochs": (
+        "mode.select=best mode.shuffle=false mode.eval_every=3 mode.epochs=2",
+        [],
+        ([1, 1, 1, 1, 1, 1, 1, 1], {3: 0.0, 4: 0.0, 6: 0.0, 8: 0.0}, [0, 3, 8, 3], (None, 0.0), (8, 12)),
+    ),
+    "multiples within an epoch": (
+        "mode.select=best mode.shuffle=false mode.validate=multiples mode.eval_every=3 mode.epochs=2",
+        [3],
+        ([1, 1, 1, 1, 1, 1, 1, 1], {3: 100.0, 7: 0.0}, [0, 3, 8, 3], (None, 100.0), (8, 8)),
+    ),
+    "multiples, of which none is reached": (
+        "mode.select=best mode.shuffle=false mode.validate=multiples",
+        [4],
+        ([1, 1, 1, 1], {}, [0, 0, 4, 0], (None, 0.0), (4, 4)),
+    ),
+    "multiples, of which none is above zero": (
+        "mode.select=best mode.shuffle=false mode.validate=multiples mode.eval_every=2",
+        [3],
+        ([1, 1, 1, 1], {2: 0.0, 4: 0.0}, [0, 0, 4, 0], (None, 0.0), (4, 8)),
+    ),
+    "online": ("mode=online mode.before=false", [2, 3], ([1, 1, 1, 1], {}, [0, 4, 4], (None, 50.0), (4, 0))),
+    "online, before": ("mode=online mode.before=true", [0, 1], ([1, 1, 1, 1], {}, [0, 4, 4], (100.0, 50.0), (4, 4))),
+    "online, windows": (
+        "mode=online mode.before=false mode.window=2",
+        [2, 3],
+        ([1, 1, 1, 1], {}, [0, 4, 4], (None, 50.0), (6, 0)),
+    ),
+    "online, windows in batches": (
+        "mode=online mode.before=false mode.window=3 mode.batch_size=2",
+        [3],
+        ([2, 1, 1], {}, [0, 4, 4], (None, 25.0), (5, 0)),
+    ),
+}
+"""Settings, the sizes of playbooks with which the generator is right, and the outcome."""
 
 
-@pytest.mark.parametrize(("case", "expected"), [*zip(MODES[::2], MODES[1::2], strict=True)])
-def test_steps_tests_and_rollouts(case, expected, tmp_path):
-    settings, _, sizes = case.partition(": ")[2].partition("; right with ")
-    right_at = [int(size) for size in sizes.split() if size != "none"]
+@pytest.mark.parametrize(("settings", "right_at", "expected"), MODES.values(), ids=list(MODES))
+def test_steps_tests_and_rollouts(settings, right_at, expected, tmp_path):
     script = Scripted(generator=right_with(*right_at), curator=lesson)
     ran = play(tmp_path, *settings.split(), "labels=none", script=script)
-    assert f"    {outcome(ran)}" == expected
+    assert outcome(ran) == expected
 
 
 def test_where_nothing_was_learnt_the_second_evaluation_is_the_first(tmp_path):
