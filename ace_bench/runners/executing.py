@@ -22,6 +22,7 @@ from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, make_display
 from ace_bench.runners.server_queue import queue_kept_here
+from ace_bench.runners.shared_limits import SharedLimits
 from ace_bench.runners.stopping import stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
@@ -34,11 +35,11 @@ from ace_bench.store.results import ENVIRONMENT, IDENTITY, METRICS, SETTINGS, SU
 def open_resources(spec: RunSpec, host: Host) -> Iterator[Resources]:
     """Open what the settings of a run name; it is opened before the folder is created."""
     with ExitStack() as stack:
-        cache = spec.response_cache
+        cache, limits = spec.response_cache, host.limits or SharedLimits()
         yield Resources(
             responses=None if cache is None else stack.enter_context(closing(Responses(Path(cache), spec.folder_mode))),
-            slots=host.limits.slots(spec.max_calls_in_flight),
-            spending=host.limits.spending(spec.folder, spec.budget),
+            slots=limits.slots(spec.max_calls_in_flight),
+            spending=limits.spending(spec.folder, spec.budget),
         )
 
 

@@ -9,14 +9,16 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
 from ace_bench.core.resources import missing_extra
 from ace_bench.core.types import ProbeReply, Record
-from ace_bench.runners.shared_limits import SharedLimits
 from ace_bench.store.files import disk_problem
+
+if TYPE_CHECKING:
+    from ace_bench.runners.shared_limits import SharedLimits  # slow to import, and a finished run needs none
 
 EXIT_ERROR, EXIT_STOPPED, EXIT_INTERRUPTED = 2, 3, 130
 
@@ -73,7 +75,7 @@ class Host:
 
     ``signals`` stop all runs of a process that has several. ``owns_process`` is false where the process must outlive
     the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probed`` holds the fastest
-    reply to a probe by ``Served.probe_key``. ``limits`` are the limits that the runs of the process have together.
+    reply to a probe by ``Served.probe_key``. ``limits`` are the limits that several runs of the process have together.
     """
 
     console: Console
@@ -82,7 +84,7 @@ class Host:
     owns_process: bool = True
     on_folder: Callable[[Path], object] = lambda _: None
     probed: dict[str, ProbeReply] = field(default_factory=dict)
-    limits: SharedLimits = field(default_factory=SharedLimits)
+    limits: SharedLimits | None = None
 
     def say(self, line: str, style: str | None = None) -> None:
         """Print a line as it is."""
