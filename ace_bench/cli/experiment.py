@@ -79,11 +79,6 @@ def experiment(config: DictConfig) -> float | None:
 
     hydra_config = HydraConfig.get()
     sweeps = hydra_config.mode is RunMode.MULTIRUN
-    if sweeps and not _one_by_one(hydra_config) and (config.max_calls_in_flight is not None or config.budget.shared):
-        raise ConfigError(
-            "max_calls_in_flight and budget.shared=true are for all runs of a sweep together, and this launcher gives "
-            "each run a process: take launcher=joblib, ray or slurm"
-        )
     with reporting(command_of(hydra_config.overrides.task)) as report:
         report.metrics = run(settle(config, hydra_config.runtime.choices), report.host)
     status, folders = report.status, report.folders
@@ -115,12 +110,7 @@ def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
 
 def _shows_errors(hydra_config: HydraConf) -> bool:
     """Whether the errors of a sweep's runs reach its console, and it needs no score of each, as a search does."""
-    return _one_by_one(hydra_config) and "BasicSweeper" in hydra_config.sweeper._target_
-
-
-def _one_by_one(hydra_config: HydraConf) -> bool:
-    """Whether a sweep makes one run after another in this process."""
-    return "BasicLauncher" in hydra_config.launcher._target_
+    return "BasicLauncher" in hydra_config.launcher._target_ and "BasicSweeper" in hydra_config.sweeper._target_
 
 
 def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
@@ -136,10 +126,15 @@ def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
     searches = any(word.startswith(("hparams_search=", "hydra/sweeper=")) for word in settings)
     try:
         runs = compose.sweep(settings, searches=searches)
-        for run in runs:
-            compose(run)
+        composed = [compose(run) for run in runs]
     except ConfigError:
         return None  # Hydra composes them next, and its error names the closest setting
+    apart = next((word for word in settings if word.startswith("hydra/launcher=")), None)
+    if apart and any(run["max_calls_in_flight"] is not None or run["budget"]["shared"] for run in composed):
+        raise ConfigError(
+            f"{apart} gives each run a process of its own, so the runs cannot share max_calls_in_flight or a budget; "
+            "take launcher=joblib, ray or slurm"
+        )
     here = not any(word.startswith(_ELSEWHERE) for word in settings)
     checks = RunChecks(compose)
     checks.check((Candidate(overrides=run) for run in runs), here=here)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _NAME = "hydra_plugins.ace_bench_launchers.launchers"
 _NODES: Mapping[str, Mapping[str, Any]] = {
-    "cores": {"_target_": f"{_NAME}.CoresLauncher", "n_jobs": -1},
+    "threads": {"_target_": f"{_NAME}.ThreadsLauncher", "n_jobs": -1},
     "ray": {"_target_": f"{_NAME}.RayLauncher", "init": {}, "remote": {}},
 }
 for _option, _node in _NODES.items():
@@ -86,8 +86,8 @@ class RunsLauncher(Launcher):
         return found
 
 
-class CoresLauncher(RunsLauncher):
-    """Makes ``n_jobs`` runs at a time; -1: one a core, and all of them where calls are limited."""
+class ThreadsLauncher(RunsLauncher):
+    """Makes ``n_jobs`` runs at a time in this process; -1: one a core, and all of them where calls are limited."""
 
     def __init__(self, n_jobs: int) -> None:
         if n_jobs != -1:

@@ -131,19 +131,26 @@ def test_a_run_pays_for_no_more_empty_replies_than_its_budget_and_says_how_many(
     assert server.backbone.made == ended.metrics["calls"]["evaluate"]["generator"] + again
 
 
-@pytest.mark.parametrize("limit", [20, pytest.param(40, marks=pytest.mark.slow)])
-def test_calls_under_way_when_a_process_is_killed_count_as_spent(limit, server, tmp_path):
-    server.latency_s = 0.1
-    online = ("method=ace", "mode=online", "mode.window=8", "concurrency=8", "limit=30")
-    settings = (*SMALL, *over_http(server.address), *online, f"budget.calls={limit}")
-    command = [sys.executable, "run.py", *settings, f"results={tmp_path}"]
-    for moment in (limit // 3, limit - 6):
+ONLINE = ("method=ace", "mode=online", "mode.window=8", "concurrency=8", "limit=30")
+
+
+def kill_at_moments(command, server, moments):
+    """Start a command and kill it, once for each number of calls that the server was sent."""
+    for moment in moments:
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
             until = time.monotonic() + 60
             while server.backbone.made < moment and process.poll() is None:
                 assert time.monotonic() < until
                 time.sleep(0.01)
             process.send_signal(signal.SIGKILL)
+
+
+@pytest.mark.parametrize("limit", [20, pytest.param(40, marks=pytest.mark.slow)])
+def test_calls_under_way_when_a_process_is_killed_count_as_spent(limit, server, tmp_path):
+    server.latency_s = 0.1
+    settings = (*SMALL, *over_http(server.address), *ONLINE, f"budget.calls={limit}")
+    command = [sys.executable, "run.py", *settings, f"results={tmp_path}"]
+    kill_at_moments(command, server, (limit // 3, limit - 6))
     server.latency_s = 0.0
     ran = launch(tmp_path, *settings)
     assert ran.status == 3
@@ -151,6 +158,20 @@ def test_calls_under_way_when_a_process_is_killed_count_as_spent(limit, server, 
     assert "under way when the run was ended" in reason(ran)
     assert limit - 12 < server.backbone.made <= limit
     assert launch(tmp_path, *settings, "budget.calls=1000").status == 0
+
+
+@pytest.mark.slow
+def test_a_sweep_that_is_killed_stays_within_its_shared_budget(server, tmp_path):
+    server.latency_s = 0.1
+    settings = [*SMALL, *over_http(server.address), *ONLINE, "seed=0,1,2", "budget.shared=true", f"results={tmp_path}"]
+    command = [sys.executable, "run.py", "-m", *settings, "launcher=joblib", "hydra.launcher.n_jobs=3"]
+    kill_at_moments([*command, "budget.calls=60"], server, (20, 40))
+    about = {"cwd": ROOT, "capture_output": True, "text": True}
+    stopped = subprocess.run([*command, "budget.calls=60"], check=False, **about)
+    assert stopped.returncode == 1
+    assert stopped.stdout.count(f"the budget of the runs in {tmp_path}/main together") == 3
+    assert 30 < server.backbone.made <= 60
+    subprocess.run([*command, "budget.calls=1000"], check=True, **about)
 
 
 def test_what_a_process_reserved_stays_so_until_it_is_settled(tmp_path):

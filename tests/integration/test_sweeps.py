@@ -65,6 +65,7 @@ def checked(tmp_path, *launcher, **env):
     assert "2 runs: base" in again.stdout
     assert {folder: (folder / "metrics.json").stat().st_mtime_ns for folder in before} == before
     assert len(find_runs(results).runs) == 2
+    return swept.stdout
 
 
 @pytest.mark.slow
@@ -81,4 +82,6 @@ def test_a_run_that_fails_stops_no_other_and_a_repeated_sweep_does_what_is_left(
 
 @pytest.mark.thorough
 def test_ray_with_two_workers(tmp_path):
-    checked(tmp_path, "launcher=ray", "hydra.launcher.init.num_cpus=2", "+hydra.launcher.init.object_store_memory=1e8")
+    ray = ("launcher=ray", "hydra.launcher.init.num_cpus=2", "+hydra.launcher.init.object_store_memory=1e8")
+    said = checked(tmp_path, *ray, "max_calls_in_flight=4")
+    assert "4 runs in 1 share, which has at most 4 calls in flight." in said
