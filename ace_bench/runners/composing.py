@@ -61,11 +61,9 @@ def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunCon
     cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(words)])}.msgpack"
     if (content := read_sealed(cached)) is not None:
         return msgspec.msgpack.decode(content, type=RunConfig)
-    from ace_bench.runners.override_help import explain  # Hydra takes a third of a second to import
-    from ace_bench.runners.planning import Composer
+    from ace_bench.runners.planning import Composer  # Hydra takes a third of a second to import
 
-    with explain(folders, words):
-        config, choices = (compose or Composer(folders)).compose(words)
+    config, choices = (compose or Composer(folders)).compose_or_explain(words)
     composed = settle(config, choices)
     with suppress(FileUnwritable, OSError, OverflowError):  # without a cache, a start only takes longer
         if set(_RESOLVER.findall(str(config))) <= set(_PURE):

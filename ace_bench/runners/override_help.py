@@ -36,7 +36,8 @@ _LIMIT = "limit"
 _AGENT = "agent"
 _KEYED = ("task", "method", "mode", _AGENT)
 """Groups whose options decide what a protocol sets."""
-_FULL_ERROR = "HYDRA_FULL_ERROR"
+FULL_ERROR = "HYDRA_FULL_ERROR"
+"""The environment variable by which a user asks for Hydra's errors in full."""
 _LAUNCHERS = {"ray": "ray", "slurm": "submitit"}
 """The package that a launcher needs."""
 _NOT_IN_STRUCT = re.compile(r"Key '(.+?)' is not in struct")
@@ -64,21 +65,14 @@ def explain(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]
     """Raise ``ConfigError``, one sentence with the closest key or option, in place of Hydra's errors.
 
     ``folders`` hold the config groups. Arguments that hold a secret are rejected: Hydra writes a sweep's arguments to a
-    file. For ``table=2`` and the like, which need several runs, the message names the command that makes them.
+    file.
     """
     refuse_secret_arguments(arguments)
-    results = list(filter(None, map(_RESULT.fullmatch, arguments)))
-    if results:
-        requested = "=".join(filter(None, results[0].groups()))
-        raise ConfigError(
-            f"`{command_line('run')}` makes one run; all runs of a result, and its table or figure, are made by "
-            f"`{command_line('reproduce')} {requested}`"
-        )
     try:
         yield
     except (HydraException, OmegaConfBaseException, ValueError) as error:
         text = explanation(error, folders, arguments)
-        if text is None or _FULL_ERROR in os.environ:
+        if text is None or FULL_ERROR in os.environ:
             raise
         raise ConfigError(text) from error
 
@@ -86,8 +80,8 @@ def explain(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]
 @contextmanager
 def raised_by_hydra() -> Iterator[None]:
     """Let Hydra raise its errors, which it prints in many lines else; an error in a sweep's run ends the program."""
-    own = os.environ.get(_FULL_ERROR)
-    os.environ[_FULL_ERROR] = "1"
+    own = os.environ.get(FULL_ERROR)
+    os.environ[FULL_ERROR] = "1"
     try:
         yield
     except CompactHydraException as error:
@@ -97,11 +91,21 @@ def raised_by_hydra() -> Iterator[None]:
         sys.exit(_FAILED)
     finally:
         if own is None:
-            del os.environ[_FULL_ERROR]
+            del os.environ[FULL_ERROR]
 
 
 def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[str]) -> str | None:
-    """Return one sentence about an error of Hydra, with the likely fix; ``None`` if it is no error of the overrides."""
+    """Return one sentence about an error of Hydra, with the likely fix; ``None`` if it is no error of the overrides.
+
+    For ``table=2`` and the like, which need several runs, it names the command that makes them.
+    """
+    results = list(filter(None, map(_RESULT.fullmatch, arguments)))
+    if results:
+        requested = "=".join(filter(None, results[0].groups()))
+        return (
+            f"`{command_line('run')}` makes one run; all runs of a result, and its table or figure, are made by "
+            f"`{command_line('reproduce')} {requested}`"
+        )
     found = [*suggestions(folders, arguments), *filter(None, [missing_extra(error)])]
     if found:
         return str(found[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -99,14 +100,20 @@ class Composer:
         self._loader._apply_overrides_to_config(settings, config)
         return config, choices
 
-    def _compose_run(self, overrides: tuple[str, ...]) -> RunConfig:
+    def compose_or_explain(self, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
+        """Compose; raises ``ConfigError``, one sentence with the likely fix, for overrides that do not fit."""
         try:
-            return settle(*self.compose(overrides), written=False)
+            return self.compose(overrides)
         except (HydraException, OmegaConfBaseException, ValueError) as error:  # ValueError: Hydra's for task=null
-            from ace_bench.runners.override_help import explanation  # it composes, too
+            from ace_bench.runners.override_help import FULL_ERROR, explanation  # it composes, too
 
+            if FULL_ERROR in os.environ:
+                raise
             problem = explanation(error, self._folders, overrides)
             raise ConfigError(problem or f"{' '.join(overrides)} cannot be composed: {error}") from error
+
+    def _compose_run(self, overrides: tuple[str, ...]) -> RunConfig:
+        return settle(*self.compose_or_explain(overrides), written=False)
 
     def _is_choice(self, override: Override) -> bool:
         return self._is_group(override.key_or_group) and not isinstance(override.value(), dict)
