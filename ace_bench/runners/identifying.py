@@ -72,7 +72,7 @@ def identify(settings: RunSettings, code_of: Callable[[Record], Code] = code_of)
     module = parts.method.target.rpartition(".")[0].rpartition(".")[2]
     prompts = PromptSet(*roots, task=task.name, prompt_group=task.prompt_group, module=module)
     contents = _contents(parts.task.node, task, prompts, backbones)
-    identity = RunIdentity(settings=settings.deciding, contents=contents)
+    identity = RunIdentity(settings=settings.identity_settings, contents=contents)
     parent = Path(settings.results) / settings.name / "-".join(settings.names.values()) / identity.digest[:12]
     return IdentifiedRun(
         **vars(settings),
@@ -83,7 +83,7 @@ def identify(settings: RunSettings, code_of: Callable[[Record], Code] = code_of)
         backbones=backbones,
         simulated=simulated,
         identity=identity,
-        code=code_of(settings.coding),
+        code=code_of(settings.groups),
         folder=choose_folder(parent, settings.seed, resume=settings.resume),
     )
 

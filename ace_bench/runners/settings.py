@@ -131,16 +131,16 @@ class Parts:
 class RunSettings(Settings):
     """The whole configuration of a run.
 
-    ``names`` are the options that name the run. ``deciding`` are the settings that can change an answer, ``coding``
-    the groups that name the code which decides it. ``text`` is the content of ``config.yaml``. ``automatic``: the
-    embedder was left open.
+    ``names`` are the options that name the run. ``identity_settings`` are those that can change an answer. ``groups``
+    are the groups of the parts as they are written, which name the code that decides a result. ``text`` is the content
+    of ``config.yaml``. ``automatic``: the embedder was left open.
     """
 
     names: Mapping[str, str]
     protocol: str
     parts: Parts
-    deciding: Mapping[str, Any]
-    coding: Mapping[str, Any]
+    identity_settings: Mapping[str, Any]
+    groups: Mapping[str, Any]
     text: str
     automatic: bool
 
@@ -158,8 +158,8 @@ def decode(config: RunConfig) -> RunSettings:
         names={group: choices[group] for group in _NAMED},
         protocol=choices.get(_PROTOCOL, _PAPER),
         parts=parts,
-        deciding=identity_settings(resolved),
-        coding={group: resolved.get(group) for group in PARTS},
+        identity_settings=identity_settings(resolved),
+        groups={group: resolved.get(group) for group in PARTS},
         text=config.text,
         automatic=config.automatic,
     )
