@@ -35,10 +35,9 @@ WATCHED_STEP = 3
 OURS = ("ace_", "omegaconf")
 """Packages whose objects may carry the configuration."""
 READER = PACKAGE / "backbones" / "embedded"
+"""What answers in place of a model: no part of a step or of a start."""
+GATEWAY = ("/gateway.py", "complete")
 AIMS = {
-    "lines": 30_000,
-    "files": 280,
-    "lines of the reader": 2_500,
     "files of a step": 25,
     "frames to the gateway": 18,
     "files of a configuration": 12,
@@ -50,7 +49,7 @@ NAME, SEED = "traced_name", 40_013
 """Two settings that no other part of the program mentions."""
 MOST_LOOKED_AT = 3_000
 """Objects that are looked at in search of the settings, for each argument."""
-MAKES, STARTS = ("core/settings.py", "make_part"), ("methods/ace_learner.py", "start")
+MAKES, STARTS = ("core/settings.py", "make_part"), ("ace/learner.py", "start")
 """The functions that make a part of a run, at a path of the configuration, and the initial context."""
 MADE = ("method", "task", "initial context")
 
@@ -95,7 +94,7 @@ class Watch:
         if event == "call":
             if is_at(code, *MAKES) or is_at(code, *STARTS):
                 self.made[frame.f_locals.get("path", "initial context")] += 1
-            self.start.over |= is_at(code, "runners/gateway.py", "complete")
+            self.start.over |= is_at(code, *GATEWAY)
             if not self.start.over:
                 self.start.note(frame)
         if event == "return" and code.co_name == "add_step":
@@ -103,7 +102,7 @@ class Watch:
         if event != "call" or self.steps != WATCHED_STEP:
             return
         self.called.add(code)
-        if is_at(code, "runners/gateway.py", "complete"):
+        if is_at(code, *GATEWAY):
             stack = frames_above(frame)
             self.stack = max(self.stack, stack, key=len)
 
@@ -147,8 +146,9 @@ def holds_settings(argument: object) -> bool:
 
 
 def is_ours(code: CodeType) -> bool:
-    """Whether a function belongs to ``ace_bench``; the body of a module is none."""
-    return code.co_filename.startswith(f"{PACKAGE}/") and code.co_name != "<module>"
+    """Whether a function belongs to ``ace_bench`` without the reader; the body of a module is none."""
+    file = code.co_filename
+    return file.startswith(f"{PACKAGE}/") and not file.startswith(f"{READER}/") and code.co_name != "<module>"
 
 
 def frames_above(frame: FrameType) -> list[CodeType]:
