@@ -1,33 +1,68 @@
-"""Limits how many calls are in flight over all runs of a process, and decides which waiting call goes next."""
+"""Limits how many calls are in flight over all runs of a process, and decides which waiting call goes next.
+
+A server does not know which call holds up the most work, so calls wait here, in order of their critical path. While a
+server reports that requests wait in it, the limit is what it runs, and a few more, so that it always finds one to go on
+with. Once none waits in it and some wait here, the limit grows. Between these two bounds nothing changes, so the limit
+does not swing.
+"""
 
 from __future__ import annotations
 
 import heapq
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from itertools import count
-from math import inf
+from math import ceil, inf
 from typing import ClassVar
 
+from ace_bench.core.backbones import Backbone, LoadReporting
 from ace_bench.core.types import ServerLoad
-from ace_bench.runners.limit_rule import LimitRule
 
 _LOOK_S = 0.5
 """Seconds between checks while a call waits."""
+_RESERVE = 32
+"""The server keeps one waiting call for so many that it runs, and at least one."""
+_GROWTH = 4
+"""The limit grows by one call for so many in flight."""
+
+
+class LimitRule:
+    """Says how many calls may be in flight, from look to look at the load of the server that they go to."""
+
+    def __init__(self) -> None:
+        self._share: int | None = None
+
+    def limit(self, load: ServerLoad | None, *, held: int, waiting: int, now: float) -> float:
+        """Return the limit that follows the limit ``now``; ``held`` calls are in flight, and ``waiting`` wait here.
+
+        Requests wait for a moment when they arrive, or while a burst of prompts is read. So the limit shrinks only
+        after two looks in a row, to the larger share that they show. Other programs may use the server, too: our calls
+        are taken to have as large a share of its queue as of all its requests. A server without a report has no limit.
+        """
+        before, self._share = self._share, None
+        if load is None:
+            return inf
+        reserve = max(1, load.running // _RESERVE)
+        if load.waiting > 2 * reserve:
+            self._share = ceil(held * load.running / (load.running + load.waiting))
+            return now if before is None else max(before, self._share) + reserve
+        if load.waiting == 0 and waiting:
+            return held + max(1, held // _GROWTH)
+        return now
 
 
 class Slots:
-    """``number`` slots for the calls of this process, ``None`` without a limit; fewer while a server is at its limit.
+    """Slots for the calls of this process: ``number``, ``None`` without a limit, and fewer while its server is full.
 
-    ``limit`` is their number at the moment, ``peak`` the most that were held at once.
+    ``limit`` is how many there are now. ``peak`` is the most that were held at once.
     """
 
     LOOK_S: ClassVar[float] = 1.0
     """Seconds between looks at the load of a server."""
     RARE_LOOK_S: ClassVar[float] = 60.0
-    """The same where the last look showed nothing."""
+    """Seconds between looks at a server that reported no load."""
 
     def __init__(self, number: int | None):
         self.peak = 0
@@ -93,3 +128,30 @@ class Slots:
             self._held += 1
             self.peak = max(self.peak, self._held)
             heapq.heappop(self._waiting)[2].release()
+
+
+@contextmanager
+def queue_kept_here(slots: Slots | None, backbones: Collection[Backbone]) -> Iterator[None]:
+    """While a run makes calls, limit the slots of this process by the load of the server that answers all of them.
+
+    Where calls go to several servers, or to one that reports no load, nothing is limited.
+    """
+    reporting = {one.server: one for one in backbones if isinstance(one, LoadReporting)}
+    alone = len(reporting) == 1 and all(isinstance(one, LoadReporting) for one in backbones)
+    if not alone or slots is None:
+        yield
+        return
+    ((server, backbone),) = reporting.items()
+    ended = threading.Event()
+    watch = threading.Thread(target=_watch, args=[slots, server, backbone.load, ended], name="server load", daemon=True)
+    watch.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watch.join()
+
+
+def _watch(slots: Slots, server: str, load: Callable[[], ServerLoad | None], ended: threading.Event) -> None:
+    while not ended.wait(Slots.LOOK_S):
+        slots.look(server, load)

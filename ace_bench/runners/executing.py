@@ -15,13 +15,13 @@ from ace_bench.core.errors import AceBenchError, DataError, Interrupted, Stopped
 from ace_bench.core.redaction import redact
 from ace_bench.core.types import Record
 from ace_bench.runners.build import NO_RESOURCES, Resources, RunSpec, build_experiment, check_reply_limits
+from ace_bench.runners.call_slots import queue_kept_here
 from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Stop
 from ace_bench.runners.loop import RunOutcome, run_loop
 from ace_bench.runners.metrics import run_metrics
 from ace_bench.runners.preflight import check_estimate, parts_ready, with_confinement
 from ace_bench.runners.progress import Observer, make_display
-from ace_bench.runners.server_queue import queue_kept_here
 from ace_bench.runners.shared_limits import SharedLimits
 from ace_bench.runners.stopping import stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title

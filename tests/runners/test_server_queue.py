@@ -14,11 +14,9 @@ from ace_bench.backbones.openai_compatible.settings import Sampling
 from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.backbones.vllm.load import read_load
 from ace_bench.core.types import Message, ServerLoad, Stage
-from ace_bench.runners.call_slots import Slots
+from ace_bench.runners.call_slots import LimitRule, Slots, queue_kept_here
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
-from ace_bench.runners.limit_rule import LimitRule
 from ace_bench.runners.limits import Budget, Stop
-from ace_bench.runners.server_queue import queue_kept_here
 from ace_bench.store.call_log import CallLog
 from benchmarks.writing_server import digest_of_prompt, writing_server
 from tests.backbones.openai_compatible.scripted import SETTINGS
