@@ -29,7 +29,7 @@ PARTS = {
     ),
     "prompts": ("ace_bench.store.prompts:PromptSet.render",),
     "calls": ("ace_bench.backbones.openai_compatible.backbone:OpenAICompatible.complete",),
-    "delta": ("ace_bench.ace.parts:apply",),
+    "delta": ("ace_bench.ace.editing:apply",),
     "refine": ("ace_bench.playbook.refine:Refiner.refine",),
     "records": (
         *("ace_bench.store.call_log:CallLog.prepare", "ace_bench.store.call_log:CallLog.add"),

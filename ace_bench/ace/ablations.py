@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ace_bench.ace.ace import Ace, Curator, Reflector
-from ace_bench.ace.parts import Delta, Insight, Lesson, PlaybookEditor
+from ace_bench.ace.editing import Insight, PlaybookEditor
+from ace_bench.ace.replies import Delta, Lesson
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.replies import ask

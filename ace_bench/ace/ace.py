@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from ace_bench.ace.editing import Insight, PlaybookEditor, used_bullets
 from ace_bench.ace.learner import CuratorRole, PlaybookLearner, Role
-from ace_bench.ace.parts import Delta, Insight, PlaybookEditor, ask_curator, ask_for_lesson, used_bullets
+from ace_bench.ace.replies import Delta, ask_curator, ask_for_lesson
 from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
 from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, ask_role, curator_fields, is_settled, reflector_fields
@@ -92,7 +93,7 @@ class Curator(CuratorRole):
 
 @dataclass(frozen=True, kw_only=True)
 class Ace(PlaybookLearner):
-    """The three roles and the loop between them; ``ace_variants`` sets the parts."""
+    """The three roles and the loop between them; ``settings`` chooses the parts."""
 
     generator = GeneratorSpec(template="generator", answer_format="json")
     reflector: Reflector

@@ -21,8 +21,9 @@ from typing import Annotated, Any
 import msgspec
 
 from ace_bench.ace.ace import Ace, Curator
+from ace_bench.ace.editing import Insight, PlaybookEditor
 from ace_bench.ace.nearest import NearestBullets, only_on
-from ace_bench.ace.parts import CuratorReply, Delta, Insight, PlaybookEditor, ask_for_operations
+from ace_bench.ace.replies import CuratorReply, Delta, ask_for_operations
 from ace_bench.ace.settings import AceSettings
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena, Learning, Span

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from ace_bench.ace.ace import Curator
-from ace_bench.ace.parts import Delta, Insight, ask_curator
+from ace_bench.ace.editing import Insight
+from ace_bench.ace.replies import Delta, ask_curator
 from ace_bench.core.method import Arena
 from ace_bench.core.types import Step
 from ace_bench.playbook.apply import Add, Merge, Operation, reject

@@ -16,7 +16,8 @@ from typing import Literal
 import msgspec
 
 from ace_bench.ace.ace import Curator, Reflector
-from ace_bench.ace.parts import BulletTag, Delta, Insight, Lesson
+from ace_bench.ace.editing import Insight
+from ace_bench.ace.replies import BulletTag, Delta, Lesson
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena
 from ace_bench.core.tool_calls import ActionCall, read_action

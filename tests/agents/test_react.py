@@ -12,9 +12,9 @@ from ace_bench.core.types import Fault, GeneratorSpec, Usage
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.store.prompts import PromptSet
 from tests.agents.world import COMPLETE, DOC, Replies, World, code, make_agent, sample
-from tests.contexts.making import playbook
 from tests.launching import ROOT
 from tests.outcomes import outcomes
+from tests.playbook.making import playbook
 
 BASE = GeneratorSpec(template="base", answer_format="text")
 WITH_PLAYBOOK = GeneratorSpec(template="generator", answer_format="json")

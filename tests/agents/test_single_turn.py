@@ -13,8 +13,8 @@ from ace_bench.core.types import Fault, GeneratorSpec, Sample
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.store.prompts import PromptSet
 from tests.agents.world import Replies
-from tests.contexts.making import playbook
 from tests.launching import ROOT
+from tests.playbook.making import playbook
 
 PROMPTS = PromptSet(ROOT / "prompts" / "default", task="finer", prompt_group="qa")
 SAMPLE = Sample(id="s", split="test", inputs={"background": "Shared text. ", "question": "How much?"})

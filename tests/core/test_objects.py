@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from ace_bench.ace.parts import CuratorReply, ReflectorReply
+from ace_bench.ace.replies import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply, read_reply
 from ace_bench.core.objects import Echo, find_echo, holds_several
 from ace_bench.core.replies import parse, schema_of

@@ -7,7 +7,7 @@ from ace_bench.core.prompts import CONTEXT_LENGTH, Transcript, estimate_tokens, 
 from ace_bench.core.types import Attempt, Fault, Feedback, Rollout, Turn
 from ace_bench.methods.base import RoleCall, ask_role
 from tests.agents.world import sample
-from tests.contexts.making import playbook
+from tests.playbook.making import playbook
 
 TURNS = tuple(Turn(action=f"act {n}", observation=f"saw {n}", thought=f"because {n}") for n in range(8))
 

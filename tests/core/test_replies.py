@@ -201,9 +201,9 @@ def test_a_request_may_offer_tools():
 CODE = """
 import sys, threading
 sys.setswitchinterval(1e-6)
-from ace_bench.ace.parts import parse_operations
+from ace_bench.ace.replies import parse_operations
 from ace_bench.core.replies import parse
-from ace_bench.ace.parts import ReflectorReply
+from ace_bench.ace.replies import ReflectorReply
 start = threading.Barrier(16)
 def read():
     start.wait()

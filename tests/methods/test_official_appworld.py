@@ -9,9 +9,9 @@ import pytest
 
 from ace_bench.methods.official.appworld import OfficialAppWorld
 from ace_bench.store.prompts import PromptSet
+from tests.ace.test_ace_agentic import GOLD, RIGHT, Acting, Worlds, play
 from tests.agents.world import COMPLETE
 from tests.launching import ROOT
-from tests.methods.test_ace_agentic import GOLD, RIGHT, Acting, Worlds, play
 from tests.runners.scripted import events, rollouts
 
 INITIAL = "## VERIFICATION CHECKLIST\n[vc-00004] look first\n\n## OTHERS\n"

@@ -12,8 +12,8 @@ from ace_bench.contexts.loading import restore
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.methods.official.playbook import TextPlaybook, load_text_playbook
 from ace_bench.playbook.authors_text import Dialect
-from tests.contexts.making import SAMPLE, count, playbook
 from tests.outcomes import outcomes
+from tests.playbook.making import SAMPLE, count, playbook
 
 READ, ROUND = (
     "[sai-00004] helpful=6 harmful=1 :: Read the unit.",

@@ -20,8 +20,8 @@ from ace_bench.playbook.authors_text import Dialect
 from ace_bench.playbook.text_writer import official_text
 from ace_bench.tasks.appworld.task import SECTIONS as APPWORLD
 from ace_bench.tasks.finance import SECTIONS as FINANCE
-from tests.contexts.making import examples
 from tests.official.authors import checkout
+from tests.playbook.making import examples
 
 pytestmark = pytest.mark.official
 

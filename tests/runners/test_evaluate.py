@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.contexts.making import playbook
 from tests.doubles import Recording
 from tests.launching import launch
+from tests.playbook.making import playbook
 
 SMALL = ("task=finer", "task.source=sample", "limit={train: 6, val: 4, test: 6}")
 

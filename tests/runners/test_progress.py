@@ -13,7 +13,7 @@ from ace_bench.runners.host import reporting
 from ace_bench.runners.progress import ProgressCounter, make_display
 from ace_bench.store.call_log import Ledger
 from ace_bench.store.journal import RolloutRecord
-from tests.contexts.making import playbook
+from tests.playbook.making import playbook
 
 TERMINAL = {"force_terminal": True, "no_color": True, "legacy_windows": False}
 

@@ -7,7 +7,7 @@ import pytest
 
 from ace_bench.ace.ablations import RewriterReply
 from ace_bench.ace.learner import MergerReply
-from ace_bench.ace.parts import CuratorReply, ReflectorReply
+from ace_bench.ace.replies import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.vllm.backbone import Vllm
 from ace_bench.core.replies import parse, schema_of

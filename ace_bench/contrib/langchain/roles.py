@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 import msgspec
 
 from ace_bench.ace.ace import Curator, Reflector
-from ace_bench.ace.parts import Insight, PlaybookEditor
+from ace_bench.ace.editing import Insight, PlaybookEditor
 from ace_bench.contrib.langchain.entries import Refine
 from ace_bench.core.backbones import Backbone, Lm, TokenCounter
 from ace_bench.core.encoding import convert

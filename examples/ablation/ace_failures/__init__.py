@@ -4,7 +4,8 @@ from dataclasses import fields, replace
 from typing import Annotated, Any
 
 from ace_bench.ace.ace import Ace, Curator
-from ace_bench.ace.parts import Delta, Insight
+from ace_bench.ace.editing import Insight
+from ace_bench.ace.replies import Delta
 from ace_bench.ace.settings import AceSettings, make_ace
 from ace_bench.core.method import Arena
 from ace_bench.core.types import Step

@@ -13,7 +13,7 @@ from typing import Any
 
 from ace_bench.ace.ablations import RewriterReply
 from ace_bench.ace.learner import MergerReply
-from ace_bench.ace.parts import CuratorReply, ReflectorReply
+from ace_bench.ace.replies import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.settings import CacheHints, PriceCard, Rate, Retry, Sampling

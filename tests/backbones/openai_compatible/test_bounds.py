@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.ace.parts import CuratorReply
+from ace_bench.ace.replies import CuratorReply
 from ace_bench.backbones.openai_compatible.schemas import Bounds, response_format
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.replies import schema_of

@@ -12,7 +12,7 @@ from ace_bench.contexts import load
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.playbook.feedback import give_feedback
 from ace_bench.playbook.playbook import Playbook
-from tests.contexts.making import bullet, examples, playbooks
+from tests.playbook.making import bullet, examples, playbooks
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
 from ace_bench.tasks.catalog import make_task
 from tests.backbones.openai_compatible.scripted import Reply, answer, client, serving
-from tests.contexts.making import playbook
 from tests.launching import launch
+from tests.playbook.making import playbook
 
 
 class Heard:

@@ -17,7 +17,7 @@ from ace_bench.contrib.langchain.two_runs import LEARNERS, two_runs
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Completion, Stage, Usage
 from ace_bench.playbook.playbook import Playbook
-from tests.contexts.making import playbook
+from tests.playbook.making import playbook
 
 
 @tool

@@ -23,7 +23,7 @@ from ace_bench.contrib.retrieval.typos import TypoCorrector, edits
 from ace_bench.core.errors import ConfigError
 from ace_bench.playbook.embed import ModelEmbedder, make_embedder
 from ace_bench.playbook.embeddings import EmbeddingMemo, HashingEmbedder
-from tests.contexts.making import ids, playbook
+from tests.playbook.making import ids, playbook
 
 ABOUT = (
     "quick ratio leaves inventory out",

@@ -12,7 +12,6 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.methods.field.reasoning_bank import Experience, MemoryItem, ReasoningItems
 from ace_bench.methods.field.stream_memory import Memory, MemoryEntry
 from ace_bench.methods.field.workflows import Workflow, Workflows
-from tests.contexts.making import examples
 from tests.launching import composed, launch
 from tests.methods.field.making import (
     BROKEN,
@@ -30,6 +29,7 @@ from tests.methods.field.making import (
     workflow,
 )
 from tests.methods.playing import context_of, estimate_calls
+from tests.playbook.making import examples
 from tests.runners.scripted import Scripted, right, steps
 
 WRITERS = {"awm": ("inducer", "workflows"), "reasoning_bank": ("extractor", "memory_items")}

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.ace.test_ace_agentic import GOLD, RIGHT, Acting, Worlds
 from tests.agents.world import COMPLETE, PROMPTS, code, make_agent
 from tests.launching import ROOT, launch
 from tests.methods.playing import starting_from
-from tests.methods.test_ace_agentic import GOLD, RIGHT, Acting, Worlds
 from tests.runners.scripted import Scripted, kept, rollouts
 from tests.tasks.appworld.sharing import sharing
 

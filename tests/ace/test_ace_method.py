@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ace_bench.ace.ablations import RewriterReply
-from ace_bench.ace.parts import CuratorReply, ReflectorReply
+from ace_bench.ace.replies import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.core.replies import schema_of
 from tests.doubles import Recording

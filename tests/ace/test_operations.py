@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ace_bench.ace.parts import parse_operations
+from ace_bench.ace.replies import parse_operations
 from ace_bench.playbook.apply import KINDS
-from tests.contexts.making import examples
 from tests.outcomes import outcomes
+from tests.playbook.making import examples
 
 
 def read(raw: Any) -> object:

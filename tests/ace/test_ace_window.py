@@ -5,10 +5,10 @@ from shutil import copytree
 
 import pytest
 
+from tests.ace.test_ace_agentic import RIGHT, Acting
+from tests.ace.test_ace_agentic import play as play_agent
 from tests.doubles import Recording
 from tests.launching import ROOT, launch
-from tests.methods.test_ace_agentic import RIGHT, Acting
-from tests.methods.test_ace_agentic import play as play_agent
 from tests.runners.scripted import Scripted, lesson, play, reflection, right, wrong
 
 WINDOW = "method.generator_reflections=3"
