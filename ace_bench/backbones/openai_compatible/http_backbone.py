@@ -91,7 +91,7 @@ class HttpBackbone:
 
         if self._fruitless >= _FRUITLESS:
             retry = replace(retry, empty=False)
-        done = attempt(
+        done = send_with_retries(
             send_unless_interrupted,
             retry=retry,
             pacer=self._pacer,
@@ -177,7 +177,7 @@ class CallResult:
     asked_again: int = 0
 
 
-def attempt(  # noqa: PLR0913 - what a retry depends on
+def send_with_retries(  # noqa: PLR0913 - what a retry depends on
     send: Callable[[], Answer | Problem],
     *,
     retry: Retry,

@@ -2,6 +2,7 @@
 
 import gzip
 import shutil
+import socket
 import ssl
 import subprocess
 import threading
@@ -177,6 +178,14 @@ def test_a_reply_that_does_not_end_is_over_with_the_time_of_the_attempt(case):
     with serving(SLOW[case]) as server:
         fault = fault_of(server.url, timeout=0.3)
     assert (fault.kind, "0.3 s" in fault.message) == ("timeout", True)
+
+
+def test_a_server_that_does_not_read_the_request_is_over_with_the_time_of_the_attempt():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        large = (Message(role="user", content="x" * 50_000_000),)
+        with pytest.raises(RolloutFault, match=r"no answer within timeout=0\.5 s"):
+            client(url, timeout=0.5, retry=Retry(times=0)).complete(large, role="g", session="s")
 
 
 def test_a_proxy_of_the_environment_is_used_unless_excepted(monkeypatch):

@@ -2,7 +2,7 @@
 
 from math import inf
 
-from ace_bench.backbones.openai_compatible.http_backbone import Clock, Pacer, attempt
+from ace_bench.backbones.openai_compatible.http_backbone import Clock, Pacer, send_with_retries
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
 from ace_bench.backbones.openai_compatible.settings import Rate, Retry
@@ -34,7 +34,7 @@ def run(result, retry: Retry, *, takes: float = 0.0, chance: float = 0.0, now=No
         now.at += takes
         return result
 
-    return attempt(send, retry=retry, pacer=pacer or Pacer(Rate(), now=now), tokens=0, clock=now.clock), now
+    return send_with_retries(send, retry=retry, pacer=pacer or Pacer(Rate(), now=now), tokens=0, clock=now.clock), now
 
 
 def asking(seconds):
