@@ -113,10 +113,10 @@ def read_reply(incoming: Incoming) -> tuple[Response, bool]:
             break
     else:
         raise HTTPException("the reply does not get beyond interim statuses")
-    content, has_end = _read_content(incoming, status, headers)
-    stays = status_line[1] == "1" and "close" not in headers.get("connection", "").lower()
+    content, is_delimited = _read_content(incoming, status, headers)
+    keeps_open = status_line[1] == "1" and "close" not in headers.get("connection", "").lower()
     response = Response(status=status, headers=headers, content=_decompress(content, headers))
-    return response, stays and has_end and not incoming.has_more
+    return response, keeps_open and is_delimited and not incoming.has_more
 
 
 def _read_content(incoming: Incoming, status: int, headers: Mapping[str, str]) -> tuple[bytes, bool]:

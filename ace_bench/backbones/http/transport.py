@@ -111,14 +111,14 @@ class _Connection:
                 encode_headers(headers),
                 len(body),
             )
-            response, stays = _exchange(sock, deadline, [head + body] if len(body) < _LARGE else [head, body])
-            if self.was_cut and not stays:
+            response, reusable = _exchange(sock, deadline, [head + body] if len(body) < _LARGE else [head, body])
+            if self.was_cut and not reusable:
                 raise OSError("the reply was cut off")  # its end may be the cut
         except TimeoutError as error:
             raise TransportError("timeout", "no answer in time") from error
         except (OSError, HTTPException, ValueError, zlib.error) as error:
             raise TransportError("dropped", str(error) or type(error).__name__) from error
-        if stays:
+        if reusable:
             self._used = time.monotonic()
         else:
             self.close()
@@ -163,7 +163,7 @@ def _exchange(sock: socket.socket, deadline: float, request: list[bytes]) -> tup
 
 
 def _has_ended(sock: socket.socket) -> bool:
-    """Whether bytes came before anything was asked: the end of the connection, or a wrong byte."""
+    """Whether the server closed the connection, or sent bytes that nobody asked for."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(0))

@@ -40,7 +40,7 @@ class Azure:
             )
 
     def path(self, path: str, model: str) -> str:
-        """Return the path of the resource for a path of the API. Only the list of models is of no deployment."""
+        """Return where the resource serves a path of the API. The list of models belongs to no deployment."""
         if self.api_version is None:
             return path
         deployment = urllib.parse.quote(self.deployment or model, safe="")
