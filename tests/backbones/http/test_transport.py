@@ -11,6 +11,8 @@ import time
 import pytest
 
 from ace_bench.backbones.http import framing, transport
+from ace_bench.backbones.http.route import Route
+from ace_bench.backbones.http.transport import Transport, TransportError
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.core.errors import BackboneUnavailable, Interrupted, RolloutFault
 from ace_bench.core.types import Message
@@ -91,6 +93,12 @@ READABLE = {
 def test_replies_in_all_forms_of_http(form):
     with serving(raw(READABLE[form], "last")) as server:
         assert complete(server.url).text == "fine"
+
+
+@pytest.mark.parametrize("form", ["chunked with an extension and a trailer", "continue"])
+def test_a_reply_may_come_in_pieces_while_there_is_time(form):
+    with serving(raw(READABLE[form], "pieces")) as server:
+        assert complete(server.url, timeout=0.9).text == "fine"
 
 
 def headed(*lines):
@@ -186,6 +194,20 @@ def test_a_server_that_does_not_read_the_request_is_over_with_the_time_of_the_at
         large = (Message(role="user", content="x" * 50_000_000),)
         with pytest.raises(RolloutFault, match=r"no answer within timeout=0\.5 s"):
             client(url, timeout=0.5, retry=Retry(times=0)).complete(large, role="g", session="s")
+
+
+def test_a_transport_that_was_aborted_sends_nothing_and_one_that_was_closed_keeps_nothing():
+    with serving(*[raw()] * 2) as server:
+        sent = Transport(Route(base_url=server.url, headers={}, timeout=5), keep=8)
+        sent.close()
+        for _ in range(2):
+            assert sent.send("POST", "/chat/completions", b"{}", {}).content == BODY
+        assert server.accepted == 2
+        sent.abort(0)
+        time.sleep(0.1)
+        with pytest.raises(TransportError, match="being stopped"):
+            sent.send("POST", "/chat/completions", b"{}", {})
+        assert len(server.seen) == 2
 
 
 def test_a_proxy_of_the_environment_is_used_unless_excepted(monkeypatch):

@@ -39,9 +39,9 @@ def nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 class Reply:
     """One reply: status, body (a value sent as JSON, or bytes) and headers.
 
-    ``does``: it is sent, dropped or cut; or the body's bytes are all that is sent, and the connection stays (``raw``),
-    is closed (``last``), stays silent (``hang``), gets a byte now and then (``drip``), or is closed before the request
-    is read (``refuse``).
+    ``does``: it is sent, dropped or cut; or the body's bytes are all that is sent, and the connection stays (``raw``,
+    in small ``pieces``), is closed (``last``), stays silent (``hang``), gets a byte now and then (``drip``), or is
+    closed before the request is read (``refuse``).
     """
 
     status: int = 200
@@ -165,14 +165,18 @@ class _Handler(BaseHTTPRequestHandler):
                 self.send_header(name, value)
             self.end_headers()
             payload = payload[: len(payload) // 2] if reply.does == "cut" else payload
-        if reply.does != "drop":
+        if reply.does == "pieces":
+            for start in range(0, len(payload), 7):
+                self.wfile.write(payload[start : start + 7])
+                time.sleep(0.002)
+        elif reply.does != "drop":
             self.wfile.write(payload)
         while reply.does == "drip":
             self.wfile.write(b" ")
             time.sleep(0.02)
         if reply.does == "hang":
             self.rfile.read(1)
-        if reply.does not in ("send", "raw"):
+        if reply.does not in ("send", "raw", "pieces"):
             self.close_connection = True
             self.wfile.flush()
             self.connection.shutdown(socket.SHUT_RDWR)
