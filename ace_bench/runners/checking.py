@@ -12,14 +12,13 @@ from pathlib import Path
 from ace_bench.core.backbones import Backbone, Served
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.core.identity import identity_settings
 from ace_bench.core.method import Adaptation
 from ace_bench.runners.build import assemble
 from ace_bench.runners.drawing import planned_draws_by_seed
 from ace_bench.runners.identifying import check_folder, identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.preflight import check_beginning, check_endpoint, check_keys, check_results, distinct_backbones
-from ace_bench.runners.settings import decode
+from ace_bench.runners.settings import RunSettings, decode
 from ace_bench.store.code import CodeReader
 from ace_bench.store.results import METRICS
 
@@ -50,6 +49,7 @@ class RunChecks:
 
     def __init__(self, compose: Composer) -> None:
         self._compose = compose
+        self._decode = cache(self._decoded)
         self._build = cache(self._built)
         self._draws = cache(self._is_drawn)
         self._code = CodeReader()
@@ -58,9 +58,12 @@ class RunChecks:
         """Whether a run with these overrides draws anything by its seed; one that cannot be built is taken to."""
         return self._draws(tuple(overrides))
 
+    def _decoded(self, overrides: tuple[str, ...]) -> RunSettings:
+        return decode(self._compose.run(overrides))
+
     def _is_drawn(self, overrides: tuple[str, ...]) -> bool:
         try:
-            return planned_draws_by_seed(decode(self._compose.run(overrides)).parts)
+            return planned_draws_by_seed(self._decode(overrides).parts)
         except (AceBenchError, ImportError, AttributeError):  # what is wrong is said when the run is checked
             return True
 
@@ -71,8 +74,8 @@ class RunChecks:
         """
         by_settings: dict[str, list[Sequence[str]]] = {}
         for run in runs:
-            settings = self._compose(run)
-            shared = [identity_settings(settings), settings["task"], settings["name"], settings["results"]]
+            settings = self._decode(tuple(run))
+            shared = [settings.identity_settings, settings.groups["task"], settings.name, settings.results]
             by_settings.setdefault(digest_of(shared), []).append(run)
         left_out, notes = list[Sequence[str]](), list[str]()
         for same in by_settings.values():
@@ -80,9 +83,10 @@ class RunChecks:
                 continue
             kept = next(filter(self._is_finished, same), same[0])
             left_out += [run for run in same if run is not kept]
-            seeds = ", ".join(str(self._compose(run)["seed"]) for run in same)
+            seed = self._decode(tuple(kept)).seed
+            seeds = ", ".join(str(self._decode(tuple(run)).seed) for run in same)
             notes.append(
-                f"{' '.join(_without_seed(kept))} is run once, with seed {self._compose(kept)['seed']}: it is greedy "
+                f"{' '.join(_without_seed(kept))} is run once, with seed {seed}: it is greedy "
                 f"and draws nothing, so seeds {seeds} would send the same requests."
             )
         return [run for run in runs if run not in left_out], notes
@@ -109,7 +113,7 @@ class RunChecks:
         """
         problems: Counter[str] = Counter()
         notes: dict[str, None] = {}
-        same = _SameRuns(self._compose, planned=results is not None)
+        same = _SameRuns(self._decode, planned=results is not None)
         served: dict[str, tuple[str, Served]] = {}
         callers: Counter[str] = Counter()
         total = 0
@@ -151,7 +155,7 @@ class RunChecks:
 
     def _built(self, run: Candidate) -> _Built:
         try:
-            identified = identify(decode(self._compose.run(run.overrides)), self._code.code_of)
+            identified = identify(self._decode(run.overrides), self._code.code_of)
             check_folder(identified)
             spec = assemble(identified)
             if not run.waits:
@@ -190,9 +194,9 @@ def _without_seed(overrides: Sequence[str]) -> tuple[str, ...]:
 class _SameRuns:
     """Finds runs that others make as well, so that one of them would show the other's result as its own."""
 
-    def __init__(self, compose: Composer, *, planned: bool) -> None:
+    def __init__(self, decode: Callable[[tuple[str, ...]], RunSettings], *, planned: bool) -> None:
         """Of ``planned`` runs several may mean the same settings in other words, as they are made once."""
-        self._compose, self._planned = compose, planned
+        self._decode, self._planned = decode, planned
         self._known: dict[tuple[Path, int], Candidate] = {}
 
     def add(self, group: Sequence[Candidate], folder: Path) -> str:
@@ -201,9 +205,9 @@ class _SameRuns:
         What waits for a context has another one's place until then.
         """
         for run in group:
-            settings = self._compose(run.overrides)
-            other = self._known.setdefault((folder.parent, settings["seed"]), run)
-            if other is run or run.waits or (self._planned and self._compose(other.overrides) == settings):
+            settings = self._decode(run.overrides)
+            other = self._known.setdefault((folder.parent, settings.seed), run)
+            if other is run or run.waits or (self._planned and self._decode(other.overrides) == settings):
                 continue
             one, two = (" ".join(each.overrides) for each in (other, run))
             return (

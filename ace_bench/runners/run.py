@@ -1,4 +1,9 @@
-"""One experiment from configuration to metrics: what ``ace-bench run`` does."""
+"""One experiment from configuration to metrics: what ``ace-bench run`` does.
+
+``composing`` makes a configuration of a command's words. ``run`` decodes it (``settings``), names the run
+(``identifying``), builds and checks its parts (``build``, ``preflight``) and opens its folder. There ``executing``
+starts the parts, runs the loop and records the result.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +32,8 @@ if TYPE_CHECKING:
 def run(config: RunConfig, host: Host) -> Record | None:
     """Run or continue one experiment and return its metrics, ``None`` with ``dry_run`` or ``print_config``.
 
-    The words of a command were composed into ``config`` (``composing.compose_run``, or Hydra itself). From there the
-    run is named, built, opened and made; a finished one is only answered. What that does not need is imported later.
-    Raises ``AceBenchError``: of its subclass ``Stopped`` where the same configuration continues the run.
+    A finished run is only answered; what that does not need is imported later. Raises ``AceBenchError``: of its
+    subclass ``Stopped`` where the same configuration continues the run.
     """
     settings = decode(config)
     named = identify(settings)
