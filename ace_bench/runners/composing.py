@@ -59,16 +59,27 @@ def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunCon
     refuse_secret_arguments(words)
     folders = config_folders()
     cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(words)])}.msgpack"
-    if (content := read_sealed(cached)) is not None:
-        return msgspec.msgpack.decode(content, type=RunConfig)
+    if (known := read_composed(cached)) is not None:
+        return known
     from ace_bench.runners.planning import Composer  # Hydra takes a third of a second to import
 
     config, choices = (compose or Composer(folders)).compose_or_explain(words)
     composed = settle(config, choices)
+    keep_composed(cached, config, composed)
+    return composed
+
+
+def keep_composed(cached: Path, config: DictConfig, composed: RunConfig) -> None:
+    """Write what words compose to into a file of a cache, unless it depends on anything else than the configuration."""
     with suppress(FileUnwritable, OSError, OverflowError):  # without a cache, a start only takes longer
         if set(_RESOLVER.findall(str(config))) <= set(_PURE):
             write_sealed(cached, msgspec.msgpack.encode(composed))
-    return composed
+
+
+def read_composed(cached: Path) -> RunConfig | None:
+    """Return what ``keep_composed`` wrote; ``None`` if it is missing or damaged."""
+    content = read_sealed(cached)
+    return None if content is None else msgspec.msgpack.decode(content, type=RunConfig)
 
 
 def with_commit_apart(words: Sequence[str]) -> list[str]:

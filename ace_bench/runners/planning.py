@@ -30,19 +30,28 @@ from omegaconf.errors import OmegaConfBaseException
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, FileUnwritable
 from ace_bench.core.resources import reading_config
-from ace_bench.runners.composing import RunConfig, digest_of_configs, settle, with_commit_apart
+from ace_bench.runners.composing import (
+    RunConfig,
+    digest_of_configs,
+    keep_composed,
+    read_composed,
+    settle,
+    with_commit_apart,
+)
 from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 
 _HYDRA = "hydra"
 _FORM = "configuration and choices"
-"""What the cache holds; another word keeps older files from being read."""
+_RUN = "settings without text"
+"""What the cache holds of choices and of runs; other words keep older files from being read."""
 
 
 class Composer:
     """Composes configurations from files that are parsed once, without Hydra's own settings.
 
     ``hydra.compose`` parses all files again for every configuration, which takes five times as long for the paper's
-    80 plans. Each configuration is composed once; do not change what is returned.
+    80 plans. Each configuration is composed once, and the next command reads it from a cache; do not change what is
+    returned.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -113,7 +122,13 @@ class Composer:
             raise ConfigError(problem or f"{' '.join(overrides)} cannot be composed: {error}") from error
 
     def _compose_run(self, overrides: tuple[str, ...]) -> RunConfig:
-        return settle(*self.compose_or_explain(overrides), written=False)
+        cached = self._cache / f"{digest_of([_RUN, *overrides])}.msgpack"
+        if (known := read_composed(cached)) is not None:
+            return known
+        config, choices = self.compose_or_explain(overrides)
+        composed = settle(config, choices, written=False)
+        keep_composed(cached, config, composed)
+        return composed
 
     def _is_choice(self, override: Override) -> bool:
         return self._is_group(override.key_or_group) and not isinstance(override.value(), dict)

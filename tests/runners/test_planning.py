@@ -26,8 +26,11 @@ def cached(tmp_path):
 def test_a_second_process_reads_what_the_first_one_composed(configs, tmp_path, monkeypatch):
     first = Composer([configs])(OVERRIDES)
     monkeypatch.setattr(Composer, "_merge_choices", None)
+    other = Composer([configs])((*OVERRIDES, "seed=1"))
+    assert other == {**first, "seed": 1}, "its options are composed already"
+    monkeypatch.setattr(Composer, "compose", None)
     assert Composer([configs])(OVERRIDES) == first
-    assert len(cached(tmp_path)) == 1
+    assert len(cached(tmp_path)) == 3, "of the options of both, and of each"
 
 
 def test_a_changed_file_is_seen(configs):
@@ -59,8 +62,9 @@ def test_a_command_that_reads_the_environment_is_composed_each_time(tmp_path, mo
     found = []
     for name in ("one", "two"):
         monkeypatch.setenv("NAME_OF_THE_RUNS", name)
-        found.append(compose_run([*OVERRIDES, "name=${oc.env:NAME_OF_THE_RUNS}"]).settings["name"])
-    assert found == ["one", "two"]
+        words = [*OVERRIDES, "name=${oc.env:NAME_OF_THE_RUNS}"]
+        found += [compose_run(words).settings["name"], Composer([ROOT / "configs"])(words)["name"]]
+    assert found == ["one", "one", "two", "two"]
 
 
 def test_the_runs_of_a_sweep_and_one_of_a_search(configs):
