@@ -11,7 +11,7 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.override_parser.types import Override
 
 _NODE = {
-    "_target_": "hydra_plugins.ace_bench_sweeper.planned_sweeper.PlannedBasicSweeper",
+    "_target_": "hydra_plugins.ace_bench.planned_sweeper.PlannedBasicSweeper",
     "max_batch_size": None,
     "params": None,
     "plan": "???",

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ace_bench.runners.host import RunEnd
     from ace_bench.runners.shared_limits import Part
 
-_NAME = "hydra_plugins.ace_bench_launchers.launchers"
+_NAME = "hydra_plugins.ace_bench.launchers"
 _NODES: Mapping[str, Mapping[str, Any]] = {
     "threads": {"_target_": f"{_NAME}.ThreadsLauncher", "n_jobs": -1},
     "ray": {"_target_": f"{_NAME}.RayLauncher", "init": {}, "remote": {}},

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
 
 _NODE = {
-    "_target_": "hydra_plugins.ace_bench_optuna.optuna_sweeper.OptunaSweeper",
+    "_target_": "hydra_plugins.ace_bench.optuna_sweeper.OptunaSweeper",
     "direction": "maximize",
     "n_trials": 20,
     "n_jobs": 1,

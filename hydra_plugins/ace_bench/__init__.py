@@ -1,0 +1,1 @@
+"""Plugins for Hydra, which takes launchers and sweepers from the namespace ``hydra_plugins`` alone."""

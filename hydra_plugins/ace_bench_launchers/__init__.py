@@ -1,1 +1,0 @@
-"""The launchers of sweeps, in the package where Hydra looks for plugins."""

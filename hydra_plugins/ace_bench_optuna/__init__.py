@@ -1,1 +1,0 @@
-"""The Optuna sweeper, in the package where Hydra looks for plugins."""

@@ -1,1 +1,0 @@
-"""Adds the configuration of other packages, in the package where Hydra looks for plugins."""

@@ -1,1 +1,0 @@
-"""The sweeper of a plan, in the package where Hydra looks for plugins."""
