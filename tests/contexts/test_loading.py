@@ -31,8 +31,7 @@ from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.playbook.apply import Add
 from ace_bench.playbook.playbook import Playbook
 from tests.outcomes import outcomes
-
-from .making import SECTIONS, count, ids, playbook, run
+from tests.playbook.making import SECTIONS, count, ids, playbook, run
 
 
 def load(path: Path) -> Context:

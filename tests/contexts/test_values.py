@@ -18,8 +18,7 @@ from ace_bench.contexts.instruction import Demonstration, Demonstrations, Instru
 from ace_bench.core.context import Context
 from ace_bench.core.encoding import digest_of
 from tests.outcomes import outcomes_by_name
-
-from .making import SAMPLE, contents, count, examples
+from tests.playbook.making import SAMPLE, contents, count, examples
 
 demonstrations = st.builds(
     lambda question, answer, reasoning: Demonstration.measure(
