@@ -94,10 +94,13 @@ def raised_by_hydra() -> Iterator[None]:
             del os.environ[FULL_ERROR]
 
 
-def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[str]) -> str | None:
+def explanation(
+    error: Exception, folders: Sequence[Path], arguments: Sequence[str], composer: Composer | None = None
+) -> str | None:
     """Return one sentence about an error of Hydra, with the likely fix; ``None`` if it is no error of the overrides.
 
-    For ``table=2`` and the like, which need several runs, it names the command that makes them.
+    For ``table=2`` and the like, which need several runs, it names the command that makes them. ``composer`` has read
+    the files of the folders already.
     """
     results = list(filter(None, map(_RESULT.fullmatch, arguments)))
     if results:
@@ -106,7 +109,7 @@ def explanation(error: Exception, folders: Sequence[Path], arguments: Sequence[s
             f"`{command_line('run')}` makes one run; all runs of a result, and its table or figure, are made by "
             f"`{command_line('reproduce')} {requested}`"
         )
-    found = [*suggestions(folders, arguments), *filter(None, [missing_extra(error)])]
+    found = [*suggestions(folders, arguments, composer), *filter(None, [missing_extra(error)])]
     if found:
         return str(found[0])
     if isinstance(error, ValueError) and (key := next(filter(None, map(_endless_number, arguments)), None)):
@@ -199,7 +202,7 @@ def _readable(override: str) -> str:
     return f"{advice}, with quotes that the shell leaves in place: '{key}=\"{value}\"'" if quotable else advice
 
 
-def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
+def suggestions(folders: Sequence[Path], arguments: Sequence[str], composer: Composer | None = None) -> list[str]:
     """Return one line for each override that names no known group option or key, or one that is not installed.
 
     Wrong options come first, because the valid keys depend on them.
@@ -224,7 +227,7 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str]) -> list[str]:
     if package is not None and find_spec(package) is None:
         lines.append(str(missing_package(f"launcher={launcher}", package)))
     with suppress(HydraException, OmegaConfBaseException):  # the error is not one of names
-        places, known = _places_and_keys(folders, groups, given)
+        places, known = _places_and_keys(composer or Composer(folders), groups, given)
         lines += filter(None, (_wrong_place(key, groups, places) or _unknown(key, known) for key in given))
         deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
         lines += [
@@ -246,14 +249,14 @@ def _wrong_place(key: str, groups: Mapping[str, object], places: Sequence[str]) 
 
 
 def _places_and_keys(
-    folders: Sequence[Path], groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]
+    composer: Composer, groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]
 ) -> tuple[list[str], list[str]]:
     """Return the places for second options and the keys that there are under the options that exist."""
     named = {
         key: [one for one in _named_options(value) if one in groups.get(key.partition("@")[0], {})]
         for key, value in given.items()
     }
-    composer, keys = Composer(folders), dict.fromkeys(groups)
+    keys = dict.fromkeys(groups)
     free = {key: found for key, found in named.items() if found and "@" not in key}
     places = composer.places([f"{key}={found[0]}" for key, found in free.items()])
     chosen = free | {key: found for key, found in named.items() if found and key in places}

@@ -118,7 +118,7 @@ class Composer:
 
             if FULL_ERROR in os.environ:
                 raise
-            problem = explanation(error, self._folders, overrides)
+            problem = explanation(error, self._folders, overrides, self)
             raise ConfigError(problem or f"{' '.join(overrides)} cannot be composed: {error}") from error
 
     def _compose_run(self, overrides: tuple[str, ...]) -> RunConfig:
