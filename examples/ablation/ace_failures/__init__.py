@@ -1,6 +1,6 @@
 """An ablation of ACE: the Curator learns only from samples that the first attempt got wrong."""
 
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 from ace_bench.ace.ace import Ace, Curator
@@ -25,5 +25,4 @@ class FailuresOnly(Curator):
 def make_ace_failures(**settings: Annotated[Any, AceSettings]) -> Ace:
     """Return ACE with its Curator replaced; ``settings`` are ACE's own."""
     ace = make_ace(**settings)
-    parts = {field.name: getattr(ace.curator, field.name) for field in fields(Curator)}
-    return replace(ace, curator=FailuresOnly(**parts))
+    return replace(ace, curator=FailuresOnly(**vars(ace.curator)))
