@@ -34,7 +34,7 @@ PLACES = ("data_dir", "source", "sample_data", "data")
 _FILES = (*CONTEXT_FILES, ("task", "instruction"))
 _BY_CONTENT = ("prompts", "embedder")
 """Settings left out of the digest: templates count by content, an embedder in the settings of its user."""
-_ACCESS = (
+ACCESS = (
     *(_TARGET, "base_url", "url", "launch", "server", "api_key_env", "extra_headers", "headers_from_env"),
     *("context_length", "cache", "prices", "retry", "rate", "timeout", "connections", "simulated"),
     *("client", "azure", "aliases"),
@@ -117,7 +117,7 @@ def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict
     found = {**usual, **settings}
     for key, part in settings.items():
         other = usual.get(key)
-        if isinstance(part, Mapping) and isinstance(other, Mapping) and part.get(_TARGET) == other.get(_TARGET):
+        if isinstance(part, Mapping) and isinstance(other, Mapping) and _class_of(part) == _class_of(other):
             found[key] = fill_settings(part, other)
     return found
 
@@ -125,9 +125,21 @@ def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict
 def settings_digest(settings: Mapping[str, Any], *, before: bool = True) -> str:
     """Name settings, so that runs with equal ones are repetitions, whatever their data and templates hold.
 
-    Without ``before`` the evaluation before adaptation, which changes no other result, is left out.
+    Without ``before`` the evaluation before adaptation, which changes no other result, is left out. A class counts by
+    its name: modules move between versions.
     """
-    return digest_of(settings if before else {**settings, "mode": {**settings["mode"], "before": False}})
+    named = _without_modules(settings)
+    return digest_of(named if before else {**named, "mode": {**named["mode"], "before": False}})
+
+
+def _without_modules(part: Mapping[str, Any]) -> dict[str, Any]:
+    found = {key: _without_modules(value) if isinstance(value, Mapping) else value for key, value in part.items()}
+    return {**found, _TARGET: _class_of(part)} if _TARGET in part else found
+
+
+def _class_of(part: Mapping[str, Any]) -> str:
+    """Return the name of the class that a part builds, "" for settings that build none."""
+    return str(part.get(_TARGET, "")).rpartition(".")[2]
 
 
 def changed_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
@@ -142,7 +154,7 @@ def changed_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: s
 
 def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a backbone that can change an answer: those in its ``identity``."""
-    found = {key: value for key, value in backbone.items() if key not in _ACCESS and value is not None}
+    found = {key: value for key, value in backbone.items() if key not in ACCESS and value is not None}
     if found.get("structured") == "auto":
         found["structured"] = "json_schema"  # the first that is tried; what the server takes is in its calls
     if "empty" in (backbone.get("retry") or {}):

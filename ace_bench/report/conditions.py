@@ -12,7 +12,7 @@ from typing import Any
 
 from ace_bench.core.embedders import default_embedder
 from ace_bench.core.encoding import digest_of
-from ace_bench.core.identity import GROUPS, TOP, changed_settings
+from ace_bench.core.identity import ACCESS, GROUPS, TOP, changed_settings
 from ace_bench.report.configurations import Configurations
 from ace_bench.report.planned import (
     PlannedRun,
@@ -236,7 +236,8 @@ def _changed_backbone(found: Settings, usual: Settings) -> Iterator[str]:
     """Yield the overrides that change the ``usual`` settings of a backbone into those ``found``."""
     for path, value in changed_settings(found, usual, "backbone"):
         keys = path.split(".")[1:]
-        if _lookup(found, keys) is not _MISSING:
+        gone = keys[0] in ACCESS and keys[0] not in usual  # an older version reached servers by other settings
+        if not gone and _lookup(found, keys) is not _MISSING:
             key = _NOT_IN_KEYS.sub("_", path)  # the folder of a run may hold anything
             yield f"{'+' * (_lookup(usual, keys) is _MISSING)}{key}={override_value(value)}"
 

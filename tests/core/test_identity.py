@@ -80,6 +80,17 @@ def test_settings_differ_by_path_and_new_ones_have_their_defaults():
     assert fill_settings(old, new) == {**old, "d": 5, "part": {"_target_": "X", "b": 2, "c": 4}}
     assert fill_settings(old, {"part": {"_target_": "Y", "c": 4}, "a": {}}) == old
     assert fill_settings({"a": {}}, {"a": 1}) == {"a": {}}
+    moved = {"part": {"_target_": "new.X", "c": 4}}
+    assert fill_settings({"part": {"_target_": "old.X", "b": 2}}, moved)["part"] == {
+        "_target_": "old.X",
+        "b": 2,
+        "c": 4,
+    }
+
+
+def test_a_class_that_moved_to_another_module_is_the_same_setting():
+    old, new, other = ({"method": {"part": {"_target_": name, "a": 1}}} for name in ("old.m.X", "new.X", "new.Y"))
+    assert settings_digest(old) == settings_digest(new) != settings_digest(other)
 
 
 def test_the_evaluation_before_adaptation_may_count():

@@ -225,3 +225,21 @@ def test_a_run_of_another_row_never_fills_a_cell(real):
     table = made(real, "2")[0].popitem()[1]
     assert pd.isna(table.loc["ace_offline_gt", "formula"].value)
     assert pd.isna(table.loc["ace_offline_gt", "finer"].value)
+
+
+def test_a_run_of_an_older_version_whose_classes_moved_and_whose_transport_is_gone_fills_its_cell(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    for seed in (0, 1):
+        folder = planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, seed=seed, sizes=[5])
+        planner.make(planned("2/base/finer"), BASE, extra=REAL, seed=seed)
+        for name in ("identity.json", "config.yaml"):
+            text = (folder / name).read_text()
+            assert "ace_bench.playbook" in text
+            (folder / name).write_text(text.replace("ace_bench.playbook", "ace_bench.contexts.playbook"))
+    for config in tmp_path.rglob("config.yaml"):
+        config.write_text(config.read_text().replace("backbone:\n", "backbone:\n  client: built_in\n"))
+    tables, text = made(tmp_path, "2")
+    (table,) = tables.values()
+    assert table.loc["ace_offline_gt", "finer"].value == 70.0
+    assert table.loc["base", "finer"].seeds == "0", "nothing is drawn, which only a plan that can be built shows"
+    assert "client" not in text
