@@ -241,5 +241,5 @@ def test_a_run_of_an_older_version_whose_classes_moved_and_whose_transport_is_go
     tables, text = made(tmp_path, "2")
     (table,) = tables.values()
     assert table.loc["ace_offline_gt", "finer"].value == 70.0
-    assert table.loc["base", "finer"].seeds == "0", "nothing is drawn, which only a plan that can be built shows"
-    assert "client" not in text
+    assert "backbone=deepseek_v3_1" in text
+    assert "client" not in text, "no command would take it"
