@@ -9,7 +9,6 @@ from typing import Any, get_type_hints
 from unittest import mock
 
 import pytest
-from hydra import compose, initialize_config_dir
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf
@@ -100,9 +99,8 @@ def method_class(method: str) -> type[BaseMethod]:
 
 @cache
 def preset(group: str, option: str) -> DictConfig:
-    """Compose the file of one option alone: collecting the tests does that for all, in each of their processes."""
-    with initialize_config_dir(str(CONFIGS), version_base="1.3"):
-        return compose(f"{group}/{option}")
+    """Return the settings of a run with this option. Collecting the tests asks for all, in each of their processes."""
+    return composed(f"{group}={option}")[0]
 
 
 def composed(*overrides: str) -> tuple[DictConfig, Mapping[str, str]]:

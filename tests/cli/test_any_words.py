@@ -68,8 +68,19 @@ def test_an_address_that_cannot_be_is_a_mistake_of_the_configuration(address, ca
     assert said.startswith(f"error: backbone.base_url={address} must be like http://localhost:8000/v1")
 
 
-@pytest.mark.parametrize("words", ["ls RUNS", "tables RUNS --rows method", "doctor RUNS", "--help", "check formula"])
-@pytest.mark.parametrize("output", ["ascii", "closed", "ended"])
+WRITERS = ("ls RUNS", "tables RUNS --rows method", "doctor RUNS", "--help", "check formula")
+OUTPUTS = ("ascii", "closed", "ended")
+
+
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        # Quick tests give each command one output, and each output a command.
+        pytest.param(words, output, marks=() if OUTPUTS[place % len(OUTPUTS)] == output else pytest.mark.slow)
+        for place, words in enumerate(WRITERS)
+        for output in OUTPUTS
+    ],
+)
 def test_outputs_that_take_no_text_are_no_traceback(words, output, runs, tmp_path):
     command = f"{sys.executable} -m ace_bench {words.replace('RUNS', str(runs))}"
     shell = {"ascii": command, "closed": f"{command} >&-", "ended": f"{command} | true"}[output]

@@ -94,7 +94,13 @@ def called(command, arguments, folders, top, capsys):
         assert not UNSAFE.search(printed), (words, UNSAFE.search(printed))
 
 
-CALLS = [(name, call) for name, calls in COMMANDS.items() for call in calls]
+SLOW = (["RESULTS", "--out", "OUT/site"], ["RESULTS", "--repair", "--json"])
+"""Calls that read all that another call reads, and take seconds."""
+CALLS = [
+    pytest.param(name, call, marks=pytest.mark.slow if call in SLOW else ())
+    for name, calls in COMMANDS.items()
+    for call in calls
+]
 CALLS += [("playbook", [name, *call]) for name, calls in PLAYBOOK.items() for call in calls]
 
 

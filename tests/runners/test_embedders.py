@@ -9,7 +9,7 @@ from tests.launching import launch, options, preset, quick
 
 def embeds(method):
     """Whether the settings of a method name an embedder."""
-    return "embed" in str(preset("method", method))
+    return "embed" in str(preset("method", method).method)
 
 
 METHODS = [method for method in options("method") if embeds(method) and method != "frozen"]

@@ -7,6 +7,7 @@ from ace_bench.cli.main import main
 from ace_bench.core.resources import config_folders
 from ace_bench.runners import override_help
 from ace_bench.runners.composing import compose_run
+from ace_bench.runners.planning import Composer
 from tests.outcomes import outcomes
 
 WORDS = [
@@ -57,7 +58,8 @@ WORDS = [
 
 
 def test_words_that_cannot_be_composed(snapshot):
-    assert outcomes(lambda words: compose_run(words.split(" ")), WORDS) == snapshot
+    composer = Composer(config_folders())
+    assert outcomes(lambda words: compose_run(words.split(" "), composer), WORDS) == snapshot
 
 
 def test_a_preset_that_cannot_be_composed_is_no_reason_to_doubt_what_is_left_out(tmp_path):
@@ -67,15 +69,24 @@ def test_a_preset_that_cannot_be_composed_is_no_reason_to_doubt_what_is_left_out
     assert override_help.suggestions([*config_folders(), tmp_path], words) == []
 
 
-def test_a_sweep_names_the_option_that_lacks_a_setting(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["method=ace,base,icl", "method.refiner.threshold=1"],
+            "method=base and method=icl have no setting refiner.threshold: leave",
+        ),
+        pytest.param(
+            ["mode=offline,online", "mode.select=1"],
+            "mode=online has no setting select: leave mode=online out, or make",
+            marks=pytest.mark.slow,
+        ),
+    ],
+)
+def test_a_sweep_names_the_option_that_lacks_a_setting(words, said, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for swept, key, said in (
-        ("method=base,ace", "method.max_reflection_rounds", "method=base has no setting max_reflection_rounds: leave"),
-        ("method=ace,base,icl", "method.refiner.threshold", "method=base and method=icl have no setting refiner.thr"),
-        ("mode=offline,online", "mode.select", "mode=online has no setting select: leave mode=online out, or make"),
-    ):
-        assert main(["run", "-m", "task=finer", swept, f"{key}=1"]) == 2
-        assert capsys.readouterr().err.startswith(f"error: {said}")
+    assert main(["run", "-m", "task=finer", *words]) == 2
+    assert capsys.readouterr().err.startswith(f"error: {said}")
     assert not (tmp_path / "results" / "main").exists()
 
 

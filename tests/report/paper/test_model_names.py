@@ -23,6 +23,11 @@ def preset(name, model, *settings):
     return (f"backbone={name}", "backbone.base_url=http://localhost:8000/v1", f"backbone.model={model}", *settings)
 
 
+def slow(*case):
+    """A case of one more name: each composes all runs of the tables with it."""
+    return pytest.param(*case, marks=pytest.mark.slow)
+
+
 def index_with(results: Path, *extra):
     """The index of a folder with a run of each table's base on FiNER."""
     planner = Planner(results, compose)
@@ -38,8 +43,8 @@ def index_with(results: Path, *extra):
     ("extra", "model", "differs"),
     [
         (("backbone=deepseek_v3_1",), "deepseek_v3_1", ()),
-        (preset("deepseek_v3_1", "deepseek-ai/DeepSeek-V3.1", "backbone.api_key_env=null"), "deepseek_v3_1", ()),
-        (served("deepseek-ai/DeepSeek-V3.1"), "deepseek_v3_1", ()),
+        slow(preset("deepseek_v3_1", "deepseek-ai/DeepSeek-V3.1", "backbone.api_key_env=null"), "deepseek_v3_1", ()),
+        slow(served("deepseek-ai/DeepSeek-V3.1"), "deepseek_v3_1", ()),
         (
             served("deepseek-ai/deepseek-v3.1", "+backbone.extra_body.chat_template_kwargs={thinking: false}"),
             "deepseek_v3_1",
@@ -55,9 +60,9 @@ def index_with(results: Path, *extra):
             "deepseek_v3_1",
             ("backbone.sampling.temperature=0.5",),
         ),
-        (preset("gpt_oss_120b", "openai/gpt-oss-120b"), "gpt_oss_120b", ()),
-        (preset("gpt_5_1", "gpt-5.1"), "gpt_5_1", ()),
-        (preset("llama_3_3_70b", "meta-llama/Llama-3.3-70B-Instruct"), "llama_3_3_70b", ()),
+        slow(preset("gpt_oss_120b", "openai/gpt-oss-120b"), "gpt_oss_120b", ()),
+        slow(preset("gpt_5_1", "gpt-5.1"), "gpt_5_1", ()),
+        slow(preset("llama_3_3_70b", "meta-llama/Llama-3.3-70B-Instruct"), "llama_3_3_70b", ()),
         (served("meta-llama/Llama-3.3-70B-Instruct"), "llama_3_3_70b", ()),
     ],
 )
@@ -74,11 +79,11 @@ def test_a_model_of_the_paper_is_known_by_each_name_and_stands_under_its_own_tab
     "extra",
     [
         served("deepseek-ai/DeepSeek-V3.1-FP8"),
-        served("cognitivecomputations/DeepSeek-V3.1-AWQ"),
+        slow(served("cognitivecomputations/DeepSeek-V3.1-AWQ")),
         served("deepseek-ai/DeepSeek-R1-Distill-Llama-70B"),
-        served("openai/gpt-oss-20b"),
-        served("meta-llama/Llama-3.3-70B-Instruct-Turbo"),
-        preset("deepseek_v3_1", "Qwen/Qwen3-0.6B"),
+        slow(served("openai/gpt-oss-20b")),
+        slow(served("meta-llama/Llama-3.3-70B-Instruct-Turbo")),
+        slow(preset("deepseek_v3_1", "Qwen/Qwen3-0.6B")),
     ],
 )
 def test_a_model_that_no_table_is_about_stands_under_none_unless_asked_for(extra, tmp_path):

@@ -2,7 +2,6 @@
 
 from contextlib import ExitStack
 
-import openai
 import pytest
 
 from ace_bench.backbones.embedded.server.serve import ReaderServer
@@ -26,6 +25,8 @@ def server():
 
 def ask(server, text=QUESTION, *, retries=0, **more):
     """The reply to a request for a completion."""
+    import openai  # a second, in each process that collects tests
+
     with openai.OpenAI(base_url=server.address, api_key="none", max_retries=retries, timeout=20) as client:
         fields = {"messages": [{"role": "user", "content": text}], **more}
         made = client.chat.completions.create(model="embedded", **fields)
