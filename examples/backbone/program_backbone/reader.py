@@ -2,7 +2,7 @@
 
 import sys
 
-from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
+from ace_bench.backbones.embedded import EmbeddedBackbone
 from ace_bench.core.types import Message
 
 if __name__ == "__main__":
