@@ -24,3 +24,10 @@ def test_the_readme_fits_two_screens_and_all_pages_can_be_read_in_an_afternoon()
     assert words["README.md"] <= 900
     assert words["CONTRIBUTING.md"] <= 1_500
     assert sum(count for page, count in words.items() if page.startswith("docs/")) <= 27_000
+
+
+def test_sentences_end_with_full_stops():
+    """Semicolons outside of code: at most 2 in 1,000 words of all pages."""
+    texts = [(ROOT / page).read_text(encoding="utf-8") for page in PAGES]
+    prose = [re.sub(r"```.*?```|`[^`]*`|&#?\w+;", "", text, flags=re.DOTALL) for text in texts]
+    assert sum(text.count(";") for text in prose) <= sum(len(text.split()) for text in texts) / 500
