@@ -63,7 +63,7 @@ class Layout:
 
 def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
     """Return a table for each kind of run; raises ``ConfigError`` if a setting, metric or base row does not exist."""
-    require("a table of your own runs", "pandas")
+    require("a table or figure of your own runs", "pandas")
     counted = latest_repetitions(runs, _repetition_key)
     latest = sorted(counted.values(), key=lambda run: run.folder)
     layout = _check_layout(layout, latest)
