@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import orjson
+import msgspec
 
 from benchmarks.measuring import serving
 
@@ -63,7 +63,8 @@ class _Server:
                 if head.startswith(b"get /metrics"):
                     payload = _METRICS.format(running=self._running, waiting=self._waiting).encode()
                 else:
-                    payload = orjson.dumps(await self._write(orjson.loads(body)) if body else {"data": [{"id": "m"}]})
+                    reply = await self._write(msgspec.json.decode(body)) if body else {"data": [{"id": "m"}]}
+                    payload = msgspec.json.encode(reply)
                 writer.write(
                     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(payload)
                     + payload

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import msgspec
 import numpy as np
-import orjson
 
 from ace_bench.backbones.openai_compatible.http_backbone import CallResult, HttpBackbone
 from ace_bench.backbones.openai_compatible.list_prices import list_prices
@@ -136,7 +135,7 @@ class EmbeddingsBackbone(HttpBackbone):
 
     def _ask(self, texts: Sequence[str], retry: Retry, may_repeat: Callable[[], bool] = lambda: True) -> CallResult:
         filled = [text or " " for text in texts]  # the API refuses empty ones
-        body = orjson.dumps({"model": self.name, "input": filled, "encoding_format": "float"})
+        body = msgspec.json.encode({"model": self.name, "input": filled, "encoding_format": "float"})
         tokens = sum(map(estimate_tokens, texts))
         return self._send(lambda: self._endpoint.embeddings(body), tokens=tokens, retry=retry, may_repeat=may_repeat)
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, get_args
 
-import orjson
+import msgspec
 
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.schemas import response_format
@@ -112,7 +112,7 @@ class RequestBuilder:
                 fields[cache.session_field] = short
             if cache.session_header:
                 headers[cache.session_header] = short
-        return orjson.dumps(fields), headers
+        return msgspec.json.encode(fields), headers
 
     def fields(self, role: str = "") -> dict[str, Any]:
         """Return the fields of every request of a role."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import urllib.parse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-import orjson
 from msgspec import Meta
 
 from ace_bench.backbones.openai_compatible.azure import NOT_AZURE, Azure
@@ -224,7 +224,7 @@ class ChatSettings(Address):
         if reserved:
             raise SettingError(f"extra_body.{reserved[0]} has a setting of its own, or is the harness's to decide")
         try:
-            orjson.dumps(self.extra_body)
+            json.dumps(self.extra_body)
         except TypeError as error:
             raise SettingError(f"extra_body is not JSON: {error}") from error
 
