@@ -7,19 +7,15 @@ import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
 from itertools import takewhile
-from pathlib import Path
 
 import hydra
 import msgspec
 from hydra._internal.utils import get_args_parser
-from hydra.conf import HydraConf
 from hydra.core.hydra_config import HydraConfig
-from hydra.errors import CompactHydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig
 
 from ace_bench.cli.arguments import print_line
-from ace_bench.cli.sweep_summary import note_failure, note_run, runs_listed
+from ace_bench.cli.sweep_summary import runs_listed
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
@@ -64,38 +60,23 @@ def settings_first(words: Sequence[str]) -> list[str]:
 
 
 _SLURM = "launcher=slurm"
-_ELSEWHERE = (_SLURM, "hydra.launcher.init.address=", "hydra/launcher=submitit_slurm")
+_ELSEWHERE = (_SLURM, "hydra.launcher.init.address=")
 """Words of a sweep whose runs are on other machines."""
 
 
 @hydra.main(version_base="1.3", config_path=str(configs_folder()), config_name="config")
-def experiment(config: DictConfig) -> float | None:
-    """Run one experiment and return its score for searches; exits with its status unless that is 0."""
+def experiment(config: DictConfig) -> None:
+    """Run one experiment; exits with its status unless that is 0. The runs of a sweep do not pass here."""
     from ace_bench.runners.composing import settle
-    from ace_bench.runners.host import EXIT_INTERRUPTED, reporting
-    from ace_bench.runners.metrics import objective
+    from ace_bench.runners.host import reporting
     from ace_bench.runners.run import run
     from ace_bench.store.processes import command_of
 
     hydra_config = HydraConfig.get()
-    sweeps = hydra_config.mode is RunMode.MULTIRUN
     with reporting(command_of(hydra_config.overrides.task)) as report:
-        report.metrics = run(settle(config, hydra_config.runtime.choices), report.host)
-    status, folders = report.status, report.folders
-    for folder in folders:
-        note_run(folder)
-    if status and status != EXIT_INTERRUPTED and sweeps:
-        # The other runs of a sweep continue, unlike after an exit.
-        if _shows_errors(hydra_config) and note_failure([] if folders else hydra_config.overrides.task):
-            return None
-        logs = hydra_config.launcher.get("submitit_folder")  # the output of a Slurm job is elsewhere
-        where = f"the logs in {Path(logs).parent}" if logs else "above"
-        raise CompactHydraException(
-            f"This run ended with status {status}, others of the sweep perhaps, too: see {where}."
-        )
-    if status:
-        sys.exit(status)
-    return objective(report.metrics) if report.metrics else None
+        run(settle(config, hydra_config.runtime.choices), report.host)
+    if report.status:
+        sys.exit(report.status)
 
 
 def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
@@ -106,11 +87,6 @@ def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
             sweep()
         else:
             experiment()
-
-
-def _shows_errors(hydra_config: HydraConf) -> bool:
-    """Whether the errors of a sweep's runs reach its console, and it needs no score of each, as a search does."""
-    return "BasicLauncher" in hydra_config.launcher._target_ and "BasicSweeper" in hydra_config.sweeper._target_
 
 
 def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
@@ -126,15 +102,10 @@ def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
     searches = any(word.startswith(("hparams_search=", "hydra/sweeper=")) for word in settings)
     try:
         runs = compose.sweep(settings, searches=searches)
-        composed = [compose(run) for run in runs]
+        for run in runs:
+            compose(run)
     except ConfigError:
         return None  # Hydra composes them next, and its error names the closest setting
-    apart = next((word for word in settings if word.startswith("hydra/launcher=")), None)
-    if apart and any(run["max_calls_in_flight"] is not None or run["budget"]["shared"] for run in composed):
-        raise ConfigError(
-            f"{apart} gives each run a process of its own, so the runs cannot share max_calls_in_flight or a budget; "
-            "take launcher=joblib, ray or slurm"
-        )
     here = not any(word.startswith(_ELSEWHERE) for word in settings)
     checks = RunChecks(compose)
     checks.check((Candidate(overrides=run) for run in runs), here=here)
@@ -148,6 +119,10 @@ def sweep() -> None:
     """Run a sweep and list its runs."""
     from ace_bench.runners.host import EXIT_INTERRUPTED
 
+    if launcher := next((word for word in sys.argv if word.startswith("hydra/launcher=")), None):
+        raise ConfigError(
+            f"{launcher} is not a launcher of ace-bench: leave it out, or take launcher=joblib, ray or slurm"
+        )
     kept = _check_runs(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,61 +14,54 @@ from rich.table import Table
 from rich.text import Text
 
 from ace_bench.core.console import Console
-from ace_bench.core.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from ace_bench.report.records import RunSummary
 
-_NOTES = "ACE_BENCH_SWEEP"
-"""The variable that names the file in which the processes of a sweep note their run folders."""
 _FAILED = "failed"
-"""Starts the line of a run that failed; its overrides follow if it left no folder. Other lines are folders."""
 _WIDEST = 5
 """Number of settings that have columns of their own; more are in one column, as the name of the run."""
 
 
+@dataclass(kw_only=True)
+class _Notes:
+    """The folders of the runs of a sweep, and the settings of each failed run, which are empty if it has a folder."""
+
+    folders: dict[Path, None] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+
+_NOTES: ContextVar[_Notes | None] = ContextVar("the notes of the sweep that is under way", default=None)
+"""Hydra stands between a sweep and its launcher, and hands nothing through."""
+
+
 @contextmanager
 def runs_listed() -> Iterator[None]:
-    """List the runs that end inside the block, also in other processes on this machine.
-
-    Exits with status 1 at the end of the block if one of them has failed.
-    """
-    with scratch_folder("sweep") as scratch, (scratch / "runs").open("w+") as notes:
-        os.environ[_NOTES] = notes.name
-        try:
-            yield
-        finally:
-            del os.environ[_NOTES]
-            lines = dict.fromkeys(notes.read().splitlines())
-            failures = [line for line in lines if line.startswith(_FAILED)]
-            _show([Path(line) for line in lines if line not in failures], failures, Console())
-    if failures:
+    """List the runs that are noted inside the block; exits with status 1 at its end if one of them has failed."""
+    notes = _Notes()
+    before = _NOTES.set(notes)
+    try:
+        yield
+    finally:
+        _NOTES.reset(before)
+        _show([*notes.folders], [*filter(None, notes.failures)], Console())
+    if notes.failures:
         sys.exit(1)
 
 
 def note_run(folder: Path) -> None:
-    """Note the folder of a run of a sweep; does nothing outside a sweep, or on another machine than the sweep's."""
-    _note(str(folder.resolve()))
+    """Note the folder of a run of a sweep."""
+    if notes := _NOTES.get():
+        notes.folders[folder.resolve()] = None
 
 
-def note_failure(overrides: Sequence[str]) -> bool:
-    """Note that a run of a sweep has failed and return whether that was possible, as in ``note_run``.
-
-    ``overrides`` name a run without a folder, which has no other row.
-    """
-    return _note(" ".join([_FAILED, *(word for word in overrides if word not in sys.argv)]))
+def note_failure(overrides: Sequence[str]) -> None:
+    """Note that a run of a sweep has failed; ``overrides`` name a run without a folder, which has no other row."""
+    if notes := _NOTES.get():
+        notes.failures.append(" ".join(word for word in overrides if word not in sys.argv))
 
 
-def _note(line: str) -> bool:
-    notes = os.environ.get(_NOTES)
-    if not notes or not Path(notes).exists():
-        return False
-    with Path(notes).open("a") as file:  # one write of one line: processes do not mix theirs
-        file.write(f"{line}\n")
-    return True
-
-
-def _show(folders: Sequence[Path], failures: Sequence[str], console: Console) -> None:
+def _show(folders: Sequence[Path], failed: Sequence[str], console: Console) -> None:
     from ace_bench.core.errors import StoreError
     from ace_bench.report.records import read_run
 
@@ -77,7 +71,6 @@ def _show(folders: Sequence[Path], failures: Sequence[str], console: Console) ->
             runs.append(read_run(folder))
         except StoreError as error:
             console.print(f"left out: {error}", markup=False, highlight=False, soft_wrap=True)
-    failed = [words for line in failures if (words := line.removeprefix(_FAILED).strip())]
     if runs and len(runs) + len(failed) > 1:
         console.print(sweep_table(runs, failed))
 

@@ -122,12 +122,14 @@ def reporting(
     command: str | None = None,
     *,
     signals: Signals | None = None,
+    live: bool = True,
     begun: Callable[[], object] = lambda: None,
     output: TextIO | None = None,
 ) -> Iterator[RunReport]:
     """Print what stops the run made inside the block, and then its folder; ``output`` is in place of the console.
 
-    ``begun`` is called once the run has a folder, the others are fields of ``Host``.
+    ``begun`` is called once the run has a folder. Only a ``live`` run may show its progress in place, because one
+    terminal cannot show the progress of several runs. The others are fields of ``Host``.
     """
     folders: list[Path] = []
 
@@ -135,8 +137,7 @@ def reporting(
         folders.append(folder)
         begun()
 
-    # Runs side by side print lines: one terminal cannot show the live progress of several.
-    console = Console(file=output, force_terminal=False if signals else None, emoji=False)
+    console = Console(file=output, force_terminal=None if live else False, emoji=False)
     host = Host(console=console, command=command, signals=signals, on_folder=note)
     errors = replace(host, console=Console(file=output, stderr=output is None, emoji=False))
     report = RunReport(host=host)

@@ -90,7 +90,8 @@ class Workers:
             turn.enter_context(self._turn)
             if self.stopped.is_set():
                 return Outcome(end=RunEnd(status=EXIT_INTERRUPTED))
-            reported = reporting(command_of(words), signals=self._signals, begun=turn.close, output=output)
+            command, live = command_of(words), self.count == 1
+            reported = reporting(command, signals=self._signals, live=live, begun=turn.close, output=output)
             try:
                 with reported as report:
                     host = replace(report.host, probed=self._probed, limits=self._limits)

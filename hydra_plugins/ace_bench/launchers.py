@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 _NAME = "hydra_plugins.ace_bench.launchers"
 _NODES: Mapping[str, Mapping[str, Any]] = {
+    "basic": {
+        "_target_": f"{_NAME}.ThreadsLauncher",
+        "n_jobs": 1,
+    },  # in place of Hydra's own, which it takes by default
     "threads": {"_target_": f"{_NAME}.ThreadsLauncher", "n_jobs": -1},
     "ray": {"_target_": f"{_NAME}.RayLauncher", "init": {}, "remote": {}},
 }

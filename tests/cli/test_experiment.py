@@ -4,7 +4,6 @@ import signal
 import sys
 
 import pytest
-from omegaconf import OmegaConf
 
 from ace_bench.cli import experiment
 from ace_bench.cli.experiment import settings_first
@@ -36,19 +35,6 @@ def test_hydra_gets_the_settings_before_its_options(words, sorted_words):
 def test_an_option_without_its_value_is_named(words, said):
     with pytest.raises(ConfigError, match=f"^{said}"):
         settings_first(words)
-
-
-@pytest.mark.parametrize(
-    ("launcher", "sweeper", "shows"),
-    [
-        ("hydra.BasicLauncher", "hydra.BasicSweeper", True),
-        ("JoblibLauncher", "hydra.BasicSweeper", False),
-        ("hydra.BasicLauncher", "OptunaSweeper", False),
-    ],
-)
-def test_errors_of_runs_reach_the_console_where_runs_follow_each_other(launcher, sweeper, shows):
-    about = OmegaConf.create({"launcher": {"_target_": launcher}, "sweeper": {"_target_": sweeper}})
-    assert experiment._shows_errors(about) is shows
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def list_runs(folders, capsys, monkeypatch, *failures):
             for folder in (*folders[:1], *folders):
                 note_run(folder)
             for words in failures:
-                assert note_failure(words)
+                note_failure(words)
     except SystemExit as stop:
         status = stop.code
     lines = capsys.readouterr().out.splitlines()
@@ -77,11 +77,3 @@ def test_a_sweep_ends_with_a_row_for_each_run(snapshot, made, capsys, monkeypatc
         text, status = list_runs(folders, capsys, monkeypatch, *failures)
         printed.append(f"## {name}: status {status}\n{text}".replace(str(tmp_path), "RESULTS"))
     assert "\n".join(printed) == snapshot
-
-
-def test_outside_of_a_sweep_nothing_is_noted(tmp_path, monkeypatch):
-    note_run(tmp_path)
-    assert not note_failure([])
-    monkeypatch.setenv("ACE_BENCH_SWEEP", str(tmp_path / "of another machine"))
-    assert not note_failure([])
-    assert not list(tmp_path.iterdir())
