@@ -1,8 +1,9 @@
-"""Cuts what a model thinks from what it says: each completion passes ``cut_thoughts`` once, before anyone reads it.
+"""Cuts what a model thinks from what it says; ours, because the parsers of vLLM and SGLang live in their servers.
 
-A server that does not report thoughts apart leaves them in the text, between marks that differ by model: tags
-(``<think>``, ``<seed:think>``), brackets (``[THINK]``, ``◁think▷``), special tokens (``<|START_THINKING|>``), gpt-oss's
-channels with or without their tokens, or sentences ("Here is my thought process:"). A mark counts by its place:
+Each completion passes ``cut_thoughts`` once, before anyone reads it. A server that does not report thoughts apart
+leaves them in the text, between marks that differ by model: tags (``<think>``, ``<seed:think>``), brackets
+(``[THINK]``, ``◁think▷``), special tokens (``<|START_THINKING|>``), gpt-oss's channels with or without their tokens, or
+sentences ("Here is my thought process:"). A mark counts by its place:
 
 - A block is thought where it opens at the start of the reply, and if its name is about thinking also at the start of a
   line or right behind a sentence. If nothing closes it, all that follows is thought. One that is closed may also

@@ -1,7 +1,6 @@
-"""Reads one HTTP reply from a socket, strictly and within bounds.
+"""Reads one HTTP reply from a socket; ours, because ``http.client`` takes any size and ambiguous lengths.
 
-This is ours because ``http.client`` takes replies whose length is ambiguous, has no limit of their size, and parses
-their headers like an e-mail, which takes 30 µs a call.
+It also parses headers like an e-mail, which takes 30 µs a call.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Sends requests to one server from many threads: one connection for each call under way, and a limit for each call.
+"""Sends requests to one server from many threads; ours, because no library keeps the server as busy.
 
-This is ours because no library keeps the server as busy: see docs/design/transport.md.
+There is one connection for each call under way, and a limit for each call. docs/design/transport.md has the figures.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Tables for LaTeX papers: ``booktabs``, ``S`` columns of ``siunitx``, groups of rows, and notes below the table."""
+"""Tables for LaTeX papers; ours, because pandas writes neither headings between rows nor notes below a table.
+
+They use ``booktabs`` and the ``S`` columns of ``siunitx``.
+"""
 
 from __future__ import annotations
 
