@@ -33,7 +33,7 @@ def test_every_command_knows_what_installed_packages_add(tmp_path):
     assert "last_mistakes" in command("tables", "results", "--rows", "method")
     (context,) = tmp_path.glob("results/main/**/contexts/final.json")
     assert "100.00" in command(*cities, "method=last_mistakes", "mode=evaluate", f"mode.context={context}")
-    assert "office ask a LangChain agent two questions" in command()
+    assert "office ask a LangChain agent about two customers" in command()
     assert "did you mean capital_cities?" in command("run", "task=capital_citys", status=2)
     assert "last_mistakes" in command("run", "--help")
     (tmp_path / "atlas/tools").mkdir(parents=True)

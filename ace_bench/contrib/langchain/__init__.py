@@ -6,7 +6,7 @@ if find_spec("langchain") is None:
     raise ImportError("ace_bench.contrib.langchain needs an extra: pip install 'ace-bench[langchain]'")
 
 from ace_bench.contrib.langchain.chat_model import BackboneChatModel
-from ace_bench.contrib.langchain.entries import DeltaEntry, observe
+from ace_bench.contrib.langchain.entries import DeltaEntry, observe, task_text
 from ace_bench.contrib.langchain.frozen import ContextMiddleware
 from ace_bench.contrib.langchain.middleware import ACEMiddleware
 from ace_bench.contrib.langchain.roles import AceRoles, CountedModels
@@ -19,4 +19,5 @@ __all__ = [
     "CountedModels",
     "DeltaEntry",
     "observe",
+    "task_text",
 ]

@@ -1,44 +1,20 @@
-"""Ask a LangChain agent two questions; ACE learns from the first run what the second needs."""
+"""A LangChain agent in a small office: two tools, of which the wrong one looks right."""
 
 from collections.abc import Sequence
 
-from langchain.agents import create_agent
-from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
-from langgraph.checkpoint.memory import MemorySaver
-
-from ace_bench.backbones.embedded import EmbeddedBackbone
-from ace_bench.contrib.langchain import ACEMiddleware, AceRoles, BackboneChatModel, CountedModels
+from langchain_core.tools import BaseTool, tool
 
 
+@tool
 def customer_record(name: str) -> str:
     """Payments and address of a customer."""
     return f"Error: payments of {name} are in the ledger."
 
 
+@tool
 def ledger_entries(account: str) -> str:
     """Ledger entries of an account."""
-    return f"{account} has paid 120 EUR."
+    return f"{account} has paid {20 * len(account)} EUR."
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Ask about the customers that ``arguments`` name, one run each, in one thread."""
-    models = CountedModels(backbone=EmbeddedBackbone())
-    agent = create_agent(
-        BackboneChatModel(lm=models.lm("generator", "office")),  # or any chat model of LangChain
-        tools=[customer_record, ledger_entries],
-        middleware=[ACEMiddleware(reflector=AceRoles(models=models))],
-        checkpointer=MemorySaver(),
-    )
-    thread: RunnableConfig = {"configurable": {"thread_id": "office:anna"}}
-    seen = 0
-    for name in arguments or ("Acme", "Globex"):
-        question = HumanMessage(f"Which payments did the customer {name} make?")
-        messages = agent.invoke({"messages": [question]}, thread)["messages"]
-        tools = [call["name"] for message in messages[seen:] for call in getattr(message, "tool_calls", ())]
-        print(f"{messages[-1].text} Tools called: {', '.join(tools)}")
-        seen = len(messages)
-    for bullet in agent.get_state(thread).values["ace_playbook"]["bullets"]:
-        print(f"Learnt: {bullet['content']}")
-    print(f"{models.ledger.total.calls} calls")
-    return 0
+TOOLS: Sequence[BaseTool] = (customer_record, ledger_entries)
