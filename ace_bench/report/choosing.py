@@ -44,7 +44,11 @@ def with_settings(runs: Iterable[R], conditions: Iterable[str]) -> list[R]:
         key, _, values = condition.partition("=")
         path = setting_path(key, [settings for _, settings in left])
         known = list(dict.fromkeys(value_text(settings[path]) for _, settings in left if path in settings))
-        left = [(run, own) for run, own in left if path in own and value_text(own[path]) in words(values, condition)]
+        left = [
+            (run, settings)
+            for run, settings in left
+            if path in settings and value_text(settings[path]) in words(values, condition)
+        ]
         if not left:
             raise ConfigError(f"no run has {condition}; there are {key}={','.join(known)}")
     return [run for run, _ in left]
@@ -52,24 +56,24 @@ def with_settings(runs: Iterable[R], conditions: Iterable[str]) -> list[R]:
 
 def words(text: str, option: str) -> tuple[str, ...]:
     """Split the value of an option, a list separated by commas; raises ``ConfigError`` if it is empty."""
-    found = tuple(word.strip() for word in text.split(",") if word.strip())
-    if not found:
+    names = tuple(word.strip() for word in text.split(",") if word.strip())
+    if not names:
         raise ConfigError(f"{option} names nothing; give at least one name, or leave the option out")
-    if twice := next((word for word in found if found.count(word) > 1), None):
+    if twice := next((word for word in names if names.count(word) > 1), None):
         raise ConfigError(f"{option} names {twice} twice; name it once")
-    return found
+    return names
 
 
 def setting_path(name: str, settings: Iterable[Settings]) -> str:
     """Return the path of a setting given by its path or last part; raises ``ConfigError``."""
-    paths = dict.fromkeys(path for one in settings for path in one)
+    paths = dict.fromkeys(path for run_settings in settings for path in run_settings)
     if name in paths:
         return name
-    found = [path for path in paths if path.endswith(f".{name}")]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        raise ConfigError(f"{name} may be {' or '.join(found)}; write one of them")
+    matching = [path for path in paths if path.endswith(f".{name}")]
+    if len(matching) == 1:
+        return matching[0]
+    if matching:
+        raise ConfigError(f"{name} may be {' or '.join(matching)}; write one of them")
     last = {path.rpartition(".")[2]: path for path in paths}
     close = [last.get(word, word) for word in get_close_matches(name, [*paths, *last])]
     hint = f"did you mean {' or '.join(dict.fromkeys(close))}?" if close else "config.yaml of a run lists its settings"
@@ -82,10 +86,10 @@ def check_metric(metric: str, runs: Iterable[RunSummary]) -> None:
     if metric == SCORE or any(run.value(metric) is not None for run in done):
         return
     tested = (run.metrics["splits"][run.metrics["headline"]["split"]]["after"] for run in done)
-    found = dict.fromkeys([SCORE, *chain.from_iterable(tested)])  # the tasks' own first
+    names = dict.fromkeys([SCORE, *chain.from_iterable(tested)])  # the tasks' own first
     for run in done:
-        found |= dict.fromkeys(path for path, value in flat("", run.metrics) if type(value) in (int, float))
-    known = [name for name in found if name not in _NO_METRICS]
+        names |= dict.fromkeys(path for path, value in flat("", run.metrics) if type(value) in (int, float))
+    known = [name for name in names if name not in _NO_METRICS]
     close = get_close_matches(metric, known)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known[:_SUGGESTED])} and more"
     raise ConfigError(f"no finished run has the metric {metric}; {hint}")
@@ -111,15 +115,15 @@ def sample_keys(runs: Sequence[RunSummary]) -> dict[Path, str]:
     """Return a key of the samples that each run tested, by folder; unfinished runs have one from their settings."""
     by_settings: dict[str, str] = {}
     planned = {run.folder: digest_of([run.identity["task"], run.identity.get("limit"), _data(run)]) for run in runs}
-    found = dict(planned)
+    keys = dict(planned)
     for run in runs:
         if run.finished:
             try:
-                found[run.folder] = digest_of([run.task, run.tested_samples, _data(run)])
+                keys[run.folder] = digest_of([run.task, run.tested_samples, _data(run)])
             except StoreError:
                 continue  # its cell shows the error
-            by_settings[planned[run.folder]] = found[run.folder]
-    return {folder: by_settings.get(key, key) for folder, key in found.items()}
+            by_settings[planned[run.folder]] = keys[run.folder]
+    return {folder: by_settings.get(key, key) for folder, key in keys.items()}
 
 
 def _data(run: RunSummary) -> object:
@@ -130,10 +134,10 @@ def sample_names(sets: Mapping[str, Settings]) -> dict[str, str]:
     """Name sets of samples by the settings that select them, or else by a digest."""
     paths = [path for path in differing_paths(list(sets.values())) if path.startswith(SAMPLE_SETTINGS)]
     names = short_names(paths)
-    found = {
-        key: ", ".join(setting_text(path, one[path], names[path]) for path in paths if path in one)
-        for key, one in sets.items()
+    names_by_key = {
+        key: ", ".join(setting_text(path, settings[path], names[path]) for path in paths if path in settings)
+        for key, settings in sets.items()
     }
-    if len(set(found.values())) == len(found) and all(found.values()):
-        return found
-    return {key: ", ".join(filter(None, (name, f"samples {key[:6]}"))) for key, name in found.items()}
+    if len(set(names_by_key.values())) == len(names_by_key) and all(names_by_key.values()):
+        return names_by_key
+    return {key: ", ".join(filter(None, (name, f"samples {key[:6]}"))) for key, name in names_by_key.items()}

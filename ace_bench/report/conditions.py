@@ -105,8 +105,8 @@ class Selector:
                 members[digest_of([*conditions, limit, run.source, run.simulated])].append(run)
         # Settings for one task or method make runs of one variant differ in their conditions.
         variants: dict[Variant, list[RunSummary]] = {}
-        for some in members.values():
-            variants.setdefault(self._variant(some[0]), []).extend(some)
+        for alike in members.values():
+            variants.setdefault(self._variant(alike[0]), []).extend(alike)
         return variants
 
     def _has_own_limit(self, run: RunSummary) -> bool:
@@ -114,13 +114,13 @@ class Selector:
         limit = run.identity["limit"]
         plans = (plan.overrides for plan in self.plans if plan.kind[0] == run.task)
         settings = (read_setting(text) for text in chain.from_iterable(plans) if text.startswith("limit="))
-        return limit is not None and any(one.value == limit for one in settings)
+        return limit is not None and any(setting.value == limit for setting in settings)
 
     def planned(self, backbone: str) -> Variant:
         """Return the conditions of runs with a backbone, or with the one that ``extra`` names."""
         chosen = self._backbone_settings(backbone)
         option = chosen[0].partition("=")[2]
-        settings, usual = (self.configurations(some)["backbone"] for some in (chosen, chosen[:1]))
+        settings, usual = (self.configurations(overrides)["backbone"] for overrides in (chosen, chosen[:1]))
         simulated = option == _EMBEDDED or bool(settings.get("simulated"))
         source = "sample" if _SAMPLE in self.extra or (simulated and "task.source=real" not in self.extra) else ""
         variant = Variant(
@@ -145,8 +145,8 @@ class Selector:
             # Its identity has no address and no limits.
             chosen = self.configurations.identity(self._backbone_settings(run.backbone))
             return bool(chosen["backbone"] == settings["backbone"])
-        own = _lookup(settings, setting.path)
-        return own is _MISSING or _has_value(setting.value, own)
+        value = _lookup(settings, setting.path)
+        return value is _MISSING or _has_value(setting.value, value)
 
     def _settings(self, run: RunSummary) -> list[Setting]:
         """Return the ``extra`` settings for a run, the last one of each key."""
@@ -154,9 +154,9 @@ class Selector:
 
     def _backbone_settings(self, backbone: str) -> list[str]:
         """Return the settings of ``extra`` for a backbone, first its option: ``backbone`` unless they name another."""
-        found = [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
-        options = [override for override in found if key_of(override) == "backbone"] or [f"backbone={backbone}"]
-        return [options[-1], *(override for override in found if key_of(override) != "backbone")]
+        overrides = [setting.override for setting in map(read_setting, self.extra) if setting.path[0] == "backbone"]
+        options = [override for override in overrides if key_of(override) == "backbone"] or [f"backbone={backbone}"]
+        return [options[-1], *(override for override in overrides if key_of(override) != "backbone")]
 
     def _variant(self, run: RunSummary) -> Variant:
         settings = run.settings
@@ -207,10 +207,12 @@ class Selector:
         given = {key_of(text): text for text in self.extra}
         kept = (override for override in variant.overrides if key_of(override) not in given)
         first = ("backbone=", "backbone.")
-        overrides = sorted((*kept, *given.values()), key=lambda one: (*(not one.startswith(way) for way in first), one))
+        overrides = sorted(
+            (*kept, *given.values()), key=lambda override: (*(not override.startswith(way) for way in first), override)
+        )
         chosen = given.get("backbone", "").removeprefix("backbone=")
-        found = replace(variant, overrides=tuple(overrides), backbone=chosen or variant.backbone)
-        return replace(found, changes=tuple(self._changes(found)))
+        completed = replace(variant, overrides=tuple(overrides), backbone=chosen or variant.backbone)
+        return replace(completed, changes=tuple(self._changes(completed)))
 
     def _changes(self, variant: Variant) -> Iterator[str]:
         """Yield those overrides of a variant that can change an answer, for titles."""
@@ -232,27 +234,27 @@ class Selector:
                 yield str(setting).removeprefix("+").removeprefix("backbone.")
 
 
-def _changed_backbone(found: Settings, usual: Settings) -> Iterator[str]:
+def _changed_backbone(settings: Settings, usual: Settings) -> Iterator[str]:
     """Yield the overrides that change the ``usual`` settings of a backbone into those ``found``."""
-    for path, value in changed_settings(found, usual, "backbone"):
+    for path, value in changed_settings(settings, usual, "backbone"):
         keys = path.split(".")[1:]
         gone = keys[0] in ACCESS and keys[0] not in usual  # an older version reached servers by other settings
-        if not gone and _lookup(found, keys) is not _MISSING:
+        if not gone and _lookup(settings, keys) is not _MISSING:
             key = _NOT_IN_KEYS.sub("_", path)  # the folder of a run may hold anything
             yield f"{'+' * (_lookup(usual, keys) is _MISSING)}{key}={override_value(value)}"
 
 
 def _lookup(config: Settings, path: Sequence[str]) -> Any:
-    found: Any = config
+    value: Any = config
     for key in path:
-        if not isinstance(found, Mapping) or key not in found:
+        if not isinstance(value, Mapping) or key not in value:
             return _MISSING
-        found = found[key]
-    return found
+        value = value[key]
+    return value
 
 
-def _has_value(given: Any, found: Any) -> bool:
+def _has_value(given: Any, value: Any) -> bool:
     """Whether a value agrees with a setting; true for the choice of an option, which cannot be checked."""
-    if isinstance(found, Mapping) and isinstance(given, Mapping):
-        return all(_has_value(value, found.get(key)) for key, value in given.items())
-    return bool(given == found) or (isinstance(found, Mapping) and isinstance(given, str))
+    if isinstance(value, Mapping) and isinstance(given, Mapping):
+        return all(_has_value(value, value.get(key)) for key, value in given.items())
+    return bool(given == value) or (isinstance(value, Mapping) and isinstance(given, str))

@@ -83,32 +83,38 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
     """
     settings = all_settings(runs)
     paths = differing_paths(settings)
-    for more in (_contents, _read_config, _folder):
+    for read_more in (_contents, _read_config, _folder):
         twins = _twins(paths, settings)
         if not twins:
             break
-        added = _added_settings([runs[place] for place in twins], more)
-        for place, extra in zip(twins, added, strict=True):
-            settings[place] = {**settings[place], **extra}
+        added = _added_settings([runs[index] for index in twins], read_more)
+        for index, extra in zip(twins, added, strict=True):
+            settings[index] = {**settings[index], **extra}
         paths = [*dict.fromkeys(chain(paths, *added))]
     shown, varied = _with_models(settings, paths)
     names = short_names(varied)
     first = shown[0] if shown else {}
     shared = (path for path in _TITLE if path not in varied and path in first and first[path] != _USUAL.get(path, ""))
     common = _SEPARATOR.join(_parts({path: path for path in shared}, first))
-    labels = [_SEPARATOR.join(_parts(names, one)) for one in shown]
+    labels = [_SEPARATOR.join(_parts(names, run_settings)) for run_settings in shown]
     return Differences(
         common=common,
         names=names,
-        values=tuple({path: one[path] for path in varied if path in one} for one in shown),
+        values=tuple({path: run_settings[path] for path in varied if path in run_settings} for run_settings in shown),
         labels=tuple(label or common for label in labels),
     )
 
 
 def _with_models(settings: Sequence[Settings], paths: Sequence[str]) -> tuple[Sequence[Settings], Sequence[str]]:
     """Name backbones by their models where the option says none, and leave the model out where that names it."""
-    named = [{**one, _BACKBONE: backbone_name(one[_BACKBONE], one.get(_MODEL))} for one in settings]
-    models = {(new[_BACKBONE], one[_BACKBONE], one.get(_MODEL)) for one, new in zip(settings, named, strict=True)}
+    named = [
+        {**run_settings, _BACKBONE: backbone_name(run_settings[_BACKBONE], run_settings.get(_MODEL))}
+        for run_settings in settings
+    ]
+    models = {
+        (new[_BACKBONE], run_settings[_BACKBONE], run_settings.get(_MODEL))
+        for run_settings, new in zip(settings, named, strict=True)
+    }
     if len(models) > len({name for name, *_ in models}):  # one name for two backbones
         return settings, paths
     varied = dict.fromkeys(_BACKBONE if path == _MODEL else path for path in paths)
@@ -122,23 +128,23 @@ def all_settings(runs: Iterable[RunSummary]) -> list[Settings]:
     name of the class under its own path. Settings of runs that share an identity object are collected once.
     """
     known: dict[tuple[object, ...], Settings] = {}
-    found: list[Settings] = []
+    settings: list[Settings] = []
     for run in runs:
         key = (id(run.identity), id(run.contents), *(getattr(run, name) for name in _ABOUT))
         if key not in known:
             known[key] = _settings_without_seed(run)
-        found.append({**known[key], "seed": run.seed, "attempt": run.attempt})
-    return found
+        settings.append({**known[key], "seed": run.seed, "attempt": run.attempt})
+    return settings
 
 
 def _settings_without_seed(run: RunSummary) -> Settings:
-    found: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     for group, value in run.identity.items():
         if group == "agent":
-            found[group] = _class_of(value)
-        found |= flat(group, value)
-    found |= {name: getattr(run, name) for name in _ABOUT}
-    return found | {"data": _data_name(run.contents.get("data")), "templates": run.contents.get("prompts")}
+            settings[group] = _class_of(value)
+        settings |= flat(group, value)
+    settings |= {name: getattr(run, name) for name in _ABOUT}
+    return settings | {"data": _data_name(run.contents.get("data")), "templates": run.contents.get("prompts")}
 
 
 def _data_name(checksums: object) -> str:
@@ -153,15 +159,17 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
     """Return the shortest last parts of each path that no other path ends with; a role's settings name the role."""
     paths = list(paths)
     reserved = {*CHOICES, *_COUNTED, *_DEPENDS, *_VAGUE, _LABELS, "limit"}
-    found = {}
+    names_by_path = {}
     for path in paths:
         parts = path.split(".")
         starts = range(len(parts))[: 2 if parts[0] == "roles" else None]
         names = (".".join(parts[start:]) for start in reversed(starts))
         others = [f".{other}" for other in paths if other != path]
-        free = (name for name in names if name not in reserved and not any(one.endswith(f".{name}") for one in others))
-        found[path] = next(free, path)
-    return found
+        free = (
+            name for name in names if name not in reserved and not any(ending.endswith(f".{name}") for ending in others)
+        )
+        names_by_path[path] = next(free, path)
+    return names_by_path
 
 
 def setting_text(path: str, value: Any, name: str) -> str:
@@ -190,21 +198,21 @@ _scalar_text = lru_cache(maxsize=4096, typed=True)(_text)
 
 def differing_paths(settings: Sequence[Settings]) -> list[str]:
     """Return the paths of the settings that differ, in the order of names; of settings that always agree, the first."""
-    found, counts = set[str](), Counter[str]()
+    differing, counts = set[str](), Counter[str]()
     kinds: dict[tuple[object, ...], dict[str, Any]] = {}
-    for one in settings:
-        counts.update(one.keys())
-        kind = kinds.setdefault(tuple(one.get(name) for name in _SCOPES), {})
-        found.update(path for path, value in one.items() if kind.setdefault(path, value) != value)
+    for run_settings in settings:
+        counts.update(run_settings.keys())
+        kind = kinds.setdefault(tuple(run_settings.get(name) for name in _SCOPES), {})
+        differing.update(path for path, value in run_settings.items() if kind.setdefault(path, value) != value)
     first: dict[tuple[str, object], Any] = {}
     for kind in kinds.values():  # all runs of a kind have the same scopes
-        found.update(
+        differing.update(
             path for path, value in kind.items() if first.setdefault((path, _scope(path, kind)), value) != value
         )
-    found |= {path for path, count in counts.items() if count < len(settings) and path.startswith(_OWN_OPTIONS)}
+    differing |= {path for path, count in counts.items() if count < len(settings) and path.startswith(_OWN_OPTIONS)}
     together: dict[tuple[object, ...], str] = {}
-    for path in sorted((path for path in counts if path in found), key=_order):
-        values = (value_text(one[path]) if path in one else None for one in settings)
+    for path in sorted((path for path in counts if path in differing), key=_order):
+        values = (value_text(run_settings[path]) if path in run_settings else None for run_settings in settings)
         together.setdefault((_group(path), *values), path)
     return list(together.values())
 
@@ -238,19 +246,24 @@ def _parts(names: Mapping[str, str], settings: Settings) -> Iterator[str]:
 
 def _twins(paths: Sequence[str], settings: Sequence[Settings]) -> list[int]:
     """Return the places of runs that these settings do not tell apart."""
-    values = [tuple(value_text(one[path]) if path in one else "" for path in paths) for one in settings]
+    values = [
+        tuple(value_text(run_settings[path]) if path in run_settings else "" for path in paths)
+        for run_settings in settings
+    ]
     counts = Counter(values)
-    return [place for place, value in enumerate(values) if counts[value] > 1]
+    return [index for index, value in enumerate(values) if counts[value] > 1]
 
 
 def _added_settings(runs: Sequence[RunSummary], read: Callable[[RunSummary], Settings]) -> list[Settings]:
     """Return by run those further settings in which the runs differ."""
-    found = [read(run) for run in runs]
+    read_settings = [read(run) for run in runs]
     texts: dict[str, set[str]] = {}
-    for one in found:
-        for path, value in one.items():
+    for run_settings in read_settings:
+        for path, value in run_settings.items():
             texts.setdefault(path, set()).add(value_text(value))
-    return [{path: value for path, value in one.items() if len(texts[path]) > 1} for one in found]
+    return [
+        {path: value for path, value in run_settings.items() if len(texts[path]) > 1} for run_settings in read_settings
+    ]
 
 
 def _contents(run: RunSummary) -> Settings:

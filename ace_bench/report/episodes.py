@@ -49,7 +49,7 @@ def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Seque
     spent: dict[str, Usage] = {}
     for call in calls:
         spent[call.session] = spent.get(call.session, NO_USAGE) + call.usage
-    found = []
+    episodes = []
     for line in evaluations(folder, split, context, _AttemptLine).values():
         if line.grade:
             detail = line.grade.detail
@@ -63,13 +63,13 @@ def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Seque
                 "seconds": line.seconds,
                 "tokens": usage.tokens,
             }
-            found.append(Episode(figures=figures, usage=usage))
-    return found
+            episodes.append(Episode(figures=figures, usage=usage))
+    return episodes
 
 
 def long_ones(episodes: Sequence[Episode]) -> list[Episode]:
     """Return the episodes of five steps and more."""
-    return [one for one in episodes if (one.figures["steps"] or 0) >= LEAST_STEPS]
+    return [episode for episode in episodes if (episode.figures["steps"] or 0) >= LEAST_STEPS]
 
 
 def figure_of(episodes: Sequence[Episode], what: str) -> float | None:
@@ -80,8 +80,8 @@ def figure_of(episodes: Sequence[Episode], what: str) -> float | None:
     if what == "n":
         return len(episodes)
     if what == "cached":
-        total = sum((one.usage for one in episodes), NO_USAGE)
+        total = sum((episode.usage for episode in episodes), NO_USAGE)
         return 100 * total.cached / total.prompt if total.prompt and total.cached is not None else None
-    values = [one.figures.get(what) for one in episodes]
+    values = [episode.figures.get(what) for episode in episodes]
     known = [value for value in values if value is not None]
     return fmean(known) if known and len(known) == len(values) else None

@@ -36,8 +36,8 @@ def one_line(text: str) -> str:
 
 def latex(text: str) -> str:
     """Return a text as the words of a LaTeX cell, caption or header; characters without a glyph are named: [U+4E2D]."""
-    words = _NO_LATEX.sub(_name_letter, one_line(text)).translate(_LATEX)
-    return f"{{}}{words}" if words.startswith(_LATEX_OPTION) else words
+    escaped = _NO_LATEX.sub(_name_letter, one_line(text)).translate(_LATEX)
+    return f"{{}}{escaped}" if escaped.startswith(_LATEX_OPTION) else escaped
 
 
 def _name_letter(mark: re.Match[str]) -> str:

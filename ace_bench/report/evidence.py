@@ -131,12 +131,12 @@ def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
     counts = {event.first: event.last for event in events if event.first != event.last}
     graded = {line.key: line for line in lines if line.key in counts.values()}
     first = (line for line in _rollouts(lines, split) if line.stage == Stage.ADAPT)
-    found = _first_of_each(graded[counts[line.key]] if line.key in counts else line for line in first)
+    first_rollouts = _first_of_each(graded[counts[line.key]] if line.key in counts else line for line in first)
     for step in (line for line in lines if line.kind == "step"):
         for sample in step.samples:
-            if sample in found:
-                _grade(found[sample]).place = step.index
-    return found
+            if sample in first_rollouts:
+                _grade(first_rollouts[sample]).place = step.index
+    return first_rollouts
 
 
 def evaluations(folder: Path, split: str, context: str, kind: type[L]) -> dict[str, L]:
@@ -175,8 +175,8 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
         if call.stage != stage or role not in ("all", call.role):
             continue
         sample = _SAMPLE.search(call.session) if by_sample else None
-        own = sample["split"] if sample else ""
-        if split == "all" or (own != split[4:] if split.startswith("not_") else own == split):
+        sample_split = sample["split"] if sample else ""
+        if split == "all" or (sample_split != split[4:] if split.startswith("not_") else sample_split == split):
             count += call.fault is None or not call.fault.unanswered
             total += NO_USAGE if call.replayed else call.usage
             samples |= {sample["id"]} if sample else set()
@@ -202,14 +202,14 @@ def _rollouts(lines: Iterable[L], split: str) -> Iterator[L]:
 
 def _first_of_each(lines: Iterable[L]) -> dict[str, L]:
     """Return the first rollout of each sample; runs share the names of samples, and samples equal details."""
-    found: dict[str, L] = {}
+    first_lines: dict[str, L] = {}
     details: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
     for line in lines:
-        if line.sample not in found:
+        if line.sample not in first_lines:
             grade = _grade(line)
             grade.detail = details.setdefault(tuple(grade.detail.items()), grade.detail)
-            found[sys.intern(line.sample)] = line
-    return found
+            first_lines[sys.intern(line.sample)] = line
+    return first_lines
 
 
 def _grade(line: RolloutLine) -> GradeScores:

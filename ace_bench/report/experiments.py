@@ -99,8 +99,8 @@ class Experiments:
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiments:
         """Return them; experiments that list methods keep the chosen methods, tasks and so on. Raises ``DataError``."""
-        found = {name: self.by_name[name].narrowed(chosen) for name in self.combined} if chosen else {}
-        return replace(self, by_name={**self.by_name, **found})
+        narrowed = {name: self.by_name[name].narrowed(chosen) for name in self.combined} if chosen else {}
+        return replace(self, by_name={**self.by_name, **narrowed})
 
     def cells(self, name: str) -> Iterator[tuple[str, str]]:
         """Row and column of all measured cells, line by line; raises ``DataError`` for an unknown experiment."""
@@ -129,8 +129,10 @@ class Experiments:
         if row not in experiment.rows or column not in experiment.columns or not experiment.columns[column].metric:
             raise DataError(f"experiment {name} has no measured cell {row}/{column}")
         line, spec = experiment.rows[row], experiment.columns[column]
-        own = [override for override in line.overrides if not (spec.agents and override.startswith("agent.scaffold="))]
-        overrides = _for_method([*experiment.common, *spec.overrides, *own])
+        row_overrides = [
+            override for override in line.overrides if not (spec.agents and override.startswith("agent.scaffold="))
+        ]
+        overrides = _for_method([*experiment.common, *spec.overrides, *row_overrides])
         if spec.evaluates and (line.adapts == "offline" or line.context):
             adapted = self.run(name, row, spec.evaluates)
             kept = [override for override in overrides if not override.startswith("mode")]
@@ -161,18 +163,18 @@ def load_experiments(folder: Traversable = DATA) -> Experiments:
 
     Also for a broken reference between them.
     """
-    found: dict[str, Experiment] = {}
+    by_name: dict[str, Experiment] = {}
     files = folder.joinpath("experiments").iterdir()
     for file in sorted(files, key=lambda file: (not file.name.startswith(_RESULTS), file.name)):
         if file.name.endswith(".yaml"):
             name = _name(file.name.removesuffix(".yaml"))
-            found[name] = changed(read_yaml(file, Experiment), id=name).with_combinations
-            check_experiment(found[name], str(file))
+            by_name[name] = changed(read_yaml(file, Experiment), id=name).with_combinations
+            check_experiment(by_name[name], str(file))
     claims: dict[str, Claim] = read_yaml(folder.joinpath("claims.yaml"), dict[str, Claim])
     for name, claim in claims.items():
         check_unit(claim.unit, f"{folder.joinpath('claims.yaml')}: {name}")
-    experiments = Experiments(by_name=found, claims=claims)
-    for name, experiment in found.items():
+    experiments = Experiments(by_name=by_name, claims=claims)
+    for name, experiment in by_name.items():
         experiments.runs(name)
         for bars in experiment.bars.values():
             for ref in bars.values():

@@ -57,9 +57,14 @@ def run_names(
                 yield name or "."
         elif levels:
             inner, linked = _entries(path, on_closed)
-            folders += [(os.path.join(name, one), os.path.join(real, one), levels - 1) for one in inner]
+            folders += [
+                (os.path.join(name, inner_name), os.path.join(real, inner_name), levels - 1) for inner_name in inner
+            ]
             below = min(levels - 1, _BEHIND_A_LINK)
-            links += [(os.path.join(name, one), os.path.realpath(os.path.join(path, one)), below) for one in linked]
+            links += [
+                (os.path.join(name, inner_name), os.path.realpath(os.path.join(path, inner_name)), below)
+                for inner_name in linked
+            ]
 
 
 def _entries(folder: str, on_closed: Callable[[str], object]) -> tuple[list[str], list[str]]:

@@ -54,9 +54,9 @@ def load_frames(runs: str | Path | Sequence[str | Path], *, prompts: bool = Fals
 
 
 def _frames_of_all(roots: Sequence[Path], problems: list[str], *, prompts: bool) -> Frames:
-    found = find_runs(*roots)
-    runs = found.runs
-    problems += [damaged.reason for damaged in found.damaged]
+    found_runs = find_runs(*roots)
+    runs = found_runs.runs
+    problems += [damaged.reason for damaged in found_runs.damaged]
     if not runs:
         raise StoreError(
             f"there is no run folder (with a journal.jsonl) in {', '.join(map(str, roots)) or 'an empty list'}; give "
@@ -75,11 +75,11 @@ def _join_frames(frames: Sequence[pd.DataFrame], differ: Differences) -> pd.Data
     """Put the frames of runs below each other, with what differs between the runs in front."""
     import pandas as pd
 
-    for place, frame in enumerate(frames):
+    for index, frame in enumerate(frames):
         settings = {name if name not in frame else path: path for path, name in differ.names.items()}
         for name, path in reversed(settings.items()):
-            frame.insert(0, name, [differ.values[place].get(path)] * len(frame))
-        frame.insert(0, "run", differ.labels[place])
+            frame.insert(0, name, [differ.values[index].get(path)] * len(frame))
+        frame.insert(0, "run", differ.labels[index])
     return pd.concat([frame for frame in frames if len(frame)] or list(frames[:1]), ignore_index=True)
 
 
@@ -88,7 +88,7 @@ def _frames(root: Path, problems: list[str], *, prompts: bool) -> Frames:
     import pandas as pd
 
     journal, calls = read_lines(root / "journal.jsonl", parse_journal), stored_calls(root)
-    problems += [found.summary for found in (journal, calls) if found.problems]
+    problems += [lines.summary for lines in (journal, calls) if lines.problems]
     rows = [_row(line) for line in journal.lines]
     frame = pd.json_normalize([_row(line) for line in calls.lines], max_level=1)
     if prompts:

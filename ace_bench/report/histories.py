@@ -106,7 +106,7 @@ def read_changes(folder: Path) -> Changes:
     if not versions:
         raise DataError(f"{folder} has contexts of the kind {contexts[0].kind}; only playbooks have bullets")
     first, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
-    return Changes(contexts, steps, first, changes, [one for one in records if isinstance(one, RolloutRecord)])
+    return Changes(contexts, steps, first, changes, [record for record in records if isinstance(record, RolloutRecord)])
 
 
 def bullet_history(folder: str | Path) -> list[BulletHistory]:
@@ -146,14 +146,14 @@ def last_used(
     cited = _citations(steps, rollouts)
     votes = {bullet["id"]: _votes(bullet) for bullet in first}
     used: dict[str, int] = {}
-    for place, (step, change) in enumerate(zip(steps, changes, strict=False)):
-        used.update(dict.fromkeys(cited[place] & votes.keys(), place))
+    for index, (step, change) in enumerate(zip(steps, changes, strict=False)):
+        used.update(dict.fromkeys(cited[index] & votes.keys(), index))
         merged = merged_bullets(step.events)
         now = {bullet["id"]: _votes(bullet) for bullet in change.get("set", ())}
         for key, total in now.items():
             group = merged.get(key, {key})
             if key in votes and total > sum(votes.get(part, 0) for part in group):
-                used[key] = place
+                used[key] = index
             elif uses := [used[part] for part in group if part in used]:
                 used[key] = max(uses)
         votes.update(now)
@@ -165,16 +165,16 @@ def last_used(
 def _citations(steps: Sequence[StepRecord], rollouts: Iterable[RolloutRecord]) -> list[set[str]]:
     """Return the ids that the rollouts of each step cited."""
     places = {
-        f"{Stage.ADAPT}/{scope}{sample}": place
-        for place, step in enumerate(steps)
+        f"{Stage.ADAPT}/{scope}{sample}": index
+        for index, step in enumerate(steps)
         for sample in step.samples
         for scope in (f"epoch{step.epoch}/", "")  # the keys of an online run name no epoch
     }
     cited: list[set[str]] = [set() for _ in steps]
     for rollout in rollouts:
-        place = places.get(rollout.key.rsplit("/", 2)[0])  # without context and trial
-        if place is not None:
-            cited[place].update(rollout.attempt.cited)
+        index = places.get(rollout.key.rsplit("/", 2)[0])  # without context and trial
+        if index is not None:
+            cited[index].update(rollout.attempt.cited)
     return cited
 
 
@@ -187,6 +187,6 @@ def merged_bullets(events: Iterable[Record]) -> Mapping[str, Set[str]]:
     groups: dict[str, Set[str]] = {}
     for event in events:
         if others := event.get("merged"):
-            group = frozenset[str]().union(*(groups.get(one, {one}) for one in (event["bullet"], *others)))
+            group = frozenset[str]().union(*(groups.get(bullet, {bullet}) for bullet in (event["bullet"], *others)))
             groups.update(dict.fromkeys(group, group))
     return groups

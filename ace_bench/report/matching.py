@@ -50,9 +50,9 @@ class Runs:
         ordered = sorted(runs, key=precedence)
         settings = [configurations.of_run(run) for run in ordered]
         for before in (False, True):
-            for run, own in zip(ordered, settings, strict=True):
-                if before or own["mode"].get("before"):
-                    self._runs[settings_digest(own, before=before), run.seed].append(run)
+            for run, run_settings in zip(ordered, settings, strict=True):
+                if before or run_settings["mode"].get("before"):
+                    self._runs[settings_digest(run_settings, before=before), run.seed].append(run)
 
     def find(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> RunSummary | None:
         """Return the planned run, finished or not, or ``None``; ``extra`` overrides all (``backbone=...``).
@@ -76,21 +76,21 @@ class Runs:
 
     def overrides(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> list[str] | None:
         """Return all overrides of a planned run except the seed; ``None`` until the runs it needs are finished."""
-        found = self._configurations.overrides(planned, extra)
+        overrides = self._configurations.overrides(planned, extra)
         for need in planned.needs:
             run = self.find(need.run, seed=seed, extra=extra)
             if run is None or not run.finished:
                 return None
-            found.append(f"{need.setting}={quote(str(run.context_file(need.context)))}")
-        return found
+            overrides.append(f"{need.setting}={quote(str(run.context_file(need.context)))}")
+        return overrides
 
 
 def other_data(run: RunSummary, overrides: Sequence[str], config: Mapping[str, Any]) -> Iterator[str]:
     """Yield the run's settings of data that differ from those that a plan's overrides name."""
     named = {*map(key_of, overrides)}
     for name in _DATA:
-        if f"task.{name}" in named and (found := run.settings["task"].get(name)) != config["task"][name]:
-            yield f"task.{name}={found}"
+        if f"task.{name}" in named and (value := run.settings["task"].get(name)) != config["task"][name]:
+            yield f"task.{name}={value}"
 
 
 def _source_fits(run: RunSummary, source: str) -> bool:
@@ -120,16 +120,16 @@ class ModelNames:
         ``structured`` is how its server asks for JSON, of which the paper says nothing. Templates name the switch of
         thinking differently, and the models of the paper that have one do not think unless it is on.
         """
-        found = {name: value for name, value in backbone.items() if name != "structured"}
-        body = {**(found.pop("extra_body", None) or {})}
+        settings = {name: value for name, value in backbone.items() if name != "structured"}
+        body = {**(settings.pop("extra_body", None) or {})}
         given = body.pop(_TEMPLATE, None) or {}
         switches = {name: value for name, value in given.items() if name not in _THINKING}
         if any(given.get(name) for name in _THINKING):
             switches[_THINKING[0]] = True
         body |= {_TEMPLATE: switches} if switches else {}
-        model = found.get("model")
+        model = settings.get("model")
         known = {} if model is None else {"model": self._names.get(model.casefold(), model)}
-        return {**found, **known, **({"extra_body": body} if body else {})}
+        return {**settings, **known, **({"extra_body": body} if body else {})}
 
 
 def deviations(settings: Settings, paper: Settings, source: str, names: ModelNames) -> Iterator[str]:
@@ -142,11 +142,11 @@ def deviations(settings: Settings, paper: Settings, source: str, names: ModelNam
     backbones = [("backbone", settings["backbone"], paper["backbone"])]
     roles = sorted({*settings["roles"], *paper["roles"]})
     backbones += [(f"roles.{role}", settings["roles"].get(role, {}), paper["roles"].get(role, {})) for role in roles]
-    for place, *both in backbones:
+    for path, *both in backbones:
         ours, theirs = map(names.plain, both)
         model, other = (part.get("model") or part.get("name") or "none" for part in (ours, theirs))
-        found = changed_settings(ours, theirs, place) if model == other else [(f"{place}.model", model)]
-        yield from (_override(*change) for change in found)
+        changes = changed_settings(ours, theirs, path) if model == other else [(f"{path}.model", model)]
+        yield from (_override(*change) for change in changes)
     for group in GROUPS:
         for path, value in changed_settings(settings[group], paper[group], group):
             if path not in _NOT_COMPARED and EMBEDDER not in path.split("."):  # it is compared once, at the top
@@ -199,8 +199,8 @@ class SimilarRuns:
         for plan in plans:
             self._plans.setdefault(plan.kind, []).append(plan)
         self._configurations = configurations
-        found = (run for run in runs if run.finished)
-        latest = latest_repetitions(found, lambda run: (settings_digest(configurations.of_run(run)), run.seed))
+        finished = (run for run in runs if run.finished)
+        latest = latest_repetitions(finished, lambda run: (settings_digest(configurations.of_run(run)), run.seed))
         self._runs = defaultdict[tuple[str, str, str], list[tuple[str, RunSummary]]](list)
         for (digest, _), run in latest.items():
             self._runs[run.task, run.method, run.mode].append((digest, run))
@@ -235,11 +235,15 @@ class SimilarRuns:
 
     def _fits(self, run: RunSummary, planned: PlannedRun, differs: Sequence[str], earlier: Earlier) -> bool:
         """Whether a run may stand in a cell: it differs in no setting of its plan, and is no other cell's run."""
-        own = {key for key in map(key_of, planned.overrides) if key not in _OPTION_GROUPS}
-        if any(f"{key_of(one)}.".startswith(f"{key}.") for one in differs for key in ("task", "labels", *own)):
+        plan_keys = {key for key in map(key_of, planned.overrides) if key not in _OPTION_GROUPS}
+        if any(
+            f"{key_of(override)}.".startswith(f"{key}.")
+            for override in differs
+            for key in ("task", "labels", *plan_keys)
+        ):
             return False
-        given, usual = {_plain(one) for one in differs}, {_plain(one) for one in planned.overrides}
-        others = ({_plain(one) for one in other.overrides} for other in self._plans.get(planned.kind, ()))
+        given, usual = {_plain(override) for override in differs}, {_plain(override) for override in planned.overrides}
+        others = ({_plain(override) for override in other.overrides} for other in self._plans.get(planned.kind, ()))
         if any(other - usual and other - usual <= given for other in others):
             return False
         return self._starts_as_planned(self._configurations.of_run(run), run.seed, planned, earlier)
@@ -248,14 +252,14 @@ class SimilarRuns:
         """Whether a run began with the contexts that its plan names: the contexts of the runs shown for them."""
         needs = {need.setting: need for need in planned.needs}
         for group, name in CONTEXT_FILES:
-            found, need = settings[group].get(name), needs.get(f"{group}.{name}")
+            digest, need = settings[group].get(name), needs.get(f"{group}.{name}")
             if need is None:
-                if found is not None and group != "agent":
+                if digest is not None and group != "agent":
                     return False
                 continue
             before = earlier(need.run, seed)
             path = None if before is None else before.context_file(need.context)
-            if path is None or not path.is_file() or digest_of_text(path.read_text(encoding="utf-8")) != found:
+            if path is None or not path.is_file() or digest_of_text(path.read_text(encoding="utf-8")) != digest:
                 return False
         return True
 
@@ -266,7 +270,7 @@ def _other_kind(run: RunSummary, variant: Variant, differs: Sequence[str]) -> st
         return "who answered: a stand-in" if run.simulated else "who answered: a real model"
     if variant.source and run.source != variant.source:
         return f"the data: {run.source}"
-    return next((one for one in differs if key_of(one).startswith(_MATTERS)), "")
+    return next((override for override in differs if key_of(override).startswith(_MATTERS)), "")
 
 
 def _plain(override: str) -> str:

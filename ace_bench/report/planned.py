@@ -103,14 +103,14 @@ class Setting:
 
 def read_setting(text: str) -> Setting:
     """Split a setting into the method, task or backbone that it is for, and the override."""
-    found = _FOR_SOME.fullmatch(text)
-    return Setting(only=found["only"], override=found["override"]) if found else Setting(only="", override=text)
+    match = _FOR_SOME.fullmatch(text)
+    return Setting(only=match["only"], override=match["override"]) if match else Setting(only="", override=text)
 
 
 def settings_for(names: Collection[str], extra: Sequence[str]) -> list[Setting]:
     """Return the settings for a run with these names: first those for all, which others override."""
-    found = [setting for setting in map(read_setting, extra) if setting.is_for(names)]
-    return sorted(found, key=lambda setting: bool(setting.only))
+    settings = [setting for setting in map(read_setting, extra) if setting.is_for(names)]
+    return sorted(settings, key=lambda setting: bool(setting.only))
 
 
 def key_of(override: str) -> str:
@@ -170,8 +170,8 @@ def quote(text: str) -> str:
 
     An interpolation stays text, because values may be those that a run folder holds.
     """
-    text = _INTERPOLATION.sub(lambda found: found[1] * 2 + "\\${", text)
-    return "'" + re.sub(r"(\\*)('|\Z)", lambda found: found[1] * 2 + ("\\'" if found[2] else ""), text) + "'"
+    text = _INTERPOLATION.sub(lambda match: match[1] * 2 + "\\${", text)
+    return "'" + re.sub(r"(\\*)('|\Z)", lambda match: match[1] * 2 + ("\\'" if match[2] else ""), text) + "'"
 
 
 def _escape_key(key: str) -> str:

@@ -107,7 +107,7 @@ class Progress:
         tries = [line for line in first if line.stage == Stage.ADAPT]
         tests = [line for line in first if line.stage != Stage.ADAPT]
         steps = [line for line in self._lines if line.kind == "step"]
-        sizes = [(place, step.context_tokens, step.context_size) for place, step in enumerate(steps, start=1)]
+        sizes = [(index, step.context_tokens, step.context_size) for index, step in enumerate(steps, start=1)]
         stage = graded[-1].stage if graded else ""
         epochs, samples = self._expected_samples()
         if stage == Stage.EVALUATE and tests:

@@ -148,13 +148,13 @@ class RunSummary:
             step = sharpest_fall(sizes)
             return None if step is None else sizes[step - 1 + _FALL.index(metric)]
         path = metric.split(".")
-        found: Any = self.metrics
+        value: Any = self.metrics
         if len(path) == 1 and self.finished:
             tested = self.metrics["splits"][self.metrics["headline"]["split"]]["after"]
-            found = tested if metric in tested else self.metrics
+            value = tested if metric in tested else self.metrics
         for key in path:
-            found = found.get(key) if isinstance(found, Mapping) else None
-        return found if isinstance(found, int | float) else None
+            value = value.get(key) if isinstance(value, Mapping) else None
+        return value if isinstance(value, int | float) else None
 
     def points(self, metric: str) -> Points | None:
         """Return the scores behind a metric of the tested split, for intervals and paired tests.
@@ -162,10 +162,10 @@ class RunSummary:
         ``None`` if the metric is not a mean over samples or groups. Raises ``StoreError`` if the journal is damaged.
         """
         figure = self.value(metric)
-        found = points_of(self._tested, metric, self.metrics["headline"]["metric"])
-        if not found or figure is None or abs(mean_score({self.seed: found}) - figure) > _ROUNDING:
+        points = points_of(self._tested, metric, self.metrics["headline"]["metric"])
+        if not points or figure is None or abs(mean_score({self.seed: points}) - figure) > _ROUNDING:
             return None
-        return found
+        return points
 
     @cached_property
     def certificate(self) -> Record | None:
@@ -188,16 +188,16 @@ class RunSummary:
     @cached_property
     def _tested(self) -> Mapping[str, GradeScores]:
         lines = tested_rollouts(self.folder, self.metrics, RolloutLine)
-        found = {sample: line.grade for sample, line in lines.items() if line.grade}
-        self._expect("journal.jsonl", "tested samples", len(found), self.metrics["headline"]["n"])
-        return found
+        grades = {sample: line.grade for sample, line in lines.items() if line.grade}
+        self._expect("journal.jsonl", "tested samples", len(grades), self.metrics["headline"]["n"])
+        return grades
 
     @cached_property
     def _calls(self) -> list[CallCosts]:
-        found = read_calls(self.folder)
+        calls = read_calls(self.folder)
         counted = self.metrics.get("calls", {}).values()
-        self._expect("calls.jsonl", "calls", len(found), sum(sum(roles.values()) for roles in counted))
-        return found
+        self._expect("calls.jsonl", "calls", len(calls), sum(sum(roles.values()) for roles in counted))
+        return calls
 
     @cached_property
     def _tested_calls(self) -> list[CallCosts]:
@@ -209,23 +209,23 @@ class RunSummary:
     def _episodes(self) -> list[Episode]:
         return episodes_of(self.folder, settings=self.settings, metrics=self.metrics, calls=self._calls)
 
-    def _expect(self, name: str, what: str, found: int, wanted: int) -> None:
+    def _expect(self, name: str, what: str, count: int, wanted: int) -> None:
         """Compare with the count in the metrics, since the file itself does not show lines lost at its end."""
-        if found < wanted:
+        if count < wanted:
             raise StoreError(
-                f"{self.folder / name} holds {found} of {wanted} {what}; restore the file, or repeat the run"
+                f"{self.folder / name} holds {count} of {wanted} {what}; restore the file, or repeat the run"
             )
 
 
 def check_comparable(ours: RunSummary, base: RunSummary) -> None:
     """Raise ``DataError`` if the scores of two finished runs do not mean the same."""
-    for what, one, other in (
+    for what, our_value, other in (
         ("the metric", *(run.metrics["headline"]["metric"] for run in (ours, base))),
         ("the data", ours.source, base.source),
         ("who answered", *("a stand-in" if run.simulated else "a model" for run in (ours, base))),
     ):
-        if one != other:
-            raise DataError(f"the runs differ in {what} ({one}, {other}); compare runs that have the same")
+        if our_value != other:
+            raise DataError(f"the runs differ in {what} ({our_value}, {other}); compare runs that have the same")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -318,5 +318,5 @@ def read_run(folder: Path) -> RunSummary:
 
 def marks_of(*, simulated: bool, source: str) -> str:
     """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
-    words = ["simulated"] * simulated + ["sample data"] * (source == "sample")
-    return f"[{', '.join(words)}: not comparable with published numbers]" if words else ""
+    marks = ["simulated"] * simulated + ["sample data"] * (source == "sample")
+    return f"[{', '.join(marks)}: not comparable with published numbers]" if marks else ""

@@ -126,22 +126,22 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
     gains = scores.mean(axis=0) - other.mean(axis=0)
     signs = [*np.sign(gains.round(_DECIMALS))]
     together = ours.keys() == base.keys() or 1 in (len(scores), len(other))
-    found = paired_difference(scores, other, units.groups, paired=together)
+    estimate = paired_difference(scores, other, units.groups, paired=together)
     repeated = max(len(scores), len(other)) > 1
-    detectable = found.detectable if found else None
+    detectable = estimate.detectable if estimate else None
     return Comparison(
         n=gains.size,
         difference=100.0 * float(gains.mean()),
-        interval=_interval(*found.bounds(LEVEL), least=-1.0) if found else None,
+        interval=_interval(*estimate.bounds(LEVEL), least=-1.0) if estimate else None,
         better=signs.count(1),
         worse=signs.count(-1),
-        p=found.p if found else 1.0,
+        p=estimate.p if estimate else 1.0,
         test=f"t over {'seeds and ' if repeated else ''}{units.name}",
-        seeds_p=found.seeds_p if found else None,
+        seeds_p=estimate.seeds_p if estimate else None,
         spread=_spread(scores - other) if repeated and together else None,
         detectable=None if detectable is None else 100.0 * detectable,
         wide=reasons_wide(len(scores), len(other), units.independent, streams=units.name == _BLOCKS),
-        estimate=found,
+        estimate=estimate,
     )
 
 
@@ -196,12 +196,12 @@ def _units(methods: Sequence[Seeds]) -> _Units:
     """Return groups of samples; blocks of neighbours where all streams of a method have the same order."""
     points = next(iter(methods[0].values()))
     names = sorted(points)
-    groups = clusters(range(len(names)), lambda place: points[names[place]].group)
+    groups = clusters(range(len(names)), lambda index: points[names[index]].group)
     for method in methods:
         orders = {tuple(run[name].place for name in names) for run in method.values()}
         order = next(iter(orders))
         if len(orders) == 1 and order[0] >= 0:
-            groups.sort(key=lambda group: min(order[place] for place in group))
+            groups.sort(key=lambda group: min(order[index] for index in group))
             return _Units(name=_BLOCKS, groups=blocks(groups), independent=len(groups))
     name = _SAMPLES if len(groups) == len(names) else "groups"
     return _Units(name=name, groups=groups, independent=len(groups))

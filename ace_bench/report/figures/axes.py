@@ -37,7 +37,7 @@ def draw_cells(
 ) -> None:
     """Draw cells over their places along x, with their intervals as error bars; cells without a value are gaps."""
     axis.errorbar(
-        [place for place, _ in points],
+        [x for x, _ in points],
         [nan if cell.value is None else cell.value for _, cell in points],
         yerr=[*zip(*(error_bars(cell) for _, cell in points), strict=True)] or None,
         label=name,

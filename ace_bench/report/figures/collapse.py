@@ -102,8 +102,8 @@ def _label_collapse(axis: Axes, fall: _Fall, sizes: tuple[int, float, float], lo
     """Label a collapse with the sizes before and after it, and with the accuracies if those contexts were evaluated."""
     step, before, after = sizes
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
-    for place, size, who, side in ((step, before, "before", -1), (step + 1, after, "after", 1)):
+    for x, size, who, side in ((step, before, "before", -1), (step + 1, after, "after", 1)):
         accuracy = fall.accuracies.get(who)
         text = f"{size:,.0f} tokens" + ("" if accuracy is None else f"\naccuracy {accuracy:.1f}")
-        axis.annotate(text, (place, size), (4 * side, 4), textcoords="offset points", fontsize=7,
+        axis.annotate(text, (x, size), (4 * side, 4), textcoords="offset points", fontsize=7,
                       ha="right" if side < 0 else "left", color=look.colour, bbox=box)  # fmt: skip

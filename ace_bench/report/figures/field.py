@@ -78,12 +78,12 @@ def draw_fields(table: Table, title: str, sheet: Sheet = SCREEN) -> Iterator[tup
     unknown = dict[str, None]()
     for group in groups_of(table, dollars if in_dollars else tokens):
         members = with_certainty(group.members)
-        unknown |= dict.fromkeys(one.name for one in members if not one.cost)
-        if points := [_point(one, cost, group) for one in members if (cost := one.cost)]:
+        unknown |= dict.fromkeys(member.name for member in members if not member.cost)
+        if points := [_point(member, cost, group) for member in members if (cost := member.cost)]:
             heading = f"{table.columns[group.column].title}\n{group.title}"
             parts.setdefault(f"{group.column}_{group.scaffold}", {})[heading] = points
-    found = [point for panels in parts.values() for points in panels.values() for point in points]
-    kinds = looks(list(dict.fromkeys(point.kind for point in found)))
+    points_of_all = [point for panels in parts.values() for points in panels.values() for point in points]
+    kinds = looks(list(dict.fromkeys(point.kind for point in points_of_all)))
     notes = ["bars: 95% intervals; bold: on the front; percentages: bootstrap draws in which it is on the front"]
     if not in_dollars:
         notes.append("costs are in tokens, because the dollars of some runs are unknown or zero")
@@ -93,9 +93,9 @@ def draw_fields(table: Table, title: str, sheet: Sheet = SCREEN) -> Iterator[tup
     for part, panels in parts.items():
         height = _FRAME + _LINE * -(-len(panels) // _ACROSS)
         figure, axes = new_figure(whole, sheet, len(panels), height=height, across=_ACROSS, sharey="row")
-        for place, (axis, (heading, points)) in enumerate(zip(axes, panels.items(), strict=True)):
+        for index, (axis, (heading, points)) in enumerate(zip(axes, panels.items(), strict=True)):
             x_label = f"Cost of a query ({'dollars' if in_dollars else 'tokens'})"
-            last, first = place >= len(panels) - _ACROSS, place % _ACROSS == 0
+            last, first = index >= len(panels) - _ACROSS, index % _ACROSS == 0
             label_axes(axis, x_label * last, "Score (%)" * first, heading)
             _draw_points(axis, points, kinds)
         add_legend(figure)
@@ -105,10 +105,10 @@ def draw_fields(table: Table, title: str, sheet: Sheet = SCREEN) -> Iterator[tup
         yield part, figure
 
 
-def _point(one: Member, cost: float, group: Group) -> Point:
-    kind = "retries by verdicts" if group.retries else f"labels {group.labels}" if one.adapts else one.name
-    share = "" if one.on_front is None else f" {one.on_front:.0%}"
-    return Point(name=one.name + share, kind=kind, cost=cost, cell=one.cell)
+def _point(member: Member, cost: float, group: Group) -> Point:
+    kind = "retries by verdicts" if group.retries else f"labels {group.labels}" if member.adapts else member.name
+    share = "" if member.on_front is None else f" {member.on_front:.0%}"
+    return Point(name=member.name + share, kind=kind, cost=cost, cell=member.cell)
 
 
 def _draw_points(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) -> None:
@@ -117,7 +117,7 @@ def _draw_points(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look])
         if cells := [(point.cost, point.cell) for point in points if point.kind == kind]:
             draw_cells(axis, kind, look, cells, joined=False)
     front = pareto_front(points)
-    axis.plot([one.cost for one in front], [one.score for one in front], drawstyle="steps-post", color=GREY,
+    axis.plot([point.cost for point in front], [point.score for point in front], drawstyle="steps-post", color=GREY,
               linewidth=0.8, linestyle="--", zorder=1, label="Pareto front of the means")  # fmt: skip
     axis.margins(0.12, 0.1)
     log_axis(axis)
@@ -137,7 +137,7 @@ def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) 
     frame = scale * np.ravel(axis.get_window_extent().get_points())
     front = pareto_front(points)
     ordered = [*front, *(point for point in points if point not in front)]
-    obstacles, places, found = list[tuple[float, ...]](), list[Array](), []
+    obstacles, places, boxes = list[tuple[float, ...]](), list[Array](), []
     for point in ordered:
         below, above = error_bars(point.cell)
         ends = [(point.cost, y) for y in (point.score - below, point.score, point.score + above)]
@@ -148,23 +148,23 @@ def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) 
     for (x, y), (right, top) in pairwise(places[: len(front)]):  # the front goes across, then up
         obstacles.append((_ON_LINE, x, y - _BAR, right, y + _BAR))
         obstacles.append((_ON_LINE, right - _BAR, y, right + _BAR, top))
-    for point, place in zip(ordered, places, strict=True):
+    for point, position in zip(ordered, places, strict=True):
         at, colour = (point.cost, point.score), kinds[point.kind].colour
         weight = "bold" if point in front else "normal"
         text = axis.annotate(point.name, at, (0, 0), textcoords="offset points", ha="center",
                              va="center", fontsize=_SIZE, color=colour, fontweight=weight)  # fmt: skip
         text.set_in_layout(False)
-        box = _best_place(place, scale * np.array(text.get_window_extent().size), frame, np.array(obstacles))
+        box = _best_place(position, scale * np.array(text.get_window_extent().size), frame, np.array(obstacles))
         obstacles.append((_ON_TEXT, *box))
-        found.append(Bbox.from_extents(*box))
-        across, up = (box[:2] + box[2:]) / 2 - place
+        boxes.append(Bbox.from_extents(*box))
+        across, up = (box[:2] + box[2:]) / 2 - position
         text.set_position((across, up))
-        across, up = np.clip(place, box[:2], box[2:]) - place
+        across, up = np.clip(position, box[:2], box[2:]) - position
         if hypot(across, up) > _LINE_FROM:
             style = {"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
             line = axis.annotate("", at, (across, up), textcoords="offset points", arrowprops=style)
             line.set_in_layout(False)
-    return found
+    return boxes
 
 
 def _best_place(point: Array, size: Array, frame: Array, obstacles: Array) -> Array:

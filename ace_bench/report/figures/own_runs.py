@@ -91,7 +91,7 @@ def panels_of(table: Table, path: str) -> list[Points]:
         tested = [keys[run.folder] for line in table.cells.values() for run in line[column].runs]
         if tested:
             groups.setdefault((title_of(others, names), tested[0]), []).append(column)
-    found = []
+    titled_panels = []
     for (title, _), columns in groups.items():
         lines: dict[str, list[tuple[Any, Measured]]] = {}
         levels: dict[str, Measured] = {}
@@ -104,9 +104,9 @@ def panels_of(table: Table, path: str) -> list[Points]:
         samples = {str(table.columns[column].fields.get(SAMPLES, MISSING)) for column in columns} - {MISSING}
         if any(len(points) > 1 for points in lines.values()):
             where = f"{title} ({', '.join(sorted(samples))})" if samples else title
-            found.append((title, Points(where, lines, levels)))
-    counts = Counter(title for title, _ in found)
-    return [panel if counts[title] > 1 else panel._replace(title=title) for title, panel in found]
+            titled_panels.append((title, Points(where, lines, levels)))
+    counts = Counter(title for title, _ in titled_panels)
+    return [panel if counts[title] > 1 else panel._replace(title=title) for title, panel in titled_panels]
 
 
 def _plain(value: Any) -> Any:
@@ -116,21 +116,24 @@ def _plain(value: Any) -> Any:
 
 def _others(settings: Sequence[Settings], path: str) -> list[str]:
     """Return the settings other than ``path`` in which runs of one task differ: lines never join such runs."""
-    found: dict[str, None] = {}
-    for task in dict.fromkeys(one[_TASK] for one in settings):
-        some = [one for one in settings if one[_TASK] == task]
-        found |= dict.fromkeys(other for other in differing_paths(some) if not _follows(other, path, some))
+    differing: dict[str, None] = {}
+    for task in dict.fromkeys(run_settings[_TASK] for run_settings in settings):
+        of_task = [run_settings for run_settings in settings if run_settings[_TASK] == task]
+        differing |= dict.fromkeys(other for other in differing_paths(of_task) if not _follows(other, path, of_task))
     hidden = (path, SEED, _LIMIT, f"{_LIMIT}.val", f"{_LIMIT}.test", "data", "source", "backbone.seed")
-    return [other for other in found if other not in hidden]
+    return [other for other in differing if other not in hidden]
 
 
 def _follows(other: str, path: str, settings: Sequence[Settings]) -> bool:
     """Whether a setting always has the value of another one, such as a budget that two parts share."""
-    return all(value_text(one.get(other, MISSING)) == value_text(one.get(path, MISSING)) for one in settings)
+    return all(
+        value_text(run_settings.get(other, MISSING)) == value_text(run_settings.get(path, MISSING))
+        for run_settings in settings
+    )
 
 
 def _nothing(path: str, settings: Sequence[Settings]) -> str:
-    values = dict.fromkeys(value_text(one[path]) for one in settings if path in one)
+    values = dict.fromkeys(value_text(run_settings[path]) for run_settings in settings if path in run_settings)
     if len(values) < 2:
         return f"{path} has one value in these runs ({', '.join(values)}); a figure over it needs at least two"
     if path == _LIMIT:
@@ -147,19 +150,19 @@ def _draw_sweep(table: Table, panels: Sequence[Points], path: str, sheet: Sheet)
     cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
     names, shared = _line_names(table, rows)
     shown = {row: (names[row], look) for row, look in looks(rows[:MAX_SERIES]).items()}
-    words = short_names([path])[path].replace("_", " ")
+    setting = short_names([path])[path].replace("_", " ")
     metrics = {cell.metric for cell in cells}
     metric = metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
     scored = cells[0].place.unit == "percent"
     common = differences([run for cell in cells for run in cell.runs]).common
-    title = f"{metric} by {words}: {' · '.join(filter(None, (common, shared)))}"
+    title = f"{metric} by {setting}: {' · '.join(filter(None, (common, shared)))}"
     mark = marks_of(simulated=bool(table.about["simulated"]), source=str(table.about["source"]))
     bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
     whole = "\n".join(filter(None, (title, mark, bars)))
     figure, axes = new_figure(whole, sheet, len(panels), height=3.0, sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
         _draw_panel(axis, panel, shown)
-        label_axes(axis, words, (f"{metric} (%)" if scored else metric) * (axis is axes[0]), panel.title)
+        label_axes(axis, setting, (f"{metric} (%)" if scored else metric) * (axis is axes[0]), panel.title)
         percent_axis(axis) if scored else amount_axis(axis, [cell.value or 0.0 for cell in cells])
     left = len(rows) - MAX_SERIES
     return add_legend(figure, f"+{left} more, not shown: choose fewer runs" if left > 0 else "")
@@ -169,7 +172,7 @@ def _draw_panel(axis: Axes, panel: Points, shown: Mapping[str, tuple[str, Look]]
     """Draw the lines and levels of the rows in ``shown``, which gives the name and the look of each."""
     values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
-    places = {value: float(value) if numbers else float(place) for place, value in enumerate(values)}
+    places = {value: float(value) if numbers else float(index) for index, value in enumerate(values)}
     lines = {row: points for row, points in panel.lines.items() if row in shown}
     for number, (row, points) in enumerate(lines.items()):  # words have no order that a line could show
         beside = 0.0 if numbers else _BESIDE * (number - (len(lines) - 1) / 2)
@@ -186,21 +189,21 @@ def _draw_panel(axis: Axes, panel: Points, shown: Mapping[str, tuple[str, Look]]
 def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]:
     """Name the lines by the settings in which they differ; return the others as one text for the title."""
     short = _short_names(table)
-    found: dict[str, dict[str, Any]] = {}
+    values_by_path: dict[str, dict[str, Any]] = {}
     for row in rows:
         for path, value in table.rows[row].fields.items():
             if value != MISSING:
-                found.setdefault(path, {})[value_text(value)] = value
-    varied = [path for path, values in found.items() if len(values) > 1] or list(found)[:1]
+                values_by_path.setdefault(path, {})[value_text(value)] = value
+    varied = [path for path, values in values_by_path.items() if len(values) > 1] or list(values_by_path)[:1]
     names = {}
     for row in rows:
         values = table.rows[row].fields
         names[row] = title_of({path: values[path] for path in varied}, short)
-    rest = {path: next(iter(values.values())) for path, values in found.items()}
+    rest = {path: next(iter(values.values())) for path, values in values_by_path.items()}
     shared = {path: value for path, value in rest.items() if path not in (*varied, *CHOICES, "labels")}
     return names, title_of(shared, short)
 
 
 def _short_names(table: Table) -> dict[str, str]:
     headings = [*table.rows.values(), *table.columns.values()]
-    return short_names(dict.fromkeys(path for one in headings for path in one.fields))
+    return short_names(dict.fromkeys(path for heading in headings for path in heading.fields))

@@ -48,11 +48,11 @@ def draw_bars(name: str, selection: Selection, title: str, sheet: Sheet, *, with
     width = 0.8 / len(names)
     warning = _warning([cell for line in cells.values() for cell in line.values()], selection)
     figure, (axis,) = new_figure(title + warning, sheet, height=2.6, wide=True)
-    for place, (method, look) in enumerate(looks(names).items()):
+    for index, (method, look) in enumerate(looks(names).items()):
         for group, (where, line) in enumerate(cells.items()):
-            spot = (group + (place - (len(names) - 1) / 2) * width, width)
+            spot = (group + (index - (len(names) - 1) / 2) * width, width)
             if method in others:
-                grey = replace(look, colour=_GREYS[place % len(_GREYS)])
+                grey = replace(look, colour=_GREYS[index % len(_GREYS)])
                 _draw_bar(axis, f"{method} (published)", grey, spot, others[method][where])
                 continue
             cell = line[method]
@@ -108,14 +108,15 @@ def _bar_cells(name: str, selection: Selection) -> dict[str, dict[str, Measured]
 def published_bars(name: str, experiments: Experiments) -> dict[str, dict[str, float]]:
     """Return the scores of systems that are not run here, by group; in a group without any, their mean."""
     bars = experiments.by_name[name].bars
-    found: dict[str, dict[str, float]] = {}
+    scores_by_method: dict[str, dict[str, float]] = {}
     for group, methods in bars.items():
         for method, ref in methods.items():
             table, row, _ = ref.split("/")
             if row in experiments.by_name[table].not_reproducible:
-                found.setdefault(method, {})[group] = experiments.cell(ref).value or nan
+                scores_by_method.setdefault(method, {})[group] = experiments.cell(ref).value or nan
     return {
-        method: {group: scores.get(group, fmean(scores.values())) for group in bars} for method, scores in found.items()
+        method: {group: scores.get(group, fmean(scores.values())) for group in bars}
+        for method, scores in scores_by_method.items()
     }
 
 
@@ -127,7 +128,7 @@ def draw_sensitivity(name: str, selection: Selection, title: str, sheet: Sheet, 
     columns = [column for column in table.columns if any(line[column].runs for line in rows.values())]
     if sum(any(line[column].runs for column in columns) for line in rows.values()) < 2:
         return None
-    settings = {row: one.settings for row, one in experiment.rows.items()}
+    settings = {row: planned_row.settings for row, planned_row in experiment.rows.items()}
     names = [", ".join(map(str, settings.get(row, {}).values())) or row.replace("_", " ") for row in rows]
     varied = {key.replace("_", " ") for row in settings.values() for key in row}
     x_label = varied.pop().capitalize() if len(varied) == 1 else experiment.title
@@ -135,7 +136,7 @@ def draw_sensitivity(name: str, selection: Selection, title: str, sheet: Sheet, 
     figure, axes = new_figure(title + warning, sheet, len(columns), height=2.6, sharey=True)
     for axis, column in zip(axes, columns, strict=True):
         cells = [line[column] for line in rows.values()]
-        points = [(float(place), cell) for place, cell in enumerate(cells) if cell.value is not None]
+        points = [(float(index), cell) for index, cell in enumerate(cells) if cell.value is not None]
         draw_cells(axis, "ours, 95% interval", looks(["ours"])["ours"], points)
         published = [_published_number(cell, selection, with_paper=with_paper) for cell in cells]
         if any(value is not None for value in published):
@@ -156,19 +157,21 @@ def draw_speed(selection: Selection, title: str, sheet: Sheet) -> Figure | None:
     """Draw score and calls over the seconds of adaptation, by size of the batch; ``None`` without finished runs."""
     table = paper_table(_SPEED, selection)
     ways: dict[str, list[tuple[float, str, Mapping[str, Measured]]]] = {}
-    for row, one in selection.experiments.by_name[_SPEED].rows.items():
+    for row, planned_row in selection.experiments.by_name[_SPEED].rows.items():
         seconds = table.cells[row]["seconds"].value
         if seconds:
-            ways.setdefault(one.label, []).append((seconds, str(one.settings["batch"]), table.cells[row]))
+            ways.setdefault(planned_row.label, []).append(
+                (seconds, str(planned_row.settings["batch"]), table.cells[row])
+            )
     if not ways:
         return None
     figure, axes = new_figure(title + _warning(table.measured, selection), sheet, 2, height=3.0)
     labels = {"accuracy": "Accuracy (%)", "calls": "Calls of adaptation"}
     for axis, (column, label) in zip(axes, labels.items(), strict=True):
-        for place, ((name, points), look) in enumerate(zip(ways.items(), looks(list(ways)).values(), strict=True)):
+        for index, ((name, points), look) in enumerate(zip(ways.items(), looks(list(ways)).values(), strict=True)):
             draw_cells(axis, name, look, [(seconds, line[column]) for seconds, _, line in points])
             for seconds, batch, line in points:
-                at, shift = (seconds, line[column].value or nan), _SHIFTS[place % len(_SHIFTS)]
+                at, shift = (seconds, line[column].value or nan), _SHIFTS[index % len(_SHIFTS)]
                 axis.annotate(batch, at, shift, textcoords="offset points", fontsize=7, color=look.colour)
         label_axes(axis, "Seconds of adaptation (numbers: samples a batch)", label)
         log_axis(axis)

@@ -46,9 +46,9 @@ def draw_learning_curves(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
     """Draw running mean score and size of the context by step, for runs with steps of one task and mode."""
     run = compared.series[0].runs[0]
     figure, (scores, sizes) = new_figure(compared.title, sheet, 2, height=3.0)
-    for one in compared.series:
-        draw_curve(scores, one.name, one.look, score_curve(one.runs))
-        draw_curve(sizes, one.name, one.look, size_curve(one.runs))
+    for series in compared.series:
+        draw_curve(scores, series.name, series.look, score_curve(series.runs))
+        draw_curve(sizes, series.name, series.look, size_curve(series.runs))
     samples = "Test samples" if run.mode == "online" else "Training samples"
     metric = column_name(run.metrics["headline"]["metric"])
     label_axes(scores, samples, f"{column_name(run.task)} {metric} so far (%)")
@@ -62,14 +62,14 @@ def draw_learning_curves(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
 
 def draw_cache_reuse(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
     """Draw the share of prompt tokens served from a cache, by call; ``None`` where no run knows it."""
-    curves = [(one, cache_curve(read_calls(one.runs[0].folder), _WINDOW)) for one in compared.series]
-    known = [(one, curve) for one, curve in curves if curve is not None]
+    curves = [(series, cache_curve(read_calls(series.runs[0].folder), _WINDOW)) for series in compared.series]
+    known = [(series, curve) for series, curve in curves if curve is not None]
     if not known:
         return None
     figure, (axis,) = new_figure(compared.title, sheet, height=2.9)
-    for one, curve in known:
-        look, done = one.look, 100 * (curve.index + 1) / len(curve)
-        axis.plot(done, curve, label=one.name, color=look.colour, linestyle=look.line, linewidth=look.width)
+    for series, curve in known:
+        look, done = series.look, 100 * (curve.index + 1) / len(curve)
+        axis.plot(done, curve, label=series.name, color=look.colour, linestyle=look.line, linewidth=look.width)
     label_axes(axis, f"Calls made (%); each point: the last {_WINDOW}", "Cached prompt tokens (%)")
     axis.set_ylim(0, 100)
     return add_legend(figure, compared.more)
@@ -81,18 +81,18 @@ def draw_score_against_cost(compared: ComparedRuns, sheet: Sheet) -> Figure | No
     Costs are tokens if any dollars are unknown or all are zero.
     """
     series = compared.series
-    costs = [mean_of([run.value("usd.adapt") for run in one.runs]) for one in series]
+    costs = [mean_of([run.value("usd.adapt") for run in line.runs]) for line in series]
     in_dollars = None not in costs and any(costs)
     if not in_dollars:
-        costs = [mean_of([tokens(run, "adapt") for run in one.runs]) for one in series]
+        costs = [mean_of([tokens(run, "adapt") for run in line.runs]) for line in series]
     if not any(costs):
         return None
     task, headline = series[0].runs[0].task, str(series[0].runs[0].metrics["headline"]["metric"])
     figure, (axis,) = new_figure(compared.title, sheet, height=3.0)
-    for one, cost in zip(series, costs, strict=True):
-        score = measure(Place(row=one.name, column=headline, unit="percent"), None, headline, one.runs)
+    for line, cost in zip(series, costs, strict=True):
+        score = measure(Place(row=line.name, column=headline, unit="percent"), None, headline, line.runs)
         if cost is not None and score.value is not None:
-            draw_cells(axis, one.name, one.look, [(cost, score)], joined=False)
+            draw_cells(axis, line.name, line.look, [(cost, score)], joined=False)
     unit = "dollars" if in_dollars else "tokens"
     label_axes(axis, f"Cost of adaptation ({unit})", f"{column_name(task)} {column_name(headline)} (%)")
     axis.margins(0.08, 0.15)
@@ -106,7 +106,7 @@ def draw_cost_breakdown(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
     spent = {way: _tokens_by_part(compared, way) for way in _DIRECTIONS}
     if spent["in"].isna().all(axis=None):
         return None
-    names = [fill(one.name, _LETTERS) for one in compared.series]
+    names = [fill(series.name, _LETTERS) for series in compared.series]
     lines = sum(name.count("\n") + 1 for name in names)
     height = 1.5 + 0.14 * lines + 0.1 * len(names)
     figure, axes = new_figure(compared.title, sheet, len(spent), height=height, sharey=True)
@@ -123,11 +123,13 @@ def _tokens_by_part(compared: ComparedRuns, way: str) -> pd.DataFrame:
     """Return the mean tokens over seeds, a row for each series and a column for each part; unknown ones are NaN."""
     import pandas as pd
 
-    calls = [(stage, run.metrics["calls"][stage]) for stage in Stage for one in compared.series for run in one.runs]
-    found = {f"{stage}.{role}" for stage, roles in calls for role in roles}
-    parts = [part for part in _USUAL_PARTS if part in found] + sorted(found.difference(_USUAL_PARTS))
+    calls = [
+        (stage, run.metrics["calls"][stage]) for stage in Stage for series in compared.series for run in series.runs
+    ]
+    called_parts = {f"{stage}.{role}" for stage, roles in calls for role in roles}
+    parts = [part for part in _USUAL_PARTS if part in called_parts] + sorted(called_parts.difference(_USUAL_PARTS))
     tokens = {
-        part: [mean_of([run.value(f"spent.{part}.all.{way}") for run in one.runs]) for one in compared.series]
+        part: [mean_of([run.value(f"spent.{part}.all.{way}") for run in series.runs]) for series in compared.series]
         for part in parts
     }
     return pd.DataFrame(tokens, dtype=float)
@@ -137,7 +139,7 @@ def _stack_bars(axis: Axes, tokens: pd.DataFrame) -> str:
     """Stack the tokens of all parts on each other, one bar for each row; return the unit."""
     drawn = looks([*_USUAL_PARTS, *sorted({*tokens}.difference(_USUAL_PARTS))])
     most = tokens.sum(axis=1).max()
-    unit, scale = next((one for one in _UNITS if most < 1e4 * one[1]), _UNITS[-1])
+    unit, scale = next((unit_and_scale for unit_and_scale in _UNITS if most < 1e4 * unit_and_scale[1]), _UNITS[-1])
     widths = tokens.fillna(0.0) / scale
     ends = widths.cumsum(axis=1)
     for part, width in widths.items():

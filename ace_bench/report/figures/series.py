@@ -63,16 +63,18 @@ def compare_runs(runs: Sequence[RunSummary], title: str) -> ComparedRuns:
     """
     groups = _by_settings([run for run in runs if run.finished and run.mode in ("offline", "online")])
     kept, left = groups[:MAX_SERIES], len(groups) - MAX_SERIES
-    differ = differences([replace(some[0], seed=0, attempt=1) for some in kept])
+    differ = differences([replace(same_runs[0], seed=0, attempt=1) for same_runs in kept])
     labels = differ.labels if differ.names else [""] * len(kept)
-    methods = ["" if "method" in differ.names else some[0].method for some in kept]
+    methods = ["" if "method" in differ.names else same_runs[0].method for same_runs in kept]
     names = [name_in_words(" · ".join(filter(None, both))) for both in zip(methods, labels, strict=True)]
     shown = looks(sorted(names))
-    series = [RunSeries(name=name, look=shown[name], runs=some) for name, some in zip(names, kept, strict=True)]
+    series = [
+        RunSeries(name=name, look=shown[name], runs=same_runs) for name, same_runs in zip(names, kept, strict=True)
+    ]
     shared = f", labels={kept[0][0].labels}" if kept and "labels" not in differ.names else ""
     first, newline, rest = title.partition("\n")
     return ComparedRuns(
-        series=tuple(sorted(series, key=lambda one: one.name)),
+        series=tuple(sorted(series, key=lambda line: line.name)),
         title=f"{first}{shared}{newline}{rest}",
         more=f"+{left} more, with less usual settings" if left > 0 else "",
     )

@@ -128,13 +128,13 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
     """Return a look for each name; after ``MAX_SERIES`` names they repeat."""
     return {
         name: Look(
-            colour=_COLOURS[place % MAX_SERIES],
-            line=_LINES[place % len(_LINES)],
-            marker=_MARKERS[place % MAX_SERIES],
-            hatch=_HATCHES[place % MAX_SERIES],
-            width=_MAX_LINE_WIDTH * (1 - 0.06 * (place % MAX_SERIES)),
+            colour=_COLOURS[index % MAX_SERIES],
+            line=_LINES[index % len(_LINES)],
+            marker=_MARKERS[index % MAX_SERIES],
+            hatch=_HATCHES[index % MAX_SERIES],
+            width=_MAX_LINE_WIDTH * (1 - 0.06 * (index % MAX_SERIES)),
         )
-        for place, name in enumerate(names)
+        for index, name in enumerate(names)
     }
 
 
@@ -189,21 +189,21 @@ def add_legend(figure: Figure, more: str = "") -> Figure:
     """Put one legend of all axes' series under a figure and return it. ``more`` says what is not drawn."""
     from matplotlib.lines import Line2D
 
-    found: dict[str, Artist] = {}
+    handles: dict[str, Artist] = {}
     room = int((figure.get_figwidth() - _LEGEND_HANDLE) / _LEGEND_LETTER)
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
-            found.setdefault("\n".join(fill(line, room) for line in label.split("\n")), handle)
+            handles.setdefault("\n".join(fill(line, room) for line in label.split("\n")), handle)
     if more:
-        found[more] = Line2D([], [], linestyle="")
-    if found:
-        widest = max(len(line) for label in found for line in label.splitlines())
+        handles[more] = Line2D([], [], linestyle="")
+    if handles:
+        widest = max(len(line) for label in handles for line in label.splitlines())
         fitting = max(1, int(figure.get_figwidth() / (_LEGEND_HANDLE + _LEGEND_LETTER * widest)))
-        lines = ceil(len(found) / min(4, fitting))
-        columns = ceil(len(found) / lines)  # lines of similar length
-        lines += sum(label.count("\n") for label in found) // columns
+        lines = ceil(len(handles) / min(4, fitting))
+        columns = ceil(len(handles) / lines)  # lines of similar length
+        lines += sum(label.count("\n") for label in handles) // columns
         figure.set_figheight(figure.get_figheight() + _LEGEND_LINE * max(0, lines - 2))
-        figure.legend(list(found.values()), list(found), loc="outside lower center", ncols=columns)
+        figure.legend(list(handles.values()), list(handles), loc="outside lower center", ncols=columns)
     return figure
 
 
@@ -243,7 +243,7 @@ def _change_words(figure: Figure, change: Callable[[str], str]) -> None:
     for part in figure.findobj(Text):
         assert isinstance(part, Text)
         part.set_text(change(part.get_text()))
-    for axis in (one for axes in figure.axes for one in (axes.xaxis, axes.yaxis)):
+    for axis in (axis_of_figure for axes in figure.axes for axis_of_figure in (axes.xaxis, axes.yaxis)):
         named = axis.get_major_formatter()
         if isinstance(named, FixedFormatter):
             axis.set_major_formatter(FixedFormatter([*map(change, named.seq)]))

@@ -84,8 +84,8 @@ class Contradiction(YamlModel, frozen=True, kw_only=True):
 
 def known_contradictions() -> list[Contradiction]:
     """Read the contradictions that tables mention in their notes (``data/contradictions.yaml``)."""
-    found: list[Contradiction] = read_yaml(DATA.joinpath("contradictions.yaml"), list[Contradiction])
-    return found
+    contradictions: list[Contradiction] = read_yaml(DATA.joinpath("contradictions.yaml"), list[Contradiction])
+    return contradictions
 
 
 def paper_claims(paper: Experiments) -> list[PaperClaim]:

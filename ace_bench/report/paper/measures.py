@@ -55,9 +55,9 @@ def check_metric(metric: str, where: str) -> None:
         if first not in _PATHS:
             raise DataError(f"{where}: there is no metric {name}; {_suggest(first, tuple(_PATHS))}")
         known = _PATHS[first]
-        for place, (part, names) in enumerate(zip(parts, known, strict=False), start=1):
+        for depth, (part, names) in enumerate(zip(parts, known, strict=False), start=1):
             if part != "_" and names is not None and part not in names:
-                path = ".".join([first, *parts[: place - 1]])
+                path = ".".join([first, *parts[: depth - 1]])
                 raise DataError(f"{where}: there is no metric {name}; below {path} {_suggest(part, names)}")
         if len(parts) != len(known) and "_" not in parts:
             raise DataError(f"{where}: metric {name} has {len(parts) + 1} parts, and those of {first} {len(known) + 1}")

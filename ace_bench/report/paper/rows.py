@@ -140,25 +140,25 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
 
     def rows(self, agents: Sequence[str]) -> dict[str, Row]:
         """Return the rows by name, grouped by scaffold; ``agents`` are columns without scaffolds."""
-        found = {}
+        rows = {}
         for scaffold in self.scaffolds:
-            own = scaffold != "json"  # the answer alone is its own form
-            found[f"{self.base}_{scaffold}"] = Row(
+            as_own_form = scaffold != "json"  # the answer alone is its own form
+            rows[f"{self.base}_{scaffold}"] = Row(
                 label=self.base,
-                overrides=(f"method={self.base}", *([] if own else [f"agent.scaffold={scaffold}"])),
+                overrides=(f"method={self.base}", *([] if as_own_form else [f"agent.scaffold={scaffold}"])),
                 scaffold=scaffold,
                 agents_only=scaffold == "own",
             )
-            methods = {name: one for name, one in self.methods.items() if scaffold in (*_FORMS, one.own)}
+            methods = {name: method for name, method in self.methods.items() if scaffold in (*_FORMS, method.own)}
             for (name, method), passes, feedback in product(methods.items(), self.passes, self.feedback):
                 if passes in (method.passes or _EVERY) and feedback in (method.feedback or self.feedback):
                     key = f"{name}_{scaffold}_{passes}_{feedback}"
-                    found[key] = self._row(name, scaffold, passes, feedback, agents)
-        return found
+                    rows[key] = self._row(name, scaffold, passes, feedback, agents)
+        return rows
 
     def _row(self, name: str, scaffold: str, passes: str, feedback: str, agents: Sequence[str]) -> Row:
         method = self.methods[name]
-        own = scaffold == method.own
+        in_own_scaffold = scaffold == method.own
         settings = self.passes[passes]
         return Row(
             label=name,
@@ -167,14 +167,14 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
                 f"method={name}",
                 f"labels={feedback}",
                 *(setting for setting in settings if not setting.startswith("mode=")),
-                *([] if own else [f"agent.scaffold={scaffold}"]),
+                *([] if in_own_scaffold else [f"agent.scaffold={scaffold}"]),
             ),
             against=f"{self.base}_{scaffold}",
             scaffold=scaffold,
             passes=passes,
             retries=method.retries,
             without={}
-            if own or (not method.own and scaffold == "json")
+            if in_own_scaffold or (not method.own and scaffold == "json")
             else dict.fromkeys(agents, "agents act in one form, as in another row"),
         )
 
@@ -182,12 +182,12 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
         """Return it with these ``methods``, ``scaffolds``, ``feedback`` and ``passes``; raises ``DataError``."""
         axes: dict[str, Any] = {}
         for axis in ("scaffolds", "feedback", "passes"):
-            own = getattr(self, axis)
+            choices = getattr(self, axis)
             for name in chosen.get(axis, ()):
-                if name not in own:
-                    raise DataError(f"{axis}={name}: there is no such choice; there are {', '.join(own)}")
-            wanted = [name for name in own if name in chosen.get(axis, own)]
-            axes[axis] = {name: own[name] for name in wanted} if isinstance(own, Mapping) else tuple(wanted)
+                if name not in choices:
+                    raise DataError(f"{axis}={name}: there is no such choice; there are {', '.join(choices)}")
+            wanted = [name for name in choices if name in chosen.get(axis, choices)]
+            axes[axis] = {name: choices[name] for name in wanted} if isinstance(choices, Mapping) else tuple(wanted)
         names = chosen.get("methods") or self.methods
         return replace(self, **axes, methods={name: self.methods.get(name, Method()) for name in names})
 
@@ -196,6 +196,8 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
         for name, method in self.methods.items():
             axes = (("feedback", method.feedback, self.feedback), ("passes", method.passes, _EVERY))
             if parts := [
-                f"{axis} {', '.join(own)} only" for axis, own, every in axes if {*own} not in (set(), {*every})
+                f"{axis} {', '.join(allowed)} only"
+                for axis, allowed, every in axes
+                if {*allowed} not in (set(), {*every})
             ]:
                 yield f"{name}: {'; '.join(parts)}" + f" ({method.why})" * bool(method.why)

@@ -70,9 +70,9 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
             theirs = (name for name, line in self.rows.items() if not line.ours)
             raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {', '.join(theirs)}; columns: "
                             f"{', '.join(self.printed)}")  # fmt: skip
-        line, place = self.rows[row], self.printed.index(column)
-        change = line.changes[place] if line.changes else None
-        return Cell(ref=f"{self.id}/{row}/{column}", value=line.values[place], change=change)
+        line, index = self.rows[row], self.printed.index(column)
+        change = line.changes[index] if line.changes else None
+        return Cell(ref=f"{self.id}/{row}/{column}", value=line.values[index], change=change)
 
     @property
     def with_combinations(self) -> Experiment:

@@ -204,16 +204,16 @@ def _why_once(runs: Sequence[RunSummary]) -> str:
 
 
 def _leakage(run: RunSummary) -> str:
-    found = run.metrics.get("answers_in_prompts")  # runs of older versions did not search
-    return str(Leakage(**found)) if found and found["found"] else ""
+    leaked = run.metrics.get("answers_in_prompts")  # runs of older versions did not search
+    return str(Leakage(**leaked)) if leaked and leaked["found"] else ""
 
 
 def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
     """Say which code other than the others' made some of the runs that a cell averages, or what a user accepted."""
     codes = [last_code(run.processes) for run in runs]
-    changed = sorted({name for one, other in pairwise(codes) for name in changed_modules(one, other)})
+    changed = sorted({name for code, other in pairwise(codes) for name in changed_modules(code, other)})
     notes = [f"seeds by different code: {modules_in_words(changed)}"] if changed else []
-    return [*notes, *(f"seed {run.seed} {words}" for run in runs if (words := accepted_code(run.processes)))]
+    return [*notes, *(f"seed {run.seed} {accepted}" for run in runs if (accepted := accepted_code(run.processes)))]
 
 
 def compared_to(ours: Measured, base: Measured) -> Measured:
@@ -282,15 +282,15 @@ def setting_warning(cells: Iterable[Measured]) -> str:
 
 def code_warnings(cells: Iterable[Measured]) -> list[str]:
     """Return the note below a table on cells whose runs were made by different code."""
-    found = [f"{cell.place.row}, {cell.place.column}: {', '.join(cell.code)}" for cell in cells if cell.code]
-    return [f"Runs that were made by different code: {'; '.join(found)}."] if found else []
+    places = [f"{cell.place.row}, {cell.place.column}: {', '.join(cell.code)}" for cell in cells if cell.code]
+    return [f"Runs that were made by different code: {'; '.join(places)}."] if places else []
 
 
 def certificate_note(runs: Iterable[RunSummary]) -> list[str]:
     """Return the note on how far finished runs are as the authors' code is."""
-    some = {run.folder: run for run in runs}.values()
-    known = [run.certificate for run in some if run.finished and run.certificate is not None]
-    simulated = any(run.simulated for run in some)
+    distinct = {run.folder: run for run in runs}.values()
+    known = [run.certificate for run in distinct if run.finished and run.certificate is not None]
+    simulated = any(run.simulated for run in distinct)
     return [f"As the authors': {certificate_text(known, simulated=simulated)}."] if known else []
 
 

@@ -71,16 +71,16 @@ class ClaimResult:
 
 def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
     """One row a claim; ``numbers``: with the paper's."""
-    words = [_words(result, numbers=numbers) for result in results]
-    return Grid(title="Claims", header=tuple(words[0]), rows=tuple(tuple(one.values()) for one in words))
+    lines = [_words(result, numbers=numbers) for result in results]
+    return Grid(title="Claims", header=tuple(lines[0]), rows=tuple(tuple(line.values()) for line in lines))
 
 
 def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: bool) -> Grid:
     """The claims for LaTeX, in groups by subject, with notes on the verdicts below."""
-    words = [_words(result, numbers=numbers) for result in results]
-    names = [name for name in ("section", "paper", "ours", "interval", "p", "verdict") if name in words[0]]
+    lines = [_words(result, numbers=numbers) for result in results]
+    names = [name for name in ("section", "paper", "ours", "interval", "p", "verdict") if name in lines[0]]
     firsts = (f"{result.claim.than}{' (primary)' * result.claim.primary}" for result in results)
-    rows = [(first, *(one[name] for name in names)) for first, one in zip(firsts, words, strict=True)]
+    rows = [(first, *(line[name] for name in names)) for first, line in zip(firsts, lines, strict=True)]
     return Grid(
         title="Claims",
         header=("Claim", *(name.capitalize() for name in names)),
@@ -110,7 +110,7 @@ def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str
         f"{FEW_SEEDS} seeds, so the interval says nothing of the method. Refused: seeds collapsed (a step left half or "
         "less of a context), so that no interval over seeds holds; the rate has an exact 95% interval, and an "
         "interval without a collapse is about runs that do not collapse.",
-        *wide_notes([one.comparison.wide for one in results if one.comparison is not None and one.bounds]),
+        *wide_notes([result.comparison.wide for result in results if result.comparison is not None and result.bounds]),
         *(["Rehearsed: a stand-in answered, so the verdicts say nothing about the paper."] if simulated else []),
     ]
 
@@ -135,28 +135,28 @@ def _words(result: ClaimResult, *, numbers: bool) -> Mapping[str, str]:
 
 
 def _remarks(result: ClaimResult) -> list[str]:
-    found = [result.state] if result.state else []
+    remarks = [result.state] if result.state else []
     bounds, claim = result.interval, result.claim
     if claim.within is not None:
-        found.append(f"margin {claim.within:g} points")
+        remarks.append(f"margin {claim.within:g} points")
     if result.collapsed:
         low, high = exact_bounds(result.collapsed, result.adapted)
-        found.append(f"rate of collapse {100 * low:.0f} to {100 * high:.0f}%")
+        remarks.append(f"rate of collapse {100 * low:.0f} to {100 * high:.0f}%")
     elif bounds is not None and claim.within is None and not result.equal:
         inside = bounds.low <= claim.value <= bounds.high
-        found.append(f"the paper's size is {'within' if inside else 'outside'} our interval")
+        remarks.append(f"the paper's size is {'within' if inside else 'outside'} our interval")
     if result.verdict == "contradicted" and bounds is not None and bounds.low > 0 and claim.within is None:
-        found.append("there is an effect, but a smaller one")
+        remarks.append("there is an effect, but a smaller one")
     if result.deviations and result.value is not None:
-        found.append(f"not the paper's setting: {', '.join(result.deviations)}")
-    return found
+        remarks.append(f"not the paper's setting: {', '.join(result.deviations)}")
+    return remarks
 
 
 def claim_record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str, object]:
     """Return a line of CSV with numbers in full precision; unknown values are empty."""
     claim, bounds = result.claim, result.bounds
     tested = result.comparison if bounds else None
-    found: dict[str, object] = {
+    record: dict[str, object] = {
         "table": "claims",
         **variant.about,
         "model": claim.model,
@@ -181,4 +181,4 @@ def claim_record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dic
         "not_the_papers_setting": "; ".join(result.deviations),
         "notes": "; ".join(_remarks(result)),
     }
-    return found | ({"paper": claim.value} if numbers else {})
+    return record | ({"paper": claim.value} if numbers else {})

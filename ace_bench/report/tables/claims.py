@@ -30,14 +30,14 @@ def claim_results(
     The intervals of the primary claims about scores have the levels of Holm's method for that family.
     """
     selections = {**(others or {}), experiments.table("1").model: selection}
-    found = []
+    results = []
     for claim in paper_claims(experiments):
         chosen = selections.get(claim.model) or (selection if claim.run else None)
         if chosen is None:
-            found.append(ClaimResult(claim=claim, state=f"no runs with {claim.model}"))
+            results.append(ClaimResult(claim=claim, state=f"no runs with {claim.model}"))
         else:
-            found.append(_Reader(experiments=experiments, selection=chosen).result(claim))
-    return _with_family_levels(found)
+            results.append(_Reader(experiments=experiments, selection=chosen).result(claim))
+    return _with_family_levels(results)
 
 
 def _with_family_levels(results: Sequence[ClaimResult]) -> list[ClaimResult]:
@@ -88,7 +88,7 @@ class _Reader:
             parts = [[self._part(table, row, column, 1.0)]]
         else:
             parts = [[*self._parts(difference)] for difference in claim.differences]
-        every = [part for some in parts for part in some]
+        every = [part for group in parts for part in group]
         rows = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
         missing = [row for row in rows if not self._is_published(row)]
         deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
@@ -146,7 +146,11 @@ def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
     else:
         base, base_adapts = _together(taken, sizes), any(varies(part.cell) for part in taken)
     tested = compare(ours, base, base_adapts=base_adapts)
-    adapting = [side for side, some in ((ours, added), (base, taken)) if any(varies(part.cell) for part in some)]
+    adapting = [
+        side
+        for side, parts_of_side in ((ours, added), (base, taken))
+        if any(varies(part.cell) for part in parts_of_side)
+    ]
     seeds = tuple(sorted(set[int]().union(*(adapting or [ours]))))
     return replace(
         result,
@@ -160,13 +164,13 @@ def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
 
 def _published_scores(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], points: Points) -> Seeds:
     """Return the published numbers as equal scores of all samples."""
-    found = dict[str, Point]()
+    points_by_name = dict[str, Point]()
     for part in parts:
         key = (part.split, part.cell.metric)
         score = -part.coefficient * (part.published or 0.0) / 100 * sum(sizes.values()) / sizes[key]
-        own = ((name, point.group) for name, point in points.items() if name.startswith(f"{'/'.join(key)}/"))
-        found |= {name: Point(score=score, group=group) for name, group in own}
-    return {0: found}
+        samples = ((name, point.group) for name, point in points.items() if name.startswith(f"{'/'.join(key)}/"))
+        points_by_name |= {name: Point(score=score, group=group) for name, group in samples}
+    return {0: points_by_name}
 
 
 def _together(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int]) -> Seeds:
@@ -192,24 +196,24 @@ def _common_seeds(parts: Sequence[_Part]) -> list[int]:
 def _pool_points(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], seed: int) -> Points:
     total = sum(sizes.values())
     order = [*sizes]
-    found: dict[str, Point] = {}
+    pooled: dict[str, Point] = {}
     for part in parts:
         key = (part.split, part.cell.metric)
         weight = abs(part.coefficient) * total / sizes[key]
         points = part.cell.points
         for sample, point in (next(iter(points.values())) if part.cell.once else points[seed]).items():
             name = f"{part.split}/{part.cell.metric}/{sample}"
-            own = sample if part.cell.metric == "sgc" else point.group
-            place = point.place + _STREAM * order.index(key) if point.place >= 0 else -1
-            before = found[name].score if name in found else 0.0
-            group = f"{part.split}/{own}" if own else ""
-            found[name] = Point(score=before + weight * point.score, group=group, place=place)
-    return found
+            group_name = sample if part.cell.metric == "sgc" else point.group
+            position = point.place + _STREAM * order.index(key) if point.place >= 0 else -1
+            before = pooled[name].score if name in pooled else 0.0
+            group = f"{part.split}/{group_name}" if group_name else ""
+            pooled[name] = Point(score=before + weight * point.score, group=group, place=position)
+    return pooled
 
 
 def _measure_saving(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
     """Compute a saving or an increase by seed; raises ``DataError`` if no seed has all runs."""
-    every = [part for some in parts for part in some]
+    every = [part for group in parts for part in group]
     seeds = _common_seeds(every)
     differences = result.claim.differences
     rises = any(part.cells[part.relative_to] < 0 for part in differences)
@@ -247,10 +251,10 @@ def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[floa
 
 def _saving_of(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:
     values = []
-    for difference, some in zip(differences, parts, strict=True):
-        runs = ((part, run) for part in some for run in part.cell.runs if part.cell.once or run.seed == seed)
+    for difference, group in zip(differences, parts, strict=True):
+        runs = ((part, run) for part in group for run in part.cell.runs if part.cell.once or run.seed == seed)
         numbers = {part.place: run.value(part.cell.metric) for part, run in runs}
-        known = {place: value for place, value in numbers.items() if value is not None}
+        known = {reference: value for reference, value in numbers.items() if value is not None}
         if known.keys() < numbers.keys() or not known[difference.relative_to]:
             return None
         values.append(difference.value(known))

@@ -78,7 +78,7 @@ def per_query(run: RunSummary, amount: float | None) -> float | None:
 
 def groups_of(table: Table, amount: Amount = tokens) -> list[Group]:
     """Return the groups with at least two finished methods as planned; base, whose row stands first, is first."""
-    found: dict[Group, list[Member]] = {}
+    groups: dict[Group, list[Member]] = {}
     bases: dict[tuple[str, str], Member] = {}
     for cell in table.measured:
         if cell.value is None or cell.differs:
@@ -93,8 +93,8 @@ def groups_of(table: Table, amount: Amount = tokens) -> list[Group]:
         retries = bool(fields["retries"])
         group = Group(column=column, mode=mode, scaffold=scaffold, labels=fields["labels"], retries=retries)
         base = bases.get((column, scaffold))
-        found.setdefault(group, [base] if base and not retries else []).append(member)
-    return [replace(group, members=tuple(members)) for group, members in found.items() if len(members) > 1]
+        groups.setdefault(group, [base] if base and not retries else []).append(member)
+    return [replace(group, members=tuple(members)) for group, members in groups.items() if len(members) > 1]
 
 
 def with_certainty(members: Sequence[Member]) -> tuple[Member, ...]:
@@ -109,7 +109,7 @@ def with_certainty(members: Sequence[Member]) -> tuple[Member, ...]:
     if not known:
         return tuple(members)
     first = next(iter(known[0].cell.points.values()))
-    blocks = clusters(range(len(samples)), lambda place: first[samples[place]].group)
+    blocks = clusters(range(len(samples)), lambda index: first[samples[index]].group)
     scores = [
         np.array([[run[name].score for name in samples] for run in one.cell.points.values()], dtype=float)
         for one in known
@@ -117,7 +117,7 @@ def with_certainty(members: Sequence[Member]) -> tuple[Member, ...]:
     costs = [np.array(one.costs, dtype=float) for one in known]
     rng, counts = np.random.default_rng(0), np.zeros(len(known))
     for _ in range(_DRAWS):
-        drawn = [place for block in rng.integers(len(blocks), size=len(blocks)) for place in blocks[block]]
+        drawn = [index for block in rng.integers(len(blocks), size=len(blocks)) for index in blocks[block]]
         seeds = [rng.integers(len(one), size=len(one)) for one in scores]
         score = np.array([one[chosen][:, drawn].mean() for one, chosen in zip(scores, seeds, strict=True)])
         cost = np.array([one[chosen % len(one)].mean() for one, chosen in zip(costs, seeds, strict=True)])
@@ -137,16 +137,16 @@ def efficiency_grid(table: Table) -> Grid:
     """Give the amortised cost of a query, the score for a thousand tokens of it, and the certainty of the front."""
     rows = []
     for group in groups_of(table):
-        for one in with_certainty(group.members):
-            runs = one.cell.runs
+        for member in with_certainty(group.members):
+            runs = member.cell.runs
             adapt, evaluate = (
                 mean_of([per_query(run, tokens(run, stage)) for run in runs]) for stage in ("adapt", "evaluate")
             )
             usd = mean_of([per_query(run, dollars(run)) for run in runs])
-            score = None if not one.cost or one.cell.value is None else 1000 * one.cell.value / one.cost
-            share = "-" if one.on_front is None else f"{one.on_front:.0%}"
-            amounts = map(number, (adapt, evaluate, one.cost, usd, score))
-            rows.append((table.columns[group.column].title, group.title, one.name, *amounts, share))
+            score = None if not member.cost or member.cell.value is None else 1000 * member.cell.value / member.cost
+            share = "-" if member.on_front is None else f"{member.on_front:.0%}"
+            amounts = map(number, (adapt, evaluate, member.cost, usd, score))
+            rows.append((table.columns[group.column].title, group.title, member.name, *amounts, share))
     header = ("column", "group", "method", "tokens of adaptation", "of evaluation", "a query together", "dollars")
     title = "Cost of a query, adaptation spread over the test samples, and the Pareto front"
     return Grid(title=title, header=(*header, "score per 1,000 tokens", "on the front"), rows=tuple(rows))
@@ -154,22 +154,22 @@ def efficiency_grid(table: Table) -> Grid:
 
 def pairs_grid(table: Table) -> Grid:
     """Test all pairs of each group, paired by sample, with p-values corrected over all of them."""
-    found, refused = [], 0
+    pairs, refused = [], 0
     for group in groups_of(table):
-        for one, other in combinations([one for one in group.members if one.cell.points], 2):
+        for member, other in combinations([member for member in group.members if member.cell.points], 2):
             # The one that adapts less is the base, as in the table: its seeds are averaged where it does not adapt.
-            base, ours = sorted((other, one), key=lambda member: (varies(member.cell), member.adapts))
+            base, ours = sorted((other, member), key=lambda member: (varies(member.cell), member.adapts))
             try:
                 tested = tested_difference(ours.cell, base.cell)
             except DataError:
                 continue  # the table's notes say that the samples differ
             if tested is None:
-                refused += one.cell.collapsed or other.cell.collapsed
+                refused += member.cell.collapsed or other.cell.collapsed
             else:
                 few = few_seeds(ours.cell, base.cell)
-                found.append((table.columns[group.column].title, group.title, ours.name, base.name, few, tested))
+                pairs.append((table.columns[group.column].title, group.title, ours.name, base.name, few, tested))
     rows = []
-    for (*names, few, tested), p in zip(found, holm([tested.p for *_, tested in found]), strict=True):
+    for (*names, few, tested), p in zip(pairs, holm([tested.p for *_, tested in pairs]), strict=True):
         mark = (THESE_PLAYBOOKS if few else SIGNIFICANT) * (p < 0.05)
         difference = f"{tested.difference:+.1f}{signed_bounds(tested.interval)}{mark}"
         rows.append((*names, difference, p_value(p), p_value(tested.p)))
@@ -177,7 +177,7 @@ def pairs_grid(table: Table) -> Grid:
     legend = [
         f"{SIGNIFICANT}: p (Holm) below 0.05. {THESE_PLAYBOOKS}: also, but a side that adapts has under {FEW_SEEDS} "
         "seeds: about these playbooks only.",
-        *wide_notes([tested.wide for *_, tested in found]),
+        *wide_notes([tested.wide for *_, tested in pairs]),
     ]
     legend += [f"{refused} pairs with seeds that collapsed are not tested."] if refused else []
     return Grid(title="All pairs", header=header, rows=tuple(rows), legend=tuple(legend))

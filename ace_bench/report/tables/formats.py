@@ -90,7 +90,7 @@ def csv(tables: Sequence[Table]) -> str:
 
 def _record(table: Table, row: str, column: str, cell: Measured) -> dict[str, object]:
     tested, bounds = cell.comparison, cell.comparison.interval if cell.comparison else None
-    found: dict[str, object] = {
+    record: dict[str, object] = {
         **table.about,
         **table.rows[row].fields,
         **table.columns[column].fields,
@@ -124,8 +124,8 @@ def _record(table: Table, row: str, column: str, cell: Measured) -> dict[str, ob
         "folders": " ".join(str(run.folder) for run in cell.runs),
     }
     if table.paper.numbers:
-        found |= {"paper": cell.published, "ours_less_paper": table.paper.difference(cell)}
-    return found
+        record |= {"paper": cell.published, "ours_less_paper": table.paper.difference(cell)}
+    return record
 
 
 def printed_grid(table: Table) -> Grid:
@@ -134,24 +134,24 @@ def printed_grid(table: Table) -> Grid:
     lines = {row: table.rows[row] for row in rows}
     header = [*(table.printed_names or table.names)]
     above = [""] * len(header)
-    words: dict[str, list[str | Number]] = {row: [*line.in_print] for row, line in lines.items()}
+    cells_by_row: dict[str, list[str | Number]] = {row: [*line.in_print] for row, line in lines.items()}
     for column, heading in table.columns.items():
         cells = {row: line[column] for row, line in rows.items()}
         best = _best_rows(cells, lines, table.base)
         for row, cell in cells.items():
-            words[row].append(_word(cell, lines[row], best=row in best))
+            cells_by_row[row].append(_word(cell, lines[row], best=row in best))
         header += [" ".join(heading.in_print)]
         above += [heading.above]
         if table.paper.numbers and any(cell.published is not None for cell in cells.values()):
             header += ["paper"]
             above += [heading.above]
             for row, cell in cells.items():
-                words[row].append(_DASH if cell.published is None else Number(text=published_text(cell)))
+                cells_by_row[row].append(_DASH if cell.published is None else Number(text=published_text(cell)))
     return Grid(
         title="Results",
         header=tuple(header),
-        rows=tuple(map(tuple, words.values())),
-        legend=tuple(_legend(table, words.values())),
+        rows=tuple(map(tuple, cells_by_row.values())),
+        legend=tuple(_legend(table, cells_by_row.values())),
         above=tuple(above) if any(above) else (),
         groups=tuple(line.above for line in lines.values()),
     )
@@ -178,19 +178,19 @@ def _best_rows(cells: dict[str, Measured], lines: dict[str, Heading], base: str)
     for row, cell in cells.items():
         if cell.value is not None and not lines[row].part:
             groups.setdefault(lines[row].above, {})[row] = cell.value
-    found = set()
+    best = set()
     for group in groups.values():
         unit = next(iter(cells.values())).place.unit
         texts = {row: number(value, unit) for row, value in group.items()}
         top = texts[(max if unit == "percent" else min)(group, key=group.__getitem__)]
         if len(set(texts.values())) > 1 and not (base in group and len(groups) > 1):
-            found |= {row for row, text in texts.items() if text == top}
-    return found
+            best |= {row for row, text in texts.items() if text == top}
+    return best
 
 
-def _legend(table: Table, words: Iterable[Sequence[str | Number]]) -> Iterator[str]:
+def _legend(table: Table, cell_rows: Iterable[Sequence[str | Number]]) -> Iterator[str]:
     """Explain the words and marks in the results; a mark before a colon is the one in the cells."""
-    cells = [word for line in words for word in line]
+    cells = [word for line in cell_rows for word in line]
     numbers = [word for word in cells if isinstance(word, Number)]
     marks = "".join(word.marks for word in numbers)
     if any(word.change for word in numbers):

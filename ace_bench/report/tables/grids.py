@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from ace_bench.report.statistics import Interval, judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note, code_warnings
@@ -60,10 +61,10 @@ class Grid:
 
 def result_grid(table: Table) -> Grid:
     """Lay out the results, each number with its interval and, if wanted, the paper's number."""
-    columns = [one for column in table.columns for one in _result_columns(table, column)]
+    columns = [named_column for column in table.columns for named_column in _result_columns(table, column)]
     rows = [
-        (*table.rows[row].texts, *(words[place] for _, words in columns))
-        for place, (row, line) in enumerate(table.cells.items())
+        (*table.rows[row].texts, *(texts[index] for _, texts in columns))
+        for index, (row, line) in enumerate(table.cells.items())
         if not all(cell.refused for cell in line.values())
     ]
     return Grid(title="Results", header=(*table.names, *(name for name, _ in columns)), rows=tuple(rows))
@@ -107,8 +108,8 @@ def notes_of(table: Table) -> list[str]:
 
 def column_name(column: str, unit: str = "") -> str:
     """Return a column's name in words, with seconds or dollars as unit."""
-    words = _TASKS.get(column) or " ".join(_SPELLING.get(word, word) for word in column.split("_"))
-    return f"{words} ({unit})" if unit in ("seconds", "dollars") and unit not in words else words
+    name = _TASKS.get(column) or " ".join(_SPELLING.get(word, word) for word in column.split("_"))
+    return f"{name} ({unit})" if unit in ("seconds", "dollars") and unit not in name else name
 
 
 def number(value: float | None, unit: str = "") -> str:
@@ -128,12 +129,12 @@ def p_value(p: float) -> str:
 def wide_notes(differences: Sequence[Sequence[str]], scores: Sequence[Sequence[str]] = ()) -> list[str]:
     """Say how many intervals are wider than 95% needs, by the reasons of each."""
     notes = []
-    for what, found in (("differences", differences), ("scores", scores)):
-        reasons = ", ".join(dict.fromkeys(reason for some in found for reason in some))
+    for what, intervals in (("differences", differences), ("scores", scores)):
+        reasons = ", ".join(dict.fromkeys(chain.from_iterable(intervals)))
         if reasons:
             notes.append(
-                f"{sum(map(bool, found))} of {len(found)} intervals of {what} may be wider than 95% needs (simulated "
-                f"coverage up to 100%): {reasons}."
+                f"{sum(map(bool, intervals))} of {len(intervals)} intervals of {what} may be wider than 95% needs "
+                f"(simulated coverage up to 100%): {reasons}."
             )
     return notes
 
@@ -143,11 +144,11 @@ def reservations(table: Table) -> list[str]:
     refused = f"{COLLAPSED}: seeds collapsed, so no interval or test holds."
     tested = [cell.comparison for cell in table.measured if cell.comparison is not None]
     scores = [cell.wide for cell in table.measured if cell.points and cell.interval is not None]
-    found = wide_notes([one.wide for one in tested if one.interval], scores)
-    found += [refused] * any(cell.collapsed for cell in table.measured)
-    others = dict.fromkeys(words for cell in table.measured for words in cell.other_models)
+    notes = wide_notes([comparison.wide for comparison in tested if comparison.interval], scores)
+    notes += [refused] * any(cell.collapsed for cell in table.measured)
+    others = dict.fromkeys(description for cell in table.measured for description in cell.other_models)
     answered = f"{OTHER_MODEL}: another model than the one asked for answered calls ({'; '.join(others)})."
-    return [*found, *[answered] * bool(others)]
+    return [*notes, *[answered] * bool(others)]
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -157,25 +158,25 @@ def seeds_text(seeds: Sequence[int]) -> str:
 
 def remarks(cell: Measured, paper: PaperShown) -> list[str]:
     """List errors, what one seed is about, differences within noise, and settings that differ from the paper's."""
-    found = [*filter(None, [cell.refused, cell.once]), *cell.notes, *cell.code]
+    remarks = [*filter(None, [cell.refused, cell.once]), *cell.notes, *cell.code]
     if cell.scope:
-        found.append(f"one seed: about {cell.scope} only")
+        remarks.append(f"one seed: about {cell.scope} only")
     elif cell.few_seeds:
-        found.append(f"fewer than {FEW_SEEDS} seeds on a side: about these playbooks only")
+        remarks.append(f"fewer than {FEW_SEEDS} seeds on a side: about these playbooks only")
     tested, margin = cell.comparison, cell.place.within
     if margin is not None and tested and tested.interval:
-        found.append(f"within {margin:g} points of the base: {judge_equivalence(tested.interval, margin)}")
+        remarks.append(f"within {margin:g} points of the base: {judge_equivalence(tested.interval, margin)}")
     elif cell.within_noise:
-        found.append("within noise of the base")
+        remarks.append("within noise of the base")
     if cell.differs:
-        found.append(f"not the planned run: {', '.join(cell.differs)}")
-    found += [f"another model: {words}" for words in cell.other_models]
+        remarks.append(f"not the planned run: {', '.join(cell.differs)}")
+    remarks += [f"another model: {description}" for description in cell.other_models]
     if cell.deviations:
-        found.append(f"not the paper's setting: {', '.join(cell.deviations)}")
+        remarks.append(f"not the paper's setting: {', '.join(cell.deviations)}")
     published = cell.published if paper.compares(cell) and cell.place.unit == "percent" else None
     if published is not None and cell.interval and cell.interval.low <= published <= cell.interval.high:
-        found.append("the paper's is within our interval")
-    return found
+        remarks.append("the paper's is within our interval")
+    return remarks
 
 
 def _result_columns(table: Table, column: str) -> Iterator[tuple[str, Sequence[str | Number]]]:

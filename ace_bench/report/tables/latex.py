@@ -60,8 +60,8 @@ def latex(pages: Sequence[Page], width: Width = "", *, standalone: bool = False)
     for page in pages:
         for grid in page.grids:
             parts = _parts(grid)
-            for place, part in enumerate(parts):
-                lines += _float(page, part, place, width, last=place == len(parts) - 1)
+            for index, part in enumerate(parts):
+                lines += _float(page, part, index, width, last=index == len(parts) - 1)
         lines += [f"% {one_line(note)}" for note in page.notes]
     return "\n".join(lines) + "\n" + "\\end{document}\n" * standalone
 
@@ -69,12 +69,12 @@ def latex(pages: Sequence[Page], width: Width = "", *, standalone: bool = False)
 def _parts(grid: Grid) -> list[Grid]:
     """Split a grid so that each part fits on a page."""
     starts, lines = [0], 0
-    for place, row in enumerate(grid.rows):
-        head = bool(grid.groups) and (place in starts or grid.groups[place] != grid.groups[place - 1])
+    for index, row in enumerate(grid.rows):
+        head = bool(grid.groups) and (index in starts or grid.groups[index] != grid.groups[index - 1])
         wrapped = any(len(word) > _WRAPPED for word in row if isinstance(word, str))
         taken = 1 + (wrapped or any(isinstance(word, Number) and word.bounds for word in row)) + head
         if lines + taken > _LONG:
-            starts.append(place)
+            starts.append(index)
             lines = 0
         lines += taken
     ends = [*starts[1:], len(grid.rows)]
@@ -85,28 +85,28 @@ def _parts(grid: Grid) -> list[Grid]:
     ]
 
 
-def _float(page: Page, grid: Grid, place: int, wanted: Width, *, last: bool) -> Iterator[str]:
+def _float(page: Page, grid: Grid, index: int, wanted: Width, *, last: bool) -> Iterator[str]:
     """Yield the lines of one floating table, or of a part of it; what explains its marks stands below the ``last``."""
-    columns = [[*words] for words in zip(*grid.rows, strict=True)]
-    room = sum(_room(name, words) for name, words in zip(grid.header, columns, strict=True))
+    columns = [[*cells] for cells in zip(*grid.rows, strict=True)]
+    room = sum(_room(name, cells) for name, cells in zip(grid.header, columns, strict=True))
     width = wanted or ("column" if room <= _FITS["column"] else "page")
     scaled = room > _FITS[width]
     kind = "table" if width == "column" else "table*"
     part = f". {grid.title}" * (len(page.grids) > 1)
-    title, colon, rest = f"{page.title}{part}{', continued' * bool(place)}".partition(": ")
+    title, colon, rest = f"{page.title}{part}{', continued' * bool(index)}".partition(": ")
     yield f"\\begin{{{kind}}}[tp]"
     yield "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}"
     yield "\\sisetup{detect-weight=true, mode=text, group-separator={,}, group-minimum-digits=4}"
     yield f"\\caption{{\\textbf{{{escaped(title)}{colon.strip()}}} {escaped(rest)}}}"
     if page.label:
-        yield f"\\label{{tab:{page.label}-{grid.title.split()[0].lower()}{f'-{place}' * bool(place)}}}"
+        yield f"\\label{{tab:{page.label}-{grid.title.split()[0].lower()}{f'-{index}' * bool(index)}}}"
     if scaled:
         yield "\\resizebox{\\linewidth}{!}{%"
     yield "\\begin{threeparttable}"
     fits = scaled or width == "page"
     table, stretched = ("tabular", "") if fits else ("tabular*", "{\\linewidth}")
-    fill = "@{\\extracolsep{\\fill}}" * (not fits)
-    yield f"\\begin{{{table}}}{stretched}{{@{{}}{fill}{''.join(map(_column, columns))}@{{}}}}"
+    stretch = "@{\\extracolsep{\\fill}}" * (not fits)
+    yield f"\\begin{{{table}}}{stretched}{{@{{}}{stretch}{''.join(map(_column, columns))}@{{}}}}"
     yield "\\toprule"
     yield from _header(grid, columns)
     yield from _body(grid, columns)
@@ -119,27 +119,27 @@ def _float(page: Page, grid: Grid, place: int, wanted: Width, *, last: bool) -> 
 
 def _header(grid: Grid, columns: Sequence[Sequence[str | Number]]) -> Iterator[str]:
     if grid.above:
-        cells, rules, place = list[str](), list[str](), 1
-        for name, some in groupby(grid.above):
-            count = len(list(some))
+        cells, rules, column = list[str](), list[str](), 1
+        for name, same_name in groupby(grid.above):
+            count = len(list(same_name))
             cells.append(f"\\multicolumn{{{count}}}{{c}}{{{escaped(name)}}}" if name else " & " * (count - 1))
-            rules += [f"\\cmidrule(lr){{{place}-{place + count - 1}}}"] * bool(name)
-            place += count
+            rules += [f"\\cmidrule(lr){{{column}-{column + count - 1}}}"] * bool(name)
+            column += count
         yield " & ".join(cells) + r" \\"
         yield "".join(rules)
-    yield " & ".join(_name(name, words) for name, words in zip(grid.header, columns, strict=True)) + r" \\"
+    yield " & ".join(_name(name, cells) for name, cells in zip(grid.header, columns, strict=True)) + r" \\"
 
 
 def _body(grid: Grid, columns: Sequence[Sequence[str | Number]]) -> Iterator[str]:
-    measured = [any(isinstance(word, Number) for word in words) for words in columns]
+    measured = [any(isinstance(word, Number) for word in cells) for cells in columns]
     group = None
-    for place, row in enumerate(grid.rows):
-        own = grid.groups[place] if grid.groups else ""
-        if own != group:
+    for index, row in enumerate(grid.rows):
+        title = grid.groups[index] if grid.groups else ""
+        if title != group:
             yield "\\midrule"
-            if own:
-                yield f"\\acegroup{{{len(row)}}}{{{escaped(own)}}} \\\\"
-            group = own
+            if title:
+                yield f"\\acegroup{{{len(row)}}}{{{escaped(title)}}} \\\\"
+            group = title
         yield " & ".join(_word(word, aligned) for word, aligned in zip(row, measured, strict=True)) + r" \\"
         bounds = [word.bounds if isinstance(word, Number) else "" for word in row]
         if any(bounds):
@@ -157,10 +157,10 @@ def _notes(legend: Sequence[str]) -> Iterator[str]:
     yield "\\end{tablenotes}"
 
 
-def _room(name: str, words: Sequence[str | Number]) -> float:
+def _room(name: str, cells: Sequence[str | Number]) -> float:
     """Return the width of a column in characters, and some space."""
     widths: list[float] = [len(word) for word in name.split()]
-    for word in words:
+    for word in cells:
         if isinstance(word, Number):
             small = len(word.change) + 3 * bool(word.change) + len(word.marks)
             widths += [len(word.text) + _SMALL * small, _SMALL * len(word.bounds)]
@@ -169,26 +169,26 @@ def _room(name: str, words: Sequence[str | Number]) -> float:
     return max(widths, default=0.0) + 1.5
 
 
-def _column(words: Sequence[str | Number]) -> str:
+def _column(cells: Sequence[str | Number]) -> str:
     """Return an ``S`` column with room for the longest number, or one of texts."""
-    numbers = [word for word in words if isinstance(word, Number)]
+    numbers = [word for word in cells if isinstance(word, Number)]
     if not numbers:
-        longest = max((len(word) for word in words if isinstance(word, str)), default=0)
+        longest = max((len(word) for word in cells if isinstance(word, str)), default=0)
         return "p{0.4\\linewidth}" if longest > _WRAPPED else "c" if longest == 1 else "l"
     parts = [text.partition(".") for word in numbers if (text := _plain(word)) is not None] or [("0", "", "")]
-    whole, _, decimals = (max(map(len, some)) for some in zip(*parts, strict=True))
+    whole, _, decimals = (max(map(len, texts)) for texts in zip(*parts, strict=True))
     after = max((_after(word) for word in numbers), key=len)
     # Marks of threeparttable take no room.
     after = after and "\\bfseries" * any(word.best for word in numbers) + after.replace("tnote", "textsuperscript")
     return f"S[table-format={whole}.{decimals}{f', table-space-text-post={{{after}}}' if after else ''}]"
 
 
-def _name(name: str, words: Sequence[str | Number]) -> str:
+def _name(name: str, cells: Sequence[str | Number]) -> str:
     """Stack the words of a header, so that columns stay narrow."""
-    found = [*map(escaped, one_line(name.replace("_", " ").replace(" ↑", "↑")).split())]
-    place = "" if any(isinstance(word, Number) for word in words) else "[l]"
-    stacked = rf"\shortstack{place}{{" + r" \\ ".join(found) + "}"
-    return "{" + (stacked if len(found) > 1 else "".join(found)) + "}"
+    lines = [*map(escaped, one_line(name.replace("_", " ").replace(" ↑", "↑")).split())]
+    alignment = "" if any(isinstance(word, Number) for word in cells) else "[l]"
+    stacked = rf"\shortstack{alignment}{{" + r" \\ ".join(lines) + "}"
+    return "{" + (stacked if len(lines) > 1 else "".join(lines)) + "}"
 
 
 def _word(word: str | Number, aligned: bool) -> str:

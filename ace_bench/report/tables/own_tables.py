@@ -68,7 +68,7 @@ def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
     latest = sorted(counted.values(), key=lambda run: run.folder)
     layout = _check_layout(layout, latest)
     frame = _frame_of(latest, layout.metrics)
-    return [_Pivot(some, layout).table() for _, some in frame.groupby(["simulated", "source"], sort=False)]
+    return [_Pivot(kind, layout).table() for _, kind in frame.groupby(["simulated", "source"], sort=False)]
 
 
 def _frame_of(runs: Sequence[RunSummary], metrics: Sequence[str]) -> pd.DataFrame:
@@ -144,8 +144,8 @@ class _Pivot:
 
     def _heading(self, values: Settings, column: str, cells: Cells) -> Heading:
         """Return the header of a column; the score has the name that its task gives it, if there is one."""
-        found = {line[column].metric for line in cells.values()} - {""}
-        metric = "" if METRIC in values else metric_title(found.pop()) if len(found) == 1 else SCORE
+        metrics = {line[column].metric for line in cells.values()} - {""}
+        metric = "" if METRIC in values else metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
         return Heading(texts=(" ".join(filter(None, (title_of(values, self._names), metric))),), fields=values)
 
     def _notes(self, *, has_base: bool, several: bool) -> Iterator[str]:
@@ -163,58 +163,62 @@ class _Pivot:
 
     def _ambiguous(self) -> tuple[str, ...]:
         """Return the settings in which runs of one cell differ: a cell never averages over them."""
-        layout, found = self._layout, dict[str, None]()
-        for _, some in _by_texts(self._frame, (*layout.rows, *self._columns)):
-            found |= dict.fromkeys(differing_paths([{**one, _DIGEST: ""} for one in some["settings"]]))
-        added = tuple(path for path in found if not (path == SEED and layout.over_seeds) and path != METRIC)
+        layout, differing = self._layout, dict[str, None]()
+        for _, group in _by_texts(self._frame, (*layout.rows, *self._columns)):
+            differing |= dict.fromkeys(
+                differing_paths([{**run_settings, _DIGEST: ""} for run_settings in group["settings"]])
+            )
+        added = tuple(path for path in differing if not (path == SEED and layout.over_seeds) and path != METRIC)
         # Runs of one seed that no setting tells apart differ in what only the digest covers, such as a model's version.
         paths = (*layout.rows, *self._columns, *added, METRIC, SEED)
-        several = any(len(some) > 1 for _, some in _by_texts(self._frame, paths))
+        several = any(len(group) > 1 for _, group in _by_texts(self._frame, paths))
         return (*added, _DIGEST) if several else added
 
     def _values(self, paths: Sequence[str]) -> dict[str, Settings]:
         """Return the values of these settings by the names of rows or columns, sorted."""
         firsts = self._frame[~self._named(paths).duplicated()]["settings"]
-        values = [{path: one.get(path, MISSING) for path in paths} for one in firsts]
-        order = {metric: place for place, metric in enumerate(self._layout.metrics)}
-        values.sort(key=lambda one: [_order(path, value, order) for path, value in one.items()])
-        return {_name(one, paths): one for one in values}
+        values = [{path: settings.get(path, MISSING) for path in paths} for settings in firsts]
+        order = {metric: index for index, metric in enumerate(self._layout.metrics)}
+        values.sort(key=lambda settings: [_order(path, value, order) for path, value in settings.items()])
+        return {_name(settings, paths): settings for settings in values}
 
     def _cell(self, row: str, column: str) -> Measured:
         if (row, column) not in self._cells:
             return Measured(place=Place(row=row, column=column, unit=""), state=MISSING)
-        some = self._cells[row, column]
-        runs: list[RunSummary] = sorted(some["run"], key=lambda run: run.seed)
-        metric, done = some[METRIC].iloc[0], [run for run in runs if run.finished]
+        runs_of_cell = self._cells[row, column]
+        runs: list[RunSummary] = sorted(runs_of_cell["run"], key=lambda run: run.seed)
+        metric, done = runs_of_cell[METRIC].iloc[0], [run for run in runs if run.finished]
         if metric == SCORE and done:
             metric = str(done[0].metrics["headline"]["metric"])
         drawn = not self._layout.over_seeds or any(run.seeded for run in done)
         seeds = 0 if drawn else len({run.seed for run in self._runs})
-        found = measure(Place(row=row, column=column, unit=unit_of(metric)), None, metric, runs, seeds)
-        waiting = len(found.unfinished)
-        if found.runs and waiting:
-            found = replace(found, notes=(*found.notes, f"{waiting} of {len(runs)} runs not finished"))
-        return found
+        cell = measure(Place(row=row, column=column, unit=unit_of(metric)), None, metric, runs, seeds)
+        waiting = len(cell.unfinished)
+        if cell.runs and waiting:
+            cell = replace(cell, notes=(*cell.notes, f"{waiting} of {len(runs)} runs not finished"))
+        return cell
 
     def _base(self, rows: Mapping[str, Settings]) -> str:
         """Return the name of the base row; raises ``ConfigError`` if ``Layout.base`` does not name one row."""
         conditions = [text.strip() for text in (self._layout.base or f"method={_BASE}").split(",")]
         names = short_names(self._rows)
-        found = [row for row, values in rows.items() if all(_holds(one, values, names) for one in conditions)]
+        fitting = [
+            row for row, values in rows.items() if all(_holds(condition, values, names) for condition in conditions)
+        ]
         if len(rows) == 1:
             return ""
-        if len(found) == 1:
-            return found[0]
+        if len(fitting) == 1:
+            return fitting[0]
         if not self._layout.base:
             return ""
-        rows_text = "; ".join(found or rows)
-        problem = "fits several rows" if found else "fits no row"
+        rows_text = "; ".join(fitting or rows)
+        problem = "fits several rows" if fitting else "fits no row"
         raise ConfigError(f"--base {self._layout.base} {problem}: {rows_text}; give values that only one row has")
 
 
 def _check_layout(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
     """Give the settings of a layout by their paths, and put several metrics into the columns."""
-    settings = [{**one, METRIC: ""} for one in all_settings(runs)]
+    settings = [{**run_settings, METRIC: ""} for run_settings in all_settings(runs)]
     rows = tuple(setting_path(name, settings) for name in layout.rows)
     columns = tuple(setting_path(name, settings) for name in layout.columns)
     twice = [path for path in rows if path in columns]
@@ -240,11 +244,14 @@ def _by_texts(frame: pd.DataFrame, paths: Sequence[str]) -> Iterable[tuple[Hasha
 def _split_by_samples(frame: pd.DataFrame, keys: Mapping[Path, str], paths: Sequence[str]) -> pd.DataFrame:
     """Name the tested samples, by their ``keys``, in those columns whose runs of one task tested different ones."""
     tested, settings = frame["run"].map(lambda run: keys[run.folder]), frame["settings"].copy()
-    for _, some in _by_texts(frame, paths):
-        sets = {str(key): _shared_settings([*one]) for key, one in some["settings"].groupby(tested, sort=False)}
+    for _, group in _by_texts(frame, paths):
+        sets = {
+            str(key): _shared_settings([*column_settings])
+            for key, column_settings in group["settings"].groupby(tested, sort=False)
+        }
         names = sample_names(sets) if len(sets) > 1 else {}
-        for place in some.index if names else ():
-            settings[place] = {**settings[place], SAMPLES: names[tested[place]]}
+        for index in group.index if names else ():
+            settings[index] = {**settings[index], SAMPLES: names[tested[index]]}
     return frame.assign(settings=settings)
 
 
@@ -256,10 +263,10 @@ def _text(settings: Settings, path: str) -> str:
     return value_text(settings.get(path, MISSING))
 
 
-def _shared_settings(some: Sequence[Settings]) -> Settings:
+def _shared_settings(settings: Sequence[Settings]) -> Settings:
     """Return the settings that runs have in common."""
-    first, *others = some
-    return {path: value for path, value in first.items() if all(one.get(path) == value for one in others)}
+    first, *others = settings
+    return {path: value for path, value in first.items() if all(other.get(path) == value for other in others)}
 
 
 def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, float, str]:

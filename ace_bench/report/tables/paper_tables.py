@@ -75,16 +75,16 @@ class _Builder:
         lines = self.experiment.rows
         base = self.experiment.against
         measured = {row: self._row(row) for row in self._begun() or lines}
-        own = {row: line.against for row, line in lines.items()} if self.experiment.combined else {}
-        cells = compared_with(measured, base, own=own)
+        bases = {row: line.against for row, line in lines.items()} if self.experiment.combined else {}
+        cells = compared_with(measured, base, own=bases)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         specs = self.experiment.columns
         columns = {column: _column_heading(column, specs[column]) for column in next(iter(cells.values()))}
-        found = [cell for line in cells.values() for cell in line.values()]
-        warning = setting_warning(found) if variant.comparable else ""
-        place = f"table {self.name} of the paper" if self.experiment.paper else self.name
+        measured_cells = [cell for line in cells.values() for cell in line.values()]
+        warning = setting_warning(measured_cells) if variant.comparable else ""
+        where = f"table {self.name} of the paper" if self.experiment.paper else self.name
         table = Table(
-            title=f"{self.experiment.title} ({place}): runs with {variant.label}{warning}",
+            title=f"{self.experiment.title} ({where}): runs with {variant.label}{warning}",
             label=f"{self.name}-{variant.slug}",
             about={"table": self.name, **variant.about},
             names=(*("method", "adaptation"), *["scaffold"] * bool(self.experiment.combined), "labels"),
@@ -95,7 +95,7 @@ class _Builder:
             if self.experiment.combined
             else ("Method", *(name.replace("_", " ").capitalize() for name in self._varied), *[_GT] * self._marked),
             base=base if base in cells else "",
-            base_title="base of the same scaffold" if own else rows[base].texts[0] if base in cells else "",
+            base_title="base of the same scaffold" if bases else rows[base].texts[0] if base in cells else "",
             paper=self.shown,
             intro=(self.experiment.notes,) if self.experiment.notes else (),
         )
@@ -107,17 +107,19 @@ class _Builder:
             return []
         cells = self.experiments.cells(self.name)
         return list(
-            dict.fromkeys(row for row, one in cells if self.selection.find(self.experiments.run(self.name, row, one)))
+            dict.fromkeys(
+                row for row, column in cells if self.selection.find(self.experiments.run(self.name, row, column))
+            )
         )
 
     def _row(self, row: str) -> dict[str, Measured]:
         """Return the cells of a row in the paper's order; derived columns are computed from measured ones."""
         columns = {column: (spec, self._place(row, column)) for column, spec in self.experiment.columns.items()}
-        found = {column: self._measure(place, self.name) for column, (spec, place) in columns.items() if spec.metric}
+        line = {column: self._measure(place, self.name) for column, (spec, place) in columns.items() if spec.metric}
         for column, (spec, place) in columns.items():
             if spec.derived:
-                found[column] = self._derive_cell(place, spec, found)
-        return {column: found[column] for column in columns if column in found}
+                line[column] = self._derive_cell(place, spec, line)
+        return {column: line[column] for column in columns if column in line}
 
     def _place(self, row: str, column: str) -> Place:
         spec = self.experiment.columns[column]
@@ -144,10 +146,10 @@ class _Builder:
             return cell
         return replace(cell, deviations=self.selection.deviations(planned, self.experiment.model))
 
-    def _derive_cell(self, place: Place, spec: Column, found: Mapping[str, Measured]) -> Measured:
+    def _derive_cell(self, place: Place, spec: Column, line: Mapping[str, Measured]) -> Measured:
         if spec.per is None:
             weights = spec.weights or (1.0,) * len(spec.mean_of)
-            return derive(place, [found[part] for part in spec.mean_of], lambda values: fmean(values, weights))
+            return derive(place, [line[part] for part in spec.mean_of], lambda values: fmean(values, weights))
         name, _, row = self.experiment.rows[place.row].same_as.partition("/")
         parts = [self._measure(place, name, row, part) for part in spec.per]
         return derive(place, parts, lambda values: values[0] / values[1] if values[1] else None)
@@ -158,14 +160,14 @@ class _Builder:
         settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in plan.settings.items())
         runs = [run for cell in cells.values() for run in cell.runs]
         void = void_note(runs)
-        more = f", in {plan.counts}" if plan.counts else ""
-        more += self._answered_by(plan.overrides, runs) + (f" ({void})" if void else "")
-        label = (f"{plan.label} ({settings})" if settings else plan.label) + more
+        suffix = f", in {plan.counts}" if plan.counts else ""
+        suffix += self._answered_by(plan.overrides, runs) + (f" ({void})" if void else "")
+        label = (f"{plan.label} ({settings})" if settings else plan.label) + suffix
         # Labels only matter for adaptation.
         stage, labels = plan.adapts or "", self._labels(plan) if plan.adapts else ""
         fields = {"row": row, "method": label, "adaptation": stage, "labels": labels}
         if not self.experiment.combined:
-            return self._paper_row(plan, (label, stage or "-", labels or "-"), fields, f"{plan.label}{more}")
+            return self._paper_row(plan, (label, stage or "-", labels or "-"), fields, f"{plan.label}{suffix}")
         fields |= {"scaffold": plan.scaffold, "passes": plan.passes, "retries": "retries" * plan.retries}
         return Heading(texts=(label, plan.passes or "-", plan.scaffold, labels or "-"), fields=fields)
 
@@ -210,7 +212,8 @@ class _Builder:
         if self.experiment.combined:
             yield f"Not planned: {'; '.join(self.experiment.combined.notes())}."
             yield from _left_out(table)
-            for cell, run in ((one, run) for one in table.measured for run in one.unfinished):
+            unfinished = ((cell, run) for cell in table.measured for run in cell.unfinished)
+            for cell, run in unfinished:
                 why = f": {run.reason}" if run.reason else ""
                 yield f"Not finished: {table.name_of(cell)}, seed {run.seed}, {run.state}{why}."
         for row, reason in self.experiment.not_reproducible.items():
@@ -264,14 +267,14 @@ def _name_similar(table: Table) -> Iterator[str]:
             shown.setdefault(", ".join(cell.differs), {}).setdefault(name)
         for reason in cell.elsewhere:
             others.setdefault(reason, {}).setdefault(name)
-    for found, text in (
+    for names_by_reason, text in (
         (shown, f"{SIMILAR} finished runs that are not the planned ones, compared with nothing; they differ in"),
         (others, "Finished runs of the same task, method and mode that are not shown, as they differ in"),
     ):
-        if found:
-            yield f"{text} {'; '.join(f'{what} ({_join_few(names)})' for what, names in found.items())}."
+        if names_by_reason:
+            yield f"{text} {'; '.join(f'{what} ({_join_few(names)})' for what, names in names_by_reason.items())}."
 
 
 def _join_few(names: Collection[str]) -> str:
-    first, more = [*names][:4], len(names) - 4
-    return ", ".join(first) + f" and {more} more" * (more > 0)
+    first, left = [*names][:4], len(names) - 4
+    return ", ".join(first) + f" and {left} more" * (left > 0)

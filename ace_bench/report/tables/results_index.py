@@ -99,8 +99,8 @@ class Selection:
         # Composing a configuration takes 0.2 s, so skip kinds of runs that do not exist.
         if planned.kind not in self._kinds:
             return []
-        found = (self._runs.find(planned, seed=seed, extra=self.variant.overrides) for seed in self.seeds)
-        return [run for run in found if run is not None]
+        runs = (self._runs.find(planned, seed=seed, extra=self.variant.overrides) for seed in self.seeds)
+        return [run for run in runs if run is not None]
 
     def finished(self, planned: PlannedRun) -> list[RunSummary]:
         """Return the planned run for each seed that has finished."""
@@ -110,8 +110,8 @@ class Selection:
         """Measure a metric of a planned run for a cell; several tables show the same ones."""
         key = (planned, metric)
         if key not in self._cells:
-            found = self.find(planned)
-            self._cells[key] = measure(place, planned, metric, found, self.equal_seeds(planned) if found else 0)
+            runs = self.find(planned)
+            self._cells[key] = measure(place, planned, metric, runs, self.equal_seeds(planned) if runs else 0)
         return replace(self._cells[key], place=place)
 
     def equal_seeds(self, planned: PlannedRun) -> int:
@@ -137,8 +137,8 @@ class Selection:
         runs = self.finished(planned) or self.similar(planned).runs
         made = [*map(self._configurations.of_run, runs)]
         made = made or [self._planned_settings(planned, self.variant.overrides)]
-        found = (deviations(settings, paper, self.variant.source, self._index.names) for settings in made)
-        return tuple(dict.fromkeys(chain.from_iterable(found)))
+        deviating = (deviations(settings, paper, self.variant.source, self._index.names) for settings in made)
+        return tuple(dict.fromkeys(chain.from_iterable(deviating)))
 
     def _planned_settings(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
         return self._configurations.identity(self._configurations.overrides(planned, extra))
@@ -150,14 +150,14 @@ class Selection:
         for seed in self.seeds[: not done] if self.equal_seeds(planned) else self.seeds:
             if seed not in done:
                 known = self._runs.overrides(planned, seed=seed, extra=settings)
-                place = [] if results == Path("results") else [f"results={results}"]
+                folder = [] if results == Path("results") else [f"results={results}"]
                 waiting = "" if known else "".join(
                     f"  # {need.setting}=FILE names contexts/{need.context}.json of the run it needs, listed before"
                     for need in planned.needs
                 )  # fmt: skip
                 files = [f"{need.setting}=FILE" for need in planned.needs]
-                words = known or [*self._configurations.overrides(planned, settings), *files]
-                yield f"{command_line('run')} {shlex.join([*words, f'seed={seed}', *place])}{waiting}"
+                arguments = known or [*self._configurations.overrides(planned, settings), *files]
+                yield f"{command_line('run')} {shlex.join([*arguments, f'seed={seed}', *folder])}{waiting}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,8 +202,11 @@ class ResultsIndex:
         kinds = defaultdict[tuple[bool, str], list[RunSummary]](list)
         for variant, members in variants.items():
             kinds[variant.simulated, variant.source] += members
-        known = {kind: Runs(some, self.configurations) for kind, some in kinds.items()}
-        return [Selection(self, one, known[one.simulated, one.source], members) for one, members in variants.items()]
+        known = {kind: Runs(alike, self.configurations) for kind, alike in kinds.items()}
+        return [
+            Selection(self, variant, known[variant.simulated, variant.source], members)
+            for variant, members in variants.items()
+        ]
 
     def empty_selection(self, backbone: str) -> Selection:
         """The conditions of a backbone without runs."""

@@ -111,15 +111,17 @@ class Table:
 def compared_with(cells: Cells, base: str, own: Mapping[str, str] = MappingProxyType({})) -> Cells:
     """Compare all rows with the base row, or with ``own`` ones, with p-values corrected over the table."""
     bases = {row: own.get(row, base) for row in cells}
-    found = {
+    compared = {
         row: line
         if bases[row] not in cells or bases[row] == row
         else {column: compared_to(cell, cells[bases[row]][column]) for column, cell in line.items()}
         for row, line in cells.items()
     }
     # All comparisons of a table are one family.
-    adjusted = iter(holm([cell.comparison.p for line in found.values() for cell in line.values() if cell.comparison]))
+    adjusted = iter(
+        holm([cell.comparison.p for line in compared.values() for cell in line.values() if cell.comparison])
+    )
     return {
         row: {name: replace(cell, p_holm=next(adjusted) if cell.comparison else None) for name, cell in line.items()}
-        for row, line in found.items()
+        for row, line in compared.items()
     }

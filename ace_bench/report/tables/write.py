@@ -95,27 +95,29 @@ def write_tables(
         "with another run's name, or with another result of the same run": index.found.problems,
     }
     listed = [
-        "\n".join([f"## Run folders {title}\n", *(f"- {one.reason}" for one in some), ""])
-        for title, some in wrong.items()
-        if some
+        "\n".join([f"## Run folders {title}\n", *(f"- {problem.reason}" for problem in problems), ""])
+        for title, problems in wrong.items()
+        if problems
     ]
     return write_files({**files, out / TABLES: "\n".join(["# Tables\n", *parts, *listed])})
 
 
-def measured_table(name: str, experiment: Experiment, found: Measurement, backbone: tuple[str, ...]) -> TableFiles:
+def measured_table(
+    name: str, experiment: Experiment, measurement: Measurement, backbone: tuple[str, ...]
+) -> TableFiles:
     """Lay out a measurement; ``backbone`` is the option's name, and the model's if the user named one."""
-    slug = _OTHER.sub("_", "-".join((*backbone, *["simulated"] * found.simulated)))
-    rows = tuple(tuple(one if isinstance(one, str) else number(one) for one in row) for row in found.rows)
-    notes = [*([experiment.notes] if experiment.notes else []), *found.notes]
+    slug = _OTHER.sub("_", "-".join((*backbone, *["simulated"] * measurement.simulated)))
+    rows = tuple(tuple(value if isinstance(value, str) else number(value) for value in row) for row in measurement.rows)
+    notes = [*([experiment.notes] if experiment.notes else []), *measurement.notes]
     title = f"{experiment.title} ({name}): measured with {', '.join(backbone)}"
     page = Page(
-        title=" ".join(filter(None, (title, marks_of(simulated=found.simulated, source="")))),
+        title=" ".join(filter(None, (title, marks_of(simulated=measurement.simulated, source="")))),
         label=f"{name}-{slug}",
-        grids=(Grid(title="Results", header=found.columns, rows=rows),),
+        grids=(Grid(title="Results", header=measurement.columns, rows=rows),),
         notes=tuple(" ".join(note.split()) for note in notes),
     )
-    marks = {"table": name, "backbone": " ".join(backbone), "simulated": found.simulated}
-    records = [{**marks, **dict(zip(found.columns, row, strict=True))} for row in found.rows]
+    marks = {"table": name, "backbone": " ".join(backbone), "simulated": measurement.simulated}
+    records = [{**marks, **dict(zip(measurement.columns, row, strict=True))} for row in measurement.rows]
     return TableFiles(f"table_{name}_{slug}", page, csv_of(records))
 
 
@@ -124,14 +126,14 @@ def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
     known = [name for name, plan in experiments.by_name.items() if plan.layout == "table" and plan.rows]
     chosen = []
     for wanted in which or [name for name in known if name not in experiments.combined]:
-        found = [name for name in known if wanted in (name, name.rstrip("ab"))]
-        if wanted in experiments.others and not found:
+        matching = [name for name in known if wanted in (name, name.rstrip("ab"))]
+        if wanted in experiments.others and not matching:
             raise DataError(
                 f"{wanted} is a measurement without runs; `ace-bench reproduce experiment={wanted}` makes it"
             )
-        if not found:
+        if not matching:
             raise DataError(f"there is no table {wanted}; there are {', '.join(known)} and {CLAIMS}")
-        chosen += found
+        chosen += matching
     return chosen
 
 
@@ -167,8 +169,8 @@ def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[
     for selection in index.selections:
         if model and selection.preset != model and (selection.preset or not _stands_in(selection, wanted)):
             continue
-        table, own = build(selection), {run.folder for run in selection.members}
-        if any(run.folder in own or not cell.differs for cell in table.measured for run in cell.runs):
+        table, members = build(selection), {run.folder for run in selection.members}
+        if any(run.folder in members or not cell.differs for cell in table.measured for run in cell.runs):
             any_runs = True
             yield selection, table
     if wanted.names and not any_runs:
@@ -216,10 +218,10 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
         if selection.preset:
             rest = tuple(text for text in selection.variant.overrides if not text.startswith("backbone"))
             alike.setdefault(rest, []).append(selection)
-    for some in alike.values():
-        by_model = {one.preset: one for one in some}
-        for main in [one for one in some if one.preset == model] or [index.empty_selection(model)]:
-            yield main, by_model
+    for selections in alike.values():
+        by_model = {selection.preset: selection for selection in selections}
+        mains = [selection for selection in selections if selection.preset == model]
+        yield from ((main, by_model) for main in mains or [index.empty_selection(model)])
     yield from ((selection, {}) for selection in index.selections if not selection.preset)
 
 
@@ -265,9 +267,9 @@ def _costs_of(table: Table) -> Iterator[tuple[Heading, Heading, str, Mapping[str
             seen.add(cell.planned)
             for stage in ("adapt", "evaluate"):
                 paths = {name: path.format(stage=stage) for name, path in _PATHS.items()}
-                found = {name: mean_of([run.value(path) for run in cell.runs]) for name, path in paths.items()}
+                amounts = {name: mean_of([run.value(path) for run in cell.runs]) for name, path in paths.items()}
                 calls = mean_of([sum(run.metrics["calls"][stage].values()) for run in cell.runs])
                 twice = any(run.metrics["headline"]["before"] is not None for run in cell.runs)
-                if found["rollouts"] or calls:
+                if amounts["rollouts"] or calls:
                     when = f"{stage}{', before and after' * (twice and stage == 'evaluate')}"
-                    yield table.rows[row], table.columns[column], when, {"calls": calls, **found}
+                    yield table.rows[row], table.columns[column], when, {"calls": calls, **amounts}
