@@ -21,7 +21,8 @@ from benchmarks.scripted import instant_server, large_playbook
 
 SIZES = (1_000, 20_000, 100_000)
 RETRIEVAL = ("off", "bm25", "embeddings", "fused")
-SEES = ("all", "nearest")
+SEES = {"all": "all", "nearest": "40"}
+"""What the Curator sees, with the value of ``method.curator_sees``."""
 PARTS = {
     "select": (
         "ace_bench.contrib.retrieval.retriever:Retriever.select",
@@ -46,7 +47,7 @@ _HEADINGS = (
 )
 _SETTINGS = (
     *("task=finer", "task.source=sample", "method=ace", "mode.epochs=1", "mode.before=false", "concurrency=1"),
-    *("method.max_reflection_rounds=4", "method.refiner.max_tokens=null", "method.token_budget=80000"),
+    *("method.max_reflection_rounds=4", "method.refiner.max_tokens=null"),
     *("backbone=openai_compatible", "backbone.model=instant", "backbone.api_key_env=null", "backbone.simulated=true"),
     *("embedder=hashing", "estimate=false", f"limit={{train: {_STEPS}, test: 1}}"),
     f"+tracker.clock._target_={__name__}.StepClock",
@@ -122,7 +123,7 @@ def _measure(setting: Setting, url: str, size: int, mode: str, sees: str) -> tup
     here.scratch.mkdir(parents=True)
     initial = here.scratch / "initial.json"
     initial.write_text(json.dumps(large_playbook(size)))
-    chosen = (f"method.initial={initial}", f"method.retrieval.mode={mode}", f"method.curator_sees={sees}")
+    chosen = (f"method.initial={initial}", f"method.retrieval.mode={mode}", f"method.curator_sees={SEES[sees]}")
     ran = run_command(here.words(*_SETTINGS, f"backbone.base_url={url}", *chosen))
     folder = Path(ran.lines[-1])
     milliseconds = [f"{1000 * seconds:.1f}" for seconds in _read_clock(folder / _CLOCK).values()]

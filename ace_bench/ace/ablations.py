@@ -141,7 +141,7 @@ class AceWithOtherView(Ace):
             return ContextUpdate(context=context)
         return ContextUpdate(context=context.replace_fields(shown_reflections=context.recent[-self.earlier_lessons :]))
 
-    def refine(self, editor: PlaybookEditor, insights: Sequence[Insight], arena: Arena) -> ContextUpdate[Playbook]:
+    def refine(self, editor: PlaybookEditor, insights: Sequence[Insight]) -> ContextUpdate[Playbook]:
         """Refine, and show the lessons no longer."""
-        refined = super().refine(editor, insights, arena)
+        refined = super().refine(editor, insights)
         return replace(refined, context=refined.context.replace_fields(shown_reflections=None))

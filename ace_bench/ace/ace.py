@@ -105,11 +105,8 @@ class Ace(PlaybookLearner):
         """Learn from a batch of the Generator's rollouts (paper, 3.1), and refine once (3.2)."""
         editor = PlaybookEditor(context, step=step, count=arena.counter("generator"))
         insights = arena.map(partial(self.reflect, context, step=step, arena=arena), rollouts)
-        if (step.index + 1) % self.curator_every == 0:
-            self.curator.curate(editor, insights, step, arena)
-        else:
-            editor.count_votes(*insights)
-        return self.refine(editor, insights, arena)
+        self.curator.curate(editor, insights, step, arena)
+        return self.refine(editor, insights)
 
     def reflect(self, playbook: Playbook, first: Rollout, step: Step, arena: Arena) -> Insight:
         """Reflect and try again with the lesson, round by round, until the Generator is right or repeats itself.
@@ -129,10 +126,9 @@ class Ace(PlaybookLearner):
                 break
         return self.reflector.conclude(latest, insight, arena)
 
-    def refine(self, editor: PlaybookEditor, insights: Sequence[Insight], arena: Arena) -> ContextUpdate[Playbook]:
+    def refine(self, editor: PlaybookEditor, insights: Sequence[Insight]) -> ContextUpdate[Playbook]:
         """Merge similar bullets, drop harmful ones, and keep the playbook within its budget."""
-        writer = self.merge_writer
-        editor.refine(self.refiner, None if writer is None else writer.bind(arena, insights[0].session))
+        editor.refine(self.refiner)
         editor.remember(insights, self.remembered)
         return ContextUpdate(context=editor.playbook, events=tuple(editor.events))
 

@@ -13,7 +13,7 @@ from ace_bench.core.types import Attempt, Record, Rollout, Sample, Step
 from ace_bench.playbook.apply import Applied, Limits, Operation, apply, reject
 from ace_bench.playbook.bullets import age
 from ace_bench.playbook.playbook import Playbook
-from ace_bench.playbook.refine import MergeWording, Refiner
+from ace_bench.playbook.refine import Refiner
 
 VOTES_ONLY = Limits(kinds=("TAG",))
 """What the Reflector may do to a playbook, whatever the Curator may."""
@@ -120,11 +120,9 @@ class PlaybookEditor:
         """Remove all bullets, for a playbook that is written anew."""
         self.playbook = self.playbook.with_bullets(())
 
-    def refine(self, refiner: Refiner, rewrite_merged: MergeWording | None) -> None:
-        """Refine the playbook; ``rewrite_merged`` words merged bullets."""
-        refined = refiner.refine(
-            self.playbook, self.touched, step=self._step, count=self._count, rewrite_merged=rewrite_merged
-        )
+    def refine(self, refiner: Refiner) -> None:
+        """Refine the playbook."""
+        refined = refiner.refine(self.playbook, self.touched, step=self._step)
         self.playbook = refined.playbook
         self.events += refined.events
 

@@ -6,18 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import msgspec
-
 from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.selection import Retrieval
-from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena, Learning, Span, Workload, exactly, may_draw
-from ace_bench.core.replies import ask
 from ace_bench.methods.base import CURATOR, CURATOR_FIELDS, REFLECTOR, REFLECTOR_FIELDS, BaseMethod, Rounds
-from ace_bench.playbook.bullets import Bullet
 from ace_bench.playbook.embeddings import Embedder
 from ace_bench.playbook.playbook import Playbook
-from ace_bench.playbook.refine import MergeWording, Refiner
+from ace_bench.playbook.refine import Refiner
 
 
 class Role:
@@ -48,32 +43,8 @@ class CuratorRole(Role):
         return dict.fromkeys(self.templates, shared | CURATOR_FIELDS)
 
     def calls(self, learning: Learning) -> Mapping[str, Span]:
-        """Return the calls of each role if it curates after every step."""
+        """Return the calls of each role."""
         return {CURATOR: exactly(learning.samples)}
-
-
-class MergerReply(msgspec.Struct, frozen=True):
-    """The wording of a merged bullet."""
-
-    content: str
-
-
-class MergeWriter:
-    """Asks the Curator's model for one content of similar bullets."""
-
-    templates = ("merger",)
-
-    def bind(self, arena: Arena, session: str) -> MergeWording:
-        """Return a function that words a merged bullet; "" if the model fails."""
-
-        def word(bullets: Sequence[Bullet]) -> str:
-            messages = arena.prompts.render("merger", {"bullets": "\n".join(bullet.line for bullet in bullets)})
-            try:
-                return ask(arena.lm(CURATOR, session), messages, MergerReply).content
-            except RolloutFault:
-                return ""
-
-        return word
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,19 +52,16 @@ class PlaybookLearner(BaseMethod[Playbook]):
     """The parts of the method, and what follows from them.
 
     The playbook starts empty or from the file ``initial``. The Generator is shown what ``retrieval`` selects, all
-    bullets without it. It keeps the last ``remembered`` lessons on samples for later prompts. ``merge_writer`` words
-    merged bullets; without one the older text stays.
+    bullets without it. It keeps the last ``remembered`` lessons on samples for later prompts.
     """
 
     reflector: Role
     curator: CuratorRole
     refiner: Refiner
     rounds: Rounds
-    curator_every: int
     remembered: int
     initial: str | None = None
     retrieval: Retrieval | None = None
-    merge_writer: MergeWriter | None = None
 
     @property
     def draws_from_seed(self) -> bool:
@@ -103,18 +71,14 @@ class PlaybookLearner(BaseMethod[Playbook]):
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
         """The roles that ask a model, and the templates each is asked with."""
-        merging = () if self.merge_writer is None else self.merge_writer.templates
         roles = {REFLECTOR: self.reflector.templates, **self.curator.roles}
-        roles[CURATOR] = (*roles[CURATOR], *merging)
         return {role: templates for role, templates in roles.items() if templates}
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the templates in ``roles``."""
-        merging = () if self.merge_writer is None else self.merge_writer.templates
         return {
             **dict.fromkeys(self.reflector.templates, inputs | context_fields | REFLECTOR_FIELDS),
             **self.curator.prompt_fields(inputs | context_fields),
-            **dict.fromkeys(merging, frozenset(("bullets",))),
         }
 
     @property
@@ -137,15 +101,14 @@ class PlaybookLearner(BaseMethod[Playbook]):
         return load_kind(Playbook, self.initial, arena=arena, required_by="ACE")
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return from no retry to all reflection rounds; calls that word merged bullets are not counted."""
+        """Return from no retry to all reflection rounds."""
         reflections, retries = self.rounds.limits_in(arena, learning)
-        each, curated = exactly(learning.samples), exactly(1 / self.curator_every)
-        calls = {role: span.times(curated) for role, span in self.curator.calls(learning).items()}
+        each = exactly(learning.samples)
         return Workload(
             rollouts=Span(1, 1 + retries).times(each),
             roles={
                 **({REFLECTOR: Span(1, reflections).times(each)} if self.reflector.templates else {}),
-                **(calls if self.curator.templates else {}),
+                **(self.curator.calls(learning) if self.curator.templates else {}),
             },
             context_tokens=self.refiner.max_tokens,
             writers=(CURATOR,) if "rewriter" in self.curator.templates else (),

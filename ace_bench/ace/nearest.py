@@ -1,4 +1,4 @@
-"""A Curator that sees the bullets that matter instead of the whole playbook: ``method.curator_sees=nearest``."""
+"""A Curator that sees the bullets that matter instead of the whole playbook: ``method.curator_sees=40``."""
 
 from __future__ import annotations
 

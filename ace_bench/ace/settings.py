@@ -11,7 +11,6 @@ from msgspec import Meta
 
 from ace_bench.ace.ablations import AceWithOtherView, HarmfulReflector, NoReflector, RewritingCurator
 from ace_bench.ace.ace import Ace, Curator, Reflector
-from ace_bench.ace.learner import MergeWriter
 from ace_bench.ace.nearest import NearestBullets, NearestCurator
 from ace_bench.ace.rules import RulesCurator, RulesReflector
 from ace_bench.contexts.selection import Retrieval
@@ -22,6 +21,8 @@ from ace_bench.playbook.apply import KINDS, Kind, Limits, UnknownSection
 from ace_bench.playbook.refine import Refiner
 
 _OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
+_NAMED_BUDGET = 80_000
+"""The tokens that the Curator's prompt names where nothing limits the playbook, as in the official code."""
 _ONE_ATTEMPT = Rounds(reflections=0, retries=0)
 
 
@@ -43,24 +44,12 @@ class AceSettings:
     """``off``: the Curator gets the rollout itself (table 3); ``rules`` ask no model."""
     harmful_every: Count | None
     """A Reflector that is asked to mislead takes over every so many steps (table 17); ``None``: never."""
-    curator_every: Count
-    """Steps between curations. Paper: 1."""
     update: Literal["delta", "rewrite"]
     """``rewrite``: the Curator writes the whole playbook anew (table 18)."""
     operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)]
     """What the Curator may do; the official code knows ADD only."""
-    bullet_tokens: Count
-    """The most tokens of one bullet."""
-    unknown_section: UnknownSection
-    """What becomes of a bullet for a section that the playbook lacks."""
-    token_budget: Count
-    """The size that the Curator's prompt names; ``refiner.max_tokens`` enforces one."""
-    merge_wording: Literal["keep", "curator"]
-    """Who words merged bullets: the older text stays, or the Curator's model writes one."""
-    curator_sees: Literal["all", "nearest"]
-    """The bullets that the Curator is shown: ``nearest`` are the most similar to lesson and question."""
-    curator_top_k: Count
-    """How many are ``nearest``; those that the attempts cited are shown, too."""
+    curator_sees: Literal["all"] | Count
+    """The bullets that the Curator is shown: all, or so many of those most similar to lesson and question."""
     initial: Text | None
     """A playbook to start from: a saved context or the official text."""
     refiner: Refiner
@@ -72,9 +61,11 @@ class AceSettings:
         """Raise ``SettingError`` for settings that contradict each other and for a missing file."""
         if self.reflector == "rules" and self.update == "rewrite":
             raise SettingError("update=rewrite needs a Curator, and reflector=rules asks none: set update=delta")
-        if self.curator_sees == "nearest" and (self.update == "rewrite" or self.reflector == "rules"):
+        if self.curator_sees != "all" and (self.update == "rewrite" or self.reflector == "rules"):
             odd = "update=rewrite" if self.update == "rewrite" else "reflector=rules"
-            raise SettingError(f"curator_sees=nearest is for a Curator that proposes deltas; with {odd} set all")
+            raise SettingError(
+                f"curator_sees={self.curator_sees} is for a Curator that proposes deltas; with {odd} set all"
+            )
         if self.harmful_every is not None and self.reflector != "on":
             raise SettingError(
                 f"harmful_every={self.harmful_every} needs a Reflector: set reflector=on, or this to null"
@@ -98,17 +89,21 @@ class AceSettings:
         A rewritten playbook consists of ADD operations, to any section. Rules add and vote, and their categories are
         sections.
         """
-        kinds, unknown = tuple(self.operations), self.unknown_section
+        kinds: tuple[Kind, ...] = tuple(self.operations)
+        unknown: UnknownSection = "reject"
         curator: type[Curator] = Curator
         if self.reflector == "rules":
             curator, kinds, unknown = RulesCurator, ("ADD", "TAG"), "create"
         elif self.update == "rewrite":
             curator, kinds, unknown = RewritingCurator, ("ADD",), "others"
-        limits = Limits(kinds=kinds, bullet_tokens=self.bullet_tokens, unknown_section=unknown)
-        parts: dict[str, Any] = {"limits": limits, "token_budget": self.token_budget, "window": self.reflection_window}
-        if self.curator_sees == "nearest":
-            return NearestCurator(view=NearestBullets(memo=self.refiner.memo, top_k=self.curator_top_k), **parts)
-        return curator(**parts)
+        parts: dict[str, Any] = {
+            "limits": Limits(kinds=kinds, unknown_section=unknown),
+            "token_budget": self.refiner.max_tokens or _NAMED_BUDGET,
+            "window": self.reflection_window,
+        }
+        if self.curator_sees == "all":
+            return curator(**parts)
+        return NearestCurator(view=NearestBullets(memo=self.refiner.memo, top_k=self.curator_sees), **parts)
 
     @property
     def rounds(self) -> Rounds:
@@ -125,10 +120,8 @@ class AceSettings:
             "curator": self.make_curator(),
             "refiner": self.refiner,
             "rounds": self.rounds,
-            "curator_every": self.curator_every,
             "initial": self.initial,
             "retrieval": None if self.retrieval.mode == "off" else self.retrieval,
-            "merge_writer": MergeWriter() if self.merge_wording == "curator" else None,
             "remembered": max(self.reflection_window - 1, self.generator_reflections),
         }
         helpful_first = self.bullet_order == "helpful"

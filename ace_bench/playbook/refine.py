@@ -7,26 +7,20 @@ It needs no model: similarity comes from embeddings, and merging adds counters. 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import replace
-from typing import Annotated, Literal
+from collections.abc import Collection, Sequence
+from typing import Literal
 
 import msgspec
 import numpy as np
-from msgspec import Meta
 
-from ace_bench.core.backbones import TokenCounter
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Similarity
 from ace_bench.core.types import Record
-from ace_bench.playbook.bullets import Bullet, BulletIndex, age, clean, comparable, join_bullets, measure
+from ace_bench.playbook.bullets import Bullet, BulletIndex, age, join_bullets
 from ace_bench.playbook.embeddings import Embedder, EmbeddingMemo
 from ace_bench.playbook.playbook import Playbook
 
 RefineWhen = Literal["delta", "budget", "never"]
-
-MergeWording = Callable[[Sequence[Bullet]], str]
-"""Writes one content for similar bullets, the oldest first (the curator role; optional)."""
 
 Similar = dict[int, list[tuple[float, int]]]
 """For each bullet's index, the oldest first: similarity and index of all bullets at or above the threshold."""
@@ -50,22 +44,20 @@ class Refiner:
     """Keeps a playbook compact.
 
     ``threshold`` is the cosine similarity from which two bullets are merged (paper, table 20: 0.5 to 0.9) and
-    ``max_tokens`` the largest size (table 21: 10K to 100K; ``None``: any, as in the official code). Pruning frees the
-    share ``headroom`` of it: each removal invalidates a prompt cache from that bullet on, so few large prunings are
-    cheaper. ``harmful_min`` is the number of harmful votes from which a bullet with more harmful than helpful votes is
+    ``max_tokens`` the largest size (table 21: 10K to 100K; ``None``: any, as in the official code).
+    ``harmful_min`` is the number of harmful votes from which a bullet with more harmful than helpful votes is
     filtered (appendix A.4); ``None`` switches the filter off.
 
     A refiner caches embeddings and has no other state, so the same playbook is always refined the same way.
     """
 
-    def __init__(  # noqa: PLR0913 - settings, all keyword-only
+    def __init__(
         self,
         embedder: Embedder,
         *,
         threshold: Similarity = 0.9,
         when: RefineWhen = "delta",
         max_tokens: Count | None = 80_000,
-        headroom: Annotated[float, Meta(ge=0, lt=1)] = 0.0,
         harmful_min: Count | None = 3,
     ):
         if max_tokens is None and when == "budget":
@@ -75,7 +67,6 @@ class Refiner:
         self._when = when
         self._max_tokens = max_tokens
         self._most = math.inf if max_tokens is None else max_tokens
-        self._headroom = headroom
         self._harmful_min = harmful_min
 
     @property
@@ -94,24 +85,20 @@ class Refiner:
         touched: Collection[str],
         *,
         step: int,
-        count: TokenCounter,
-        rewrite_merged: MergeWording | None = None,
     ) -> Refined:
         """Filter, merge, prune, in this order; afterwards the playbook fits the budget.
 
         ``touched`` are the ids of bullets with new or changed content (``Applied.touched``): ``"delta"`` compares them
-        with all others, ``"budget"`` compares all with all once the playbook is too large. ``rewrite_merged`` writes
-        the content of merged bullets; without it, or if its result is unusable, the older content stays. ``count``
-        counts the tokens of what it writes.
+        with all others, ``"budget"`` compares all with all once the playbook is too large. Of merged bullets the
+        older content stays.
         """
         bullets, events = self._filter(playbook.index)
         subjects = self._to_compare(bullets, touched)
         near = self._find_similar(bullets, subjects) if subjects else {}
         if near:
             groups, joins = _group(bullets.bullets, near, threshold=self._threshold)
-            bullets, wordings = _merge_groups(bullets, groups, step=step, rewrite_merged=rewrite_merged, count=count)
-            bullets, filtered = self._filter(bullets)  # merging has summed the votes
-            events = [*events, *joins, *wordings, *filtered]
+            bullets, filtered = self._filter(_merge_groups(bullets, groups, step=step))  # which sums the votes
+            events = [*events, *joins, *filtered]
         bullets, pruned = self._prune(bullets)
         events = [*events, *pruned]
         return Refined(playbook=playbook.with_index(bullets) if events else playbook, events=tuple(events))
@@ -161,9 +148,8 @@ class Refiner:
                 gone[bullet.id] = None
                 reason = f"alone it takes {bullet.tokens} tokens of at most {most}"
                 events.append(_event("pruned", bullet.id, reason=reason))
-        target = most if total <= most else int(most * (1 - self._headroom))
         for bullet in sorted(bullets, key=lambda bullet: (bullet.utility, bullet.changed, bullet.number)):
-            if total <= target:
+            if total <= most:
                 break
             if bullet.id not in gone:
                 total -= bullet.tokens
@@ -208,33 +194,10 @@ def _group(
     return [sorted(group, key=age) for group in groups.values() if len(group) > 1], events
 
 
-def _merge_groups(
-    bullets: BulletIndex,
-    groups: Sequence[Sequence[Bullet]],
-    *,
-    step: int,
-    rewrite_merged: MergeWording | None,
-    count: TokenCounter,
-) -> _Changed:
+def _merge_groups(bullets: BulletIndex, groups: Sequence[Sequence[Bullet]], *, step: int) -> BulletIndex:
     """Merge each group into its oldest bullet."""
     gone = [bullet.id for group in groups for bullet in group[1:]]
-    bullets = bullets.changed(put=[join_bullets(group, step=step) for group in groups], gone=gone)
-    events: list[Record] = []
-    if rewrite_merged is None:
-        return bullets, events
-    for group in groups:
-        bullet, event = _rewrite(bullets[group[0].id], clean(rewrite_merged(group)), bullets, count=count)
-        bullets = bullets.changed(put=[bullet])
-        events.append(event)
-    return bullets, events
-
-
-def _rewrite(bullet: Bullet, content: str, bullets: BulletIndex, *, count: TokenCounter) -> tuple[Bullet, Record]:
-    if not content or bullets.find_by_content(comparable(content), besides=[bullet.id]):
-        problem = "repeats another bullet" if content else "is empty"
-        return bullet, _event("not_worded", bullet.id, reason=f"the joint content {problem}; the older one stays")
-    event = _event("worded", bullet.id, reason="one content for the merged bullets")
-    return measure(replace(bullet, content=content), count), event
+    return bullets.changed(put=[join_bullets(group, step=step) for group in groups], gone=gone)
 
 
 def _event(event: str, bullet: str, *, reason: str, merged: Sequence[str] = ()) -> Record:

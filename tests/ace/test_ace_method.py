@@ -54,17 +54,6 @@ def test_a_batch_is_attempted_under_one_context(tmp_path):
     assert all("(empty)" in call.prompt for call in script.of("curator"))
 
 
-def test_curating_every_second_step_keeps_the_tags_of_all(initial, tmp_path):
-    def generator(call):
-        return {**right(call), "bullet_ids": ["str-00007"]}
-
-    script = Scripted(generator=generator, reflector=lambda _: reflection(str_00007="helpful"), curator=lesson)
-    ran = play(tmp_path, "method.curator_every=2", initial, script=script, train=5)
-    assert [step["context_size"] for step in steps(ran)] == [2, 3, 3, 4, 4]
-    assert ran.metrics["calls"]["adapt"]["curator"] == 2
-    assert next(bullet["helpful"] for bullet in kept(ran) if bullet["id"] == "str-00007") == 2 + 5
-
-
 @pytest.mark.parametrize(("labels", "shown"), [("gold", True), ("correctness", False), ("none", False)])
 def test_without_a_reflector_the_curator_sees_the_bare_attempt(labels, shown, tmp_path):
     script = Scripted(generator=wrong)
@@ -165,18 +154,6 @@ def test_what_the_curator_may_not_do_is_rejected_and_the_rest_applied(operation,
     assert rejected["sample"] == "toy-train-0"
 
 
-def test_merged_bullets_are_worded_by_the_curator_role_on_request(tmp_path):
-    def curator(call):
-        if "<bullets_to_merge>" in call.prompt:
-            return {"content": "joint wording"}
-        return delta("always check the number of zeros in the answer" + "!" * int(call.sample[-1]))
-
-    ran = play(tmp_path, "method.merge_wording=curator", script=Scripted(curator=curator), train=2)
-    assert [bullet["content"] for bullet in kept(ran)] == ["joint wording"]
-    assert ran.metrics["calls"]["adapt"]["curator"] == 3
-    assert sorted(kept(ran)[0]["sources"]) == ["toy-train-0", "toy-train-1"]
-
-
 def test_a_role_with_its_own_backbone_asks_that_one(tmp_path):
     asked = []
 
@@ -274,8 +251,7 @@ def test_tags_count_after_the_step(initial, tmp_path):
 
 def test_the_curator_counts_the_steps_of_the_run(tmp_path):
     script = Scripted()
-    ran = play(tmp_path, "mode.epochs=2", "method.curator_every=3", script=script, train=5)
-    assert len(steps(ran)) == 10
+    ran = play(tmp_path, "mode.epochs=2", script=script, train=2)
+    assert len(steps(ran)) == 4
     shown = [re.search(r"\d+ of \d+", call.prompt)[0] for call in script.of("curator")]
-    assert shown == ["3 of 10", "6 of 10", "9 of 10"]
-    assert ran.metrics["calls"]["adapt"]["curator"] == 3
+    assert shown == ["1 of 4", "2 of 4", "3 of 4", "4 of 4"]

@@ -14,8 +14,8 @@ def make(words):
 # Settings of ACE that contradict each other.
 SETTINGS = [
     "reflector=rules update=rewrite",
-    "curator_sees=nearest update=rewrite",
-    "curator_sees=nearest reflector=rules",
+    "curator_sees=7 update=rewrite",
+    "curator_sees=7 reflector=rules",
     "harmful_every=2 reflector=off",
     "generator_reflections=1 reflector=off",
     "initial=nowhere.txt",
@@ -32,5 +32,5 @@ def test_each_of_them_alone_chooses_its_part():
     assert (other.remembered, make("reflection_window=3").remembered) == (4, 2)
     assert (other.retrieval.mode, make("").retrieval) == ("bm25", None)
     assert isinstance(make("update=rewrite").curator, RewritingCurator)
-    assert make("curator_sees=nearest curator_top_k=7").curator.view.top_k == 7
+    assert make("curator_sees=7").curator.view.top_k == 7
     assert (make("harmful_every=2").reflector.every, make("reflector=off").rounds.retries) == (2, 0)

@@ -43,7 +43,7 @@ BLIND = [change("UPDATE", FAR), change("MERGE", NEAR, FAR), change("REMOVE", FAR
 def test_it_sees_the_nearest_and_the_cited_bullets_and_can_change_no_others(initial, tmp_path):
     again = {"type": "ADD", "section": "others", "content": TEXTS[FAR].upper()}
     asked = [*BLIND, again, change("UPDATE", NEAR), change("REMOVE", CITED)]
-    nearest = ("method.curator_sees=nearest", "method.curator_top_k=1")
+    nearest = ("method.curator_sees=1",)
     script, ran = curate(tmp_path / "a", initial, *nearest, operations=asked)
     (curator,) = script.of("curator")
     assert SHOWN.findall(curator.prompt) == [NEAR, CITED]
@@ -56,7 +56,7 @@ def test_it_sees_the_nearest_and_the_cited_bullets_and_can_change_no_others(init
     assert all("the playbook holds others" not in call.prompt for call in script.of("generator"))
 
 
-@pytest.mark.parametrize("settings", [(), ("method.curator_sees=nearest", "method.curator_top_k=3")])
+@pytest.mark.parametrize("settings", [(), ("method.curator_sees=3",)])
 def test_it_sees_and_may_change_all_by_default_and_while_the_playbook_is_small(settings, initial, tmp_path):
     script, ran = curate(tmp_path / "a", initial, *settings, operations=[change("REMOVE", FAR)])
     (curator,) = script.of("curator")
@@ -67,7 +67,7 @@ def test_it_sees_and_may_change_all_by_default_and_while_the_playbook_is_small(s
 
 def test_like_bullets_are_merged_whether_it_saw_them_or_not(initial, tmp_path):
     copy = {"type": "ADD", "section": "others", "content": "Read the mailbox first, before the calendar."}
-    nearest = ("method.curator_sees=nearest", "method.curator_top_k=1", "method.refiner.threshold=0.5")
+    nearest = ("method.curator_sees=1", "method.refiner.threshold=0.5")
     _, ran = curate(tmp_path / "a", initial, *nearest, operations=[copy])
     assert [event["bullet"] for event in events(ran) if event["event"] == "merged"] == [FAR]
     assert len(kept(ran)) == 3
@@ -81,7 +81,7 @@ def test_the_groups_of_combee_see_their_own_and_the_merger_what_any_of_them_saw(
         merger=lambda _: {"operations": [change("UPDATE", NEAR), change("UPDATE", FAR), change("REMOVE", CITED)]},
     )
     settings = ("mode.batch_size=2", "method.max_reflection_rounds=1", "method.groups=2", "method.copies=1", initial)
-    nearest = ("method.curator_sees=nearest", "method.curator_top_k=1", "method.operations=[UPDATE,REMOVE]")
+    nearest = ("method.curator_sees=1", "method.operations=[UPDATE,REMOVE]")
     ran = play(tmp_path / "a", *settings, *nearest, script=script, method="combee", train=2, test=1)
     assert sorted(SHOWN.findall(call.prompt)[0] for call in script.of("curator")) == [NEAR, FAR]
     (merger,) = script.of("merger")

@@ -50,7 +50,7 @@ def list_runs(folders, capsys, monkeypatch, *failures):
     return "".join(f"{line.rstrip()}\n" for line in lines), status
 
 
-MORE = ("method.refiner.threshold=0.7", "method.token_budget=1000", "mode.epochs=2", "mode.batch_size=2")
+MORE = ("method.refiner.threshold=0.7", "method.refiner.max_tokens=1000", "mode.epochs=2", "mode.batch_size=2")
 
 
 def test_a_sweep_ends_with_a_row_for_each_run(snapshot, made, capsys, monkeypatch, tmp_path):

@@ -52,11 +52,8 @@ IDENTITY = [
         '{"task": {"_target_": "T", "data_dir": "elsewhere", "source": "real", "hint": true, "data": '
         '"x.csv", "sample_data": "pkg://a", "instruction": "b"}}'
     ),
-    '{"method": {"_target_": "M", "initial": null, "curator_sees": "all", "curator_top_k": 7, "proposals": 3}}',
-    (
-        '{"method": {"_target_": "M", "initial": null, "curator_sees": "nearest", "curator_top_k": 7, '
-        '"proposals": null, "parents": 1, "keep": 2}}'
-    ),
+    '{"method": {"_target_": "M", "initial": null, "curator_sees": "all", "proposals": 3}}',
+    ('{"method": {"_target_": "M", "initial": null, "curator_sees": 7, "proposals": null, "parents": 1, "keep": 2}}'),
     '{"mode": {"_target_": "O", "context": null, "window": 1, "batch_size": 1}}',
     '{"mode": {"batch_size": 1}}',
     '{"mode": {"_target_": "O", "context": "nowhere.json", "window": 1, "batch_size": 2}}',

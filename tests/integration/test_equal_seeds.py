@@ -96,7 +96,7 @@ def test_a_plan_of_several_seeds_makes_and_misses_what_draws_nothing_once(reprod
         ((("method=ace",), ("method=ace", "seed=0")), True),
         ((("method=ace", "mode.batch_size=1"), ("method=ace",)), True),
         ((("method=ace", "seed=0"), ("method=ace", "seed=1")), False),
-        ((("method=ace", "method.curator_top_k=1"), ("method=ace", "method.curator_top_k=2")), False),
+        ((("method=ace", "method.curator_sees=1"), ("method=ace", "method.curator_sees=2")), False),
         ((("method=base", "name=a"), ("method=base", "name=b")), False),
     ],
 )

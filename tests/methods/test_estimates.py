@@ -8,7 +8,7 @@ ONLINE, OFFLINE = ("mode=online",), ("mode=offline", "mode.epochs=1")
 OFFICIAL = ("protocol=official", "method.measure_post_update=false", "method.curator_every=2")
 CALLS = [
     (("method=ace", *ONLINE), (12, 48)),
-    (("method=ace", *ONLINE, "method.max_reflection_rounds=1", "method.curator_every=2"), (10, 14)),
+    (("method=ace", *ONLINE, "method.max_reflection_rounds=1"), (12, 16)),
     (("method=ace", *ONLINE, "method.reflector=off"), (8, 8)),
     (("method=ace", *OFFLINE, "labels=none"), (16, 52)),
     (("method=ace", *ONLINE, "protocol=official"), (16, 39)),

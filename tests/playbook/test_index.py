@@ -16,7 +16,7 @@ from ace_bench.playbook.embeddings import HashingEmbedder
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.playbook.refine import Refiner
 
-from .making import SAMPLE, SECTIONS, bullet, count, examples
+from .making import SAMPLE, SECTIONS, bullet, examples
 
 WORDS = ("bond", "lease", "coupon", "ratio", "inventory", "login", "token", "playlist")
 NUMBERS = (1, 2, 3, 254, 255, 256, 257, 700, 5000)
@@ -95,7 +95,7 @@ def test_what_followed_the_versions_finds_what_a_fresh_one_finds(steps, query):
             assert following[mode].ranked(book, query) == retriever(mode).ranked(book_of(index), query)
         touched = list(index)[::2]
         fresh = Refiner(HashingEmbedder(dim=64), threshold=0.7)
-        assert refiner.refine(book, touched, step=1, count=count) == fresh.refine(book, touched, step=1, count=count)
+        assert refiner.refine(book, touched, step=1) == fresh.refine(book, touched, step=1)
 
 
 def retriever(mode):

@@ -13,13 +13,13 @@ from ace_bench.playbook.apply import Add
 from ace_bench.playbook.bullets import Bullet
 from ace_bench.playbook.embeddings import HashingEmbedder
 from ace_bench.playbook.playbook import Playbook
-from ace_bench.playbook.refine import MergeWording, Refined, Refiner
+from ace_bench.playbook.refine import Refined, Refiner
 
-from .making import SECTIONS, Angles, bullet, contents, count, examples, ids, playbook, playbooks, run
+from .making import SECTIONS, Angles, bullet, contents, examples, ids, playbook, playbooks, run
 
 
-def refine(refiner: Refiner, book: Playbook, touched: Sequence[str] | None = None, **options: MergeWording) -> Refined:
-    return refiner.refine(book, ids(book) if touched is None else touched, step=9, count=count, **options)
+def refine(refiner: Refiner, book: Playbook, touched: Sequence[str] | None = None) -> Refined:
+    return refiner.refine(book, ids(book) if touched is None else touched, step=9)
 
 
 def book_of(*bullets: Bullet) -> Playbook:
@@ -78,14 +78,10 @@ def test_touched_bullets_join_the_most_similar(
 
 def test_a_group_may_be_joined_further_with_all_its_members() -> None:
     book, embedder = on_circle(a=0, b=14, c=20)
-    refined = refine(
-        Refiner(embedder),
-        book,
-        ["others-00003", "others-00002"],
-        rewrite_merged=lambda members: "+".join(one.content for one in members),
-    )
+    refined = refine(Refiner(embedder), book, ["others-00003", "others-00002"])
     (left,) = refined.playbook.bullets
-    assert left.content == "a+b+c"
+    assert left.content == "a"
+    assert {one for event in refined.events for one in event["merged"]} == {"others-00002", "others-00003"}
 
 
 def test_budget_compares_everything_only_when_it_is_exceeded() -> None:
@@ -147,41 +143,15 @@ def test_pruning_takes_the_least_useful_then_the_stalest() -> None:
         assert set(ids(refined.playbook)) == set(order[5 - left :])
 
 
-def test_a_bullet_larger_than_the_budget_goes_first_and_headroom_prunes_further() -> None:
+def test_a_bullet_larger_than_the_budget_goes_first_and_the_rest_is_pruned_to_fit() -> None:
     large = book_of(bullet(1, "small"), bullet(2, "large " * 99, helpful=9))
     refined = refine(Refiner(HashingEmbedder(), max_tokens=20), large, [])
     assert ids(refined.playbook) == ["others-00001"]
     assert "alone it takes" in refined.events[0]["reason"]
     book = playbook(*(f"lesson {number}" for number in range(40)))
-    for limit, headroom, most in ((-1, 0, 39), (-1, 0.5, 20), (0, 0.5, 40)):
-        limits = {"max_tokens": book.tokens + limit, "headroom": headroom}
-        left = refine(Refiner(HashingEmbedder(), when="never", **limits), book).playbook
-        assert left.size == most or (headroom and left.tokens <= limits["max_tokens"] * (1 - headroom))
-
-
-def test_a_joint_content_may_be_worded() -> None:
-    book, embedder = on_circle(a=0, b=5, c=90)
-    asked: list[list[str]] = []
-
-    def rewrite(members: Sequence[Bullet]) -> str:
-        asked.append([one.content for one in members])
-        return " a and b\x00 "
-
-    refined = refine(Refiner(embedder), book, rewrite_merged=rewrite)
-    assert asked == [["a", "b"]]
-    assert refined.playbook.bullets[0] == bullet(1, "a and b", changed=9)
-    assert [event["event"] for event in refined.events] == ["merged", "worded"]
-
-
-@pytest.mark.parametrize("worded", ["", " \n", "C"])
-def test_an_unusable_joint_content_leaves_the_older(worded: str) -> None:
-    book, embedder = on_circle(a=0, b=5, c=90)
-    refined = refine(Refiner(embedder), book, rewrite_merged=lambda _: worded)
-    assert [one.content for one in refined.playbook.bullets] == ["a", "c"]
-    assert refined.events[-1]["event"] == "not_worded"
-    book, embedder = on_circle(a=0, b=5, c=90, d=95)
-    refined = refine(Refiner(embedder), book, rewrite_merged=lambda _: "the same")
-    assert [one.content for one in refined.playbook.bullets] == ["the same", "c"]
+    for limit, most in ((-1, 39), (0, 40)):
+        left = refine(Refiner(HashingEmbedder(), when="never", max_tokens=book.tokens + limit), book).playbook
+        assert left.size == most
 
 
 def test_many_subjects_are_compared_in_blocks() -> None:
@@ -196,7 +166,6 @@ refiners = st.fixed_dictionaries(
         "threshold": st.sampled_from([0.5, 0.9, 1.0]),
         "when": st.sampled_from(["delta", "budget", "never"]),
         "max_tokens": st.none() | st.integers(1, 120),
-        "headroom": st.sampled_from([0.0, 0.3]),
         "harmful_min": st.sampled_from([None, 1, 3]),
     }
 ).filter(lambda config: config["max_tokens"] is not None or config["when"] != "budget")

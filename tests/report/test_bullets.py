@@ -137,7 +137,7 @@ def test_a_merged_bullet_takes_over_the_use_of_its_parts():
 
 
 def test_the_contexts_around_the_sharpest_fall_are_those_whose_sizes_the_run_tells(tmp_path):
-    folder = launch(tmp_path, *LONG, "method.refiner.max_tokens=600", "method.refiner.headroom=0.5").folder
+    folder = launch(tmp_path, *LONG, "method.refiner.max_tokens=600").folder
     run = read_run(folder)
     assert write_around_fall(folder)
     before, after = (restore(read_object(folder, f"contexts/{name}_fall.json")) for name in ("before", "after"))

@@ -39,7 +39,7 @@ def made(tmp_path):
 
 DIFFERENCES = [
     "method.refiner.threshold=0.5 | method.refiner.threshold=0.7",
-    "method.token_budget=1 | method.token_budget=2",
+    "method.reflection_window=1 | method.reflection_window=2",
     "task=finer | task=formula method=icl",
     "method=ace | method=ace_rich",
     "task=finer | task=appworld",

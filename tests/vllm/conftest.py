@@ -53,7 +53,6 @@ ASKING = (
     "task=finer",
     "task.source=sample",
     "embedder=hashing",
-    "method.unknown_section=others",
     "method.max_reflection_rounds=1",
 )
 

@@ -13,7 +13,7 @@ from tests.pages.reading import commands
 from tests.vllm.conftest import BOUNDS, hydra
 
 READABLE = (
-    *(f"backbone.bound_replies={hydra(BOUNDS)}", "ace:method.unknown_section=others"),
+    f"backbone.bound_replies={hydra(BOUNDS)}",
     *("backbone.sampling.temperature=1.0", "backbone.sampling.seed=null", "backbone.sampling.max_tokens=1000"),
 )
 """What lets random weights give replies that can be read: else nearly every call is a fault and every score 0."""

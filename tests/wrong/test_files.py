@@ -126,7 +126,7 @@ def test_a_cache_that_is_none_is_refused_before_the_folder(tmp_path, capsys):
 
 
 FILLED = (
-    "method.merge_wording=curator method.refiner.threshold=0.5 method.harmful_every=2",
+    "method.refiner.threshold=0.5 method.harmful_every=2",
     "method.update=rewrite",
     "method=dc",
     "method=dc_rs mode=online",

@@ -25,7 +25,7 @@ WRONG_KINDS = {
 }
 ALLOWED = re.compile(
     r"method\.retries=5|.*(seed|temperature|top_p|prices\.\w+|retry\.\w+|split_ratio\.\w+|tolerance\.\w+|attention|"
-    r"collapse|code_runs|bootstrapped|labeled|headroom|percentile|max_learned|generator_reflections)=0"
+    r"collapse|code_runs|bootstrapped|labeled|percentile|max_learned|generator_reflections)=0"
 )
 """All other numbers must be above 0."""
 
@@ -119,7 +119,6 @@ CASES = {
         "method=ace backbone@roles.merger=embedded",
         "method=ace method.operations=[]",
         "method=ace method.operations=[ADD,BURN]",
-        "method=ace method.refiner.headroom=1",
         "method=ace method.retrieval.percentile=100",
         "method=ace protocol=official method.update=rewrite",
     ],

@@ -98,16 +98,3 @@ def condense(entries: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
             break
         kept.append((section, content.strip()))
     return tuple(reversed(kept))
-
-
-def merge(contents: Sequence[str]) -> str:
-    """Merge contents without repetition: their lessons, or else the texts that no other content includes."""
-    lessons = dict.fromkeys(lesson for content in contents for lesson in find_lessons(content))
-    if lessons:
-        return "\n".join(lesson.text for lesson in lessons)
-    kept: list[str] = []
-    for content in dict.fromkeys(one_line(content) for content in contents):
-        if content and not any(content in other for other in kept):
-            kept = [other for other in kept if other not in content]
-            kept.append(content)
-    return " ".join(kept) or "-"

@@ -21,7 +21,7 @@ from ace_bench.core.types import Message
 
 _TAGS = (
     "task", "playbook", "counters", "progress", "reflection", "question", "reasoning", "predicted_answer",
-    "reference_answer", "environment_feedback", "bullets_used", "bullets_to_merge", "demonstrations",
+    "reference_answer", "environment_feedback", "bullets_used", "demonstrations",
     "instruction", "cheatsheet", "episodes", "schema", "reference_query", "predicted_query",
     "reference_solution", "trajectory", "recent_reflections", "past_answers", "experiences", "workflows",
     "memory_items", "earlier_notes", "proposals", "thoughts", "attempts",
@@ -51,7 +51,6 @@ _FORMS = (
     ("rewriter", re.compile(r'"playbook":')),
     ("generator", re.compile(r'"final_answer":')),
     ("extractor", re.compile(r'"memory_items":')),
-    ("merger", re.compile(r'"content":')),
     ("judge", re.compile(r'"verdict":')),
     ("self_reflection", re.compile(r'"reflection":')),
     ("self_judge", re.compile(r'"success":')),

@@ -12,17 +12,7 @@ from ace_bench.backbones.embedded.items import choose
 from ace_bench.backbones.embedded.kinds import entries_of, read_items
 from ace_bench.backbones.embedded.kinds.queries import same_query
 from ace_bench.backbones.embedded.kinds.tools import lists_tools, read_calling
-from ace_bench.backbones.embedded.lessons import (
-    ANSWER,
-    CALL,
-    COMPUTE,
-    QUERY,
-    RUN,
-    Lesson,
-    condense,
-    find_lessons,
-    merge,
-)
+from ace_bench.backbones.embedded.lessons import ANSWER, CALL, COMPUTE, QUERY, RUN, Lesson, condense, find_lessons
 from ace_bench.backbones.embedded.prompt_parser import PromptParts, read_bullets, verdict
 from ace_bench.backbones.embedded.reflecting import (
     Review,
@@ -190,12 +180,6 @@ def _refiner(parts: PromptParts) -> str:
     return _json(operation="refine", drop=failed) if failed else _json(operation="act")
 
 
-def _merger(parts: PromptParts) -> str:
-    text = parts.get("bullets_to_merge") or parts.plain
-    contents = [bullet.content for bullet in read_bullets(text)]
-    return _json(content=merge(contents or [line.strip(" -*\t") for line in text.splitlines()]))
-
-
 def _judge(parts: PromptParts) -> str:
     if known := parts.get("reference_answer").lower():
         said = tokens(parts.get("predicted_answer").lower())
@@ -223,7 +207,6 @@ _REPLIES: Mapping[str, Callable[[PromptParts], str]] = {
     "reflector": _reflector,
     "curator": _curator,
     "rewriter": _rewriter,
-    "merger": _merger,
     "refiner": _refiner,
     "judge": _judge,
     "self_reflection": lambda parts: _json(reflection=write_refutation(parts.get("predicted_answer"))),

@@ -27,7 +27,6 @@ from ace_bench.contrib.langchain.entries import (
 from ace_bench.contrib.langchain.frozen import with_text
 from ace_bench.contrib.langchain.roles import NO_FEEDBACK, AceRoles, as_json
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Rollout, Sample
 from ace_bench.playbook.bullets import BEFORE_FIRST_STEP
 from ace_bench.playbook.embed import make_embedder
@@ -149,7 +148,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
 
     def _refine(self, playbook: Playbook, touched: Collection[str], step: int) -> Playbook:
         with self._refining:
-            return self._refiner.refine(playbook, touched, step=step, count=estimate_tokens).playbook
+            return self._refiner.refine(playbook, touched, step=step).playbook
 
     def _show_playbook(self, state: Mapping[str, Any]) -> str:
         text = system_prompt(self._playbook(state))

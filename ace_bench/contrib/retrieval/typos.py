@@ -12,23 +12,24 @@ from collections.abc import Callable, Collection, Mapping
 from difflib import SequenceMatcher
 
 from ace_bench.contrib.retrieval.bm25 import stem_of, words_of
-from ace_bench.core.settings import Similarity, Whole
+from ace_bench.core.settings import Whole
 
 _SHORTEST, _LONG = 5, 8
+_LIKE = 0.8
+"""The least share of common letters in order, 0 to 1 (document 004, ``similarity_threshold``)."""
 _WORD = re.compile(r"[^\W_]+")
 
 
 class TypoCorrector:
     """Corrects words of five and more letters that the playbook does not have.
 
-    A correction begins with the same letter, is at least ``similarity`` like the word (share of common letters in
-    order, 0 to 1), and differs by one edit, from eight letters on by two; another form of a known word is no typo. At
-    most ``max_learned`` typos are remembered, the least recently used go first; 0 switches the correction off.
-    ``validate`` may be set to what else must agree to a correction, such as a model.
+    A correction begins with the same letter, is at least ``_LIKE`` like the word, and differs by one edit, from eight
+    letters on by two; another form of a known word is no typo. At most ``max_learned`` typos are remembered, the least
+    recently used go first; 0 switches the correction off. ``validate`` may be set to what else must agree to a
+    correction, such as a model.
     """
 
-    def __init__(self, *, similarity: Similarity = 0.8, max_learned: Whole = 0):
-        self._similarity = similarity
+    def __init__(self, *, max_learned: Whole = 0):
         self._most = max_learned
         self.validate: Callable[[str, str], bool] | None = None
         self._learnt: OrderedDict[str, str | None] = OrderedDict()
@@ -84,10 +85,10 @@ class TypoCorrector:
         for length in range(len(word) - allowed, len(word) + allowed + 1):
             for one in self._by_start.get((word[0], length), ()):
                 matcher = SequenceMatcher(None, one, word, autojunk=False)
-                if matcher.quick_ratio() < self._similarity or one not in self._vocabulary:
+                if matcher.quick_ratio() < _LIKE or one not in self._vocabulary:
                     continue
                 similarity = matcher.ratio()
-                if similarity >= self._similarity and edits(word, one) <= allowed:
+                if similarity >= _LIKE and edits(word, one) <= allowed:
                     near.append((-similarity, one))
         return min(near)[1] if near else None
 

@@ -72,10 +72,6 @@ LESSON = 'When asked "Which colour does the harbour gate have?", answer `blue`, 
 ATTEMPTS = (
     "<attempts>\n## Attempt 1: failed\nHm.\n\nAnswer: red\nFeedback: No.\n{}\n## Attempt 3\nAnswer: green\n</attempts>"
 )
-MERGED = (
-    "[a-1] look twice\n[a-2] First  look twice, then act.\n[a-3] rest\n[a-4] rest",
-    f"[a-1] {LESSON}\n[a-2] {LESSON}",
-)
 PAST = "[1]\nQuestion: a\nAnswer: b\nFeedback: The answer is not correct.\n\n[2]\nQuestion: c\nAnswer: d\nFeedback: {}"
 REFUSED = 'When asked "Which colour has the harbour?", do not answer `red`.'
 MEMORIES = [
@@ -102,7 +98,6 @@ def role_replies():
         yield read(render("cheatsheet_curator", **asked, answer="red", gold=gold, cheatsheet=sheet))
     episode = PastRollout(question=question, output="So.\n<answer>red</answer>", reference=gold).text
     yield read(render("cheatsheet_synthesis", background=QUIZ.background, question="Next?", episodes=[episode]))
-    yield from (ask("merger", bullets=some) for some in (*MERGED, ""))
     attempts = ("## Attempt 2: succeeded\nAnswer: blue\nIn the eyes of a judge without the reference: yes", "")
     reply = '"memory_items": []'
     for some, hint in product(attempts, ("", "Say why the attempt failed.")):

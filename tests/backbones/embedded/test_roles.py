@@ -28,7 +28,7 @@ def user(text):
 
 OTHER_FORMS = {"base": "plain", "cheatsheet": "tagged", "cheatsheet_curator": "cheatsheet"}
 OTHER_FORMS |= {"workflows": "generator", "reasoning_bank": "generator"}
-SAME_FORMS = ("generator", "reflector", "curator", "rewriter", "merger", "inducer", "extractor", "self_judge")
+SAME_FORMS = ("generator", "reflector", "curator", "rewriter", "inducer", "extractor", "self_judge")
 
 
 @pytest.mark.parametrize("role", [*SAME_FORMS, *OTHER_FORMS])
@@ -137,7 +137,7 @@ def test_garbage_gets_an_answer(number):
     assert read([Message(role="assistant", content="only me")])
 
 
-@pytest.mark.parametrize("role", ["generator", "reflector", "reflector_harmful", "curator", "rewriter", "merger"])
+@pytest.mark.parametrize("role", ["generator", "reflector", "reflector_harmful", "curator", "rewriter"])
 def test_garbage_in_every_part_gets_a_well_formed_reply(world, role):
     names = ("question", "playbook", "counters", "reflection", "reasoning", "answer", "gold", "bullets", "feedback")
     for text in ("", "\ud800 x", '{"a": ["', "[b-1] (x) ", "When asked", "n1 ^ n1 ^ 9", "%" * 1_000):

@@ -12,7 +12,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ace_bench.ace.ablations import RewriterReply
-from ace_bench.ace.learner import MergerReply
 from ace_bench.ace.replies import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
@@ -23,7 +22,7 @@ from tests.backbones.serving import running
 USAGE = {"prompt_tokens": 100, "completion_tokens": 20, "prompt_tokens_details": {"cached_tokens": 60}}
 PROMPT = (Message(role="system", content="Be brief."), Message(role="user", content="Reply with JSON."))
 
-ROLES = (GeneratorReply, ReflectorReply, CuratorReply, MergerReply, RewriterReply)
+ROLES = (GeneratorReply, ReflectorReply, CuratorReply, RewriterReply)
 
 
 def nodes(schema: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

@@ -79,7 +79,7 @@ def test_votes_of_users_count_in_refinement_and_can_be_taken_back(tmp_path, caps
     assert [source.partition("@")[0] for source in voted.bullets[0].sources] == ["ann", "user", "user"]
     assert voted.bullets[0].sources[0].endswith("harmful as in #s-9")
     refiner = Refiner(make_embedder("hashing"), harmful_min=3)
-    assert refiner.refine(voted, [], step=0, count=len).playbook.size == 0
+    assert refiner.refine(voted, [], step=0).playbook.size == 0
     assert forgotten(path, path, "--source", "user") == {"s-1": ("check units", 1, 1)}
     assert load(path).bullets[0].sources == voted.bullets[0].sources[:1]
     assert start("playbook", ["feedback", str(path), "--bullet", "s-2", "--helpful"]) == 2

@@ -70,8 +70,8 @@ def make_rehearsed_runs(results):
 def make_own_runs(results):
     """A user's own sweep."""
     planner, rng = Planner(results, SHARED.compose, simulated=True, source="sample"), random.Random(4)
-    thresholds = ("method.refiner.threshold=0.5", "method.refiner.threshold=0.7")
-    methods = ["base", "ace", *(f"ace {more}" for more in (*thresholds, "method.token_budget=1000", "labels=none"))]
+    refiners = ("threshold=0.5", "threshold=0.7", "max_tokens=1000")
+    methods = ["base", "ace", *(f"ace method.refiner.{one}" for one in refiners), "ace labels=none"]
     for task, seed in (("finer", 0), ("formula", 0), ("finer", 1)):
         for method in methods:
             run = PlannedRun(overrides=(f"task={task}", *f"method={method}".split(), "mode=offline"))
