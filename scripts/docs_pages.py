@@ -102,6 +102,8 @@ def settings_page() -> str:
             option = read_option(path, group)
             inherited = [f"As `{group}={parent}`, and:" for parent in option.parents]
             parts += [f"### {group}={name}", option.title, *inherited, _settings_table(option)]
+            for part in option.parts:
+                parts += [part.title, _settings_table(part)]
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

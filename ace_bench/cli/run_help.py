@@ -25,6 +25,8 @@ _WIDTH, _COLUMN = 120, 34
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w@/]+):(?P<value> *(?:\"[^\"]*\"|'[^']*'|[^#]*?))(?: *# *(?P<text>.*))?$")
 _MORE = re.compile(r" +# *(?P<text>.*)$")
 _PACKAGE = "# @package "
+_PART = "@_here_"
+"""How an entry of ``defaults`` ends that is a part of the option, and no other option."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +40,20 @@ class SettingDoc:
 
 @dataclass(frozen=True)
 class OptionDoc:
-    """An option of a config group: the comment at its file's top, the options it inherits from, and its settings."""
+    """An option of a config group: the comment at its file's top, the options it inherits from, and its settings.
+
+    ``parts`` are files of settings that stand apart, such as the advanced ones, and belong to the option.
+    """
 
     title: str
     parents: tuple[str, ...]
     settings: tuple[SettingDoc, ...]
+    parts: tuple[OptionDoc, ...] = ()
+
+    @property
+    def all_settings(self) -> tuple[SettingDoc, ...]:
+        """The settings of the option and of its parts."""
+        return (*self.settings, *(setting for part in self.parts for setting in part.all_settings))
 
 
 def read_option(path: Path, group: str = "") -> OptionDoc:
@@ -52,9 +63,12 @@ def read_option(path: Path, group: str = "") -> OptionDoc:
         defaults = (msgspec.yaml.decode(text) or {}).get("defaults", [])
     lines = text.splitlines()
     place = f"{place}." if (place := option_place(text, group)) else ""
+    named = [entry for entry in defaults if isinstance(entry, str) and entry != "_self_"]
+    parts = [entry.removesuffix(_PART) for entry in named if entry.endswith(_PART)]
     return OptionDoc(
         title=_read_title(lines),
-        parents=tuple(entry for entry in defaults if isinstance(entry, str) and entry != "_self_"),
+        parents=tuple(entry for entry in named if not entry.endswith(_PART)),
+        parts=tuple(read_option(path.parent / f"{part}.yaml", group) for part in parts),
         settings=tuple(replace(setting, key=place + setting.key) for setting in _read_settings(lines)),
     )
 
@@ -116,7 +130,10 @@ def _option_text(group: str, name: str) -> str:
         raise ConfigError(f"--help {group}={name}: {group} has {', '.join(files)}")
     option = read_option(files[name], group)
     inherited = [f"  as {group}={parent}, and:" for parent in option.parents]
-    return "\n".join([f"{group}={name}: {option.title}", *inherited, *_setting_lines(option.settings), ""])
+    lines = [f"{group}={name}: {option.title}", *inherited, *_setting_lines(option.settings)]
+    for part in option.parts:
+        lines += ["", f"  {part.title}", *_setting_lines(part.settings)]
+    return "\n".join([*lines, ""])
 
 
 def _setting_lines(settings: Iterable[SettingDoc]) -> Iterator[str]:

@@ -39,6 +39,14 @@ def test_help_prints_the_overview_or_the_settings_of_chosen_options(capsys):
     assert "\n  mode.batch_size=1 " in second
 
 
+def test_advanced_settings_are_printed_below_those_of_the_paper():
+    first, advanced = help_text(["method=ace"]).split("\n\n")
+    assert first.startswith("method=ace: ACE with the paper's settings")
+    assert "\n  method.refiner.threshold=0.9 " in first
+    assert advanced.startswith("  Beyond the paper: ")
+    assert "\n  method.refiner.harmful_min=3 " in advanced
+
+
 def test_help_on_an_unknown_option_lists_the_known_ones():
     with pytest.raises(ConfigError, match=r"^--help method=acee: method has ace, "):
         help_text(["method=acee"])

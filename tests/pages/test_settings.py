@@ -20,7 +20,7 @@ FILES = {
 
 @pytest.mark.parametrize("name", [name for name, option in FILES.items() if not option.parents])
 def test_each_setting_has_a_comment_of_its_own_or_of_its_group(name):
-    settings = FILES[name].settings
+    settings = FILES[name].all_settings
     texts = {setting.key: setting.text for setting in settings}
     groups = {key[:place] for key in texts for place, letter in enumerate(key) if letter == "."}
     bare = [
@@ -48,5 +48,5 @@ def test_the_site_lists_each_command_and_each_setting(monkeypatch):
     for option in ("--only-missing", "--max-bullet-tokens", "--latency-ms", "--bullets"):
         assert option in commands
     for file in FILES.values():
-        for setting in file.settings:
+        for setting in file.all_settings:
             assert f"| `{setting.key}` |" in settings
