@@ -80,8 +80,13 @@ def test_a_version_shows_what_a_playbook_made_anew_shows(steps):
         assert earlier.patched(book.patch(earlier)) == book
 
 
+def with_own_numbers(steps):
+    """Give each number one bullet, as a playbook does: of bullets that are alike in all else, the first counts."""
+    return [([one for one in put if one.section == SECTIONS[one.number % 2]], places) for put, places in steps]
+
+
 @examples(60)
-@given(changes, st.lists(st.sampled_from((*WORDS, "lese")), min_size=1, max_size=4).map(" ".join))
+@given(changes.map(with_own_numbers), st.lists(st.sampled_from((*WORDS, "lese")), min_size=1, max_size=4).map(" ".join))
 def test_what_followed_the_versions_finds_what_a_fresh_one_finds(steps, query):
     words = LexicalIndex()
     modes = ("bm25", "embeddings", "features")

@@ -135,20 +135,20 @@ def test_own_runs_are_lines_over_a_setting_and_levels_without_it(commands):
     figure = commands.figures("OWN --x threshold")["score_by_threshold_simulated_sample_data"]
     assert points(figure.axes[0]) == {
         "base labels=gold": [[0.0, 31.7], [1.0, 31.7]],
-        "ace labels=gold token_budget=1000": [[0.9, 66.7]],
-        "ace labels=gold token_budget=80000": [[0.5, 63.3], [0.7, 70.0], [0.9, 43.3]],
-        "ace labels=none token_budget=80000": [[0.9, 61.7]],
+        "ace labels=gold max_tokens=1000": [[0.9, 66.7]],
+        "ace labels=gold max_tokens=80000": [[0.5, 63.3], [0.7, 70.0], [0.9, 43.3]],
+        "ace labels=none max_tokens=80000": [[0.9, 61.7]],
     }
     assert figure.get_suptitle().splitlines()[1:] == [
         "[simulated, sample data: not comparable with published numbers]",
         "bars: 95% intervals",
     ]
-    costs = commands.figures("OWN --x token_budget --y usd.total")["usd_total_by_token_budget_simulated_sample_data"]
+    costs = commands.figures("OWN --x max_tokens --y usd.total")["usd_total_by_max_tokens_simulated_sample_data"]
     assert "bars: smallest and largest value over seeds" in costs.get_suptitle()
     assert costs.axes[0].get_ylabel() == "usd total"
     words = commands.figures("OWN --x labels")["score_by_labels_simulated_sample_data"].axes[0]
     assert [label.get_text() for label in words.get_xticklabels()] == ["gold", "none"]
-    both = points(words)["ace token_budget=80000 threshold=0.9"]
+    both = points(words)["ace threshold=0.9 max_tokens=80000"]
     assert both == [[0.2, 43.3], [1.2, 61.7]], "beside the points of other lines"
     assert {line.get_linestyle() for line in words.lines if len(line.get_xdata()) == 2} == {"None"}
 

@@ -14,7 +14,7 @@ def test_rows_are_compared_with_a_base_and_never_average_over_other_settings(com
     title, table = own(commands, "OWN --rows method,threshold --base base")
     assert title == f"Score by method and threshold and task: {MARK}"
     assert table.grids["Results"][0] == [
-        *("method", "threshold", "labels", "token_budget"),
+        *("method", "threshold", "labels", "max_tokens"),
         *("FiNER (limit=10) accuracy", "FiNER (limit=null) accuracy", "Formula accuracy"),
     ]
     assert [line[:4] for line in table.grids["Results"][1:]] == [
@@ -34,7 +34,7 @@ def test_rows_are_compared_with_a_base_and_never_average_over_other_settings(com
     assert table.noted("* differs from base labels=gold with p < 0.05")
     assert table.noted("for the 10 comparisons of this table")
     assert table.noted(
-        "Runs also differ in labels, token_budget: they have rows of their own, since only seeds are averaged."
+        "Runs also differ in labels, max_tokens: they have rows of their own, since only seeds are averaged."
     )
     assert table.noted(
         "Scores of runs that tested different samples cannot be compared: they have columns of their own."
@@ -49,7 +49,7 @@ def test_several_metrics_are_rows_or_columns_with_bounds_over_seeds(commands):
     )
     rows = dict.fromkeys(line[0] for line in table.grids["Results"][1:])
     assert [*rows] == metrics.split(","), "in the order that was asked for"
-    ace = ("delta", "gold", "80000", "0.9", "finer")
+    ace = ("delta", "gold", "0.9", "80000", "finer")
     shown = {metric: table.cells(metric, *ace) for metric in rows}
     assert shown["score"] == {"ace (limit=10) score": "50.0 [23.7, 76.3]", "ace (limit=null) score": "43.3 [2.6, 95.7]"}
     assert shown["accuracy/n"] == {"ace (limit=10) score": "5", "ace (limit=null) score": "1.44 [1.11, 1.78]"}
@@ -62,11 +62,11 @@ def test_several_metrics_are_rows_or_columns_with_bounds_over_seeds(commands):
 def test_latex_of_single_runs_has_a_row_for_each_seed_and_the_best_in_bold(commands):
     tex = commands.printed("tables OWN task=finer --over nothing --format latex").splitlines()
     for line in (
-        r"{method} & {labels} & {\shortstack[l]{token \\ budget}} & {threshold} & {seed} & {\shortstack{FiNER \\ "
+        r"{method} & {labels} & {threshold} & {\shortstack[l]{max \\ tokens}} & {seed} & {\shortstack{FiNER \\ "
         r"(limit=10) \\ accuracy}} & {\shortstack{FiNER \\ (limit=null) \\ accuracy}} \\",
-        r"ace & gold & 80000 & 0.7 & 0 & {--} & \bfseries 80.0 \\",
+        r"ace & gold & 0.7 & 80000 & 0 & {--} & \bfseries 80.0 \\",
         r" &  &  &  &  &  & {\acebounds{[62.7, 90.5]}} \\[2pt]",
-        r"ace & gold & 80000 & 0.9 & 0 & 50.0 & 53.3 \\",
+        r"ace & gold & 0.9 & 80000 & 0 & 50.0 & 53.3 \\",
         r"base & gold & -- & -- & 1 & {--} & 23.3 \\",
         "% No row is the base, so no difference is tested: name one by --base.",
     ):
