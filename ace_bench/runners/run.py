@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def run(config: RunConfig, host: Host) -> Record | None:
-    """Run or continue one experiment and return its metrics, ``None`` with ``dry_run`` or ``print_config``.
+    """Run or continue one experiment and return its metrics, ``None`` with ``dry_run``.
 
     A finished run is only answered; what that does not need is imported later. Raises ``AceBenchError``: of its
     subclass ``Stopped`` where the same configuration continues the run.
@@ -38,14 +38,13 @@ def run(config: RunConfig, host: Host) -> Record | None:
     settings = decode(config)
     named = identify(settings)
     check_folder(named)
-    shows = settings.print_config or settings.dry_run
-    if not shows and (metrics := _answer_finished(named, host)):
+    if not settings.dry_run and (metrics := _answer_finished(named, host)):
         return metrics
     from ace_bench.runners import preflight
     from ace_bench.runners.executing import execute, open_resources
 
     spec = preflight.check_beginning(build_run(named))
-    if shows:
+    if settings.dry_run:
         from ace_bench.runners.showing import show
 
         show(spec, host)

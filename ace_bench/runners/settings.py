@@ -74,7 +74,6 @@ class Settings:
     embedder: Text | EmbedderSettings
     response_cache: Text | None
     dry_run: bool
-    print_config: bool
     estimate: bool
     accept_faults: bool
     repeat_calls: bool

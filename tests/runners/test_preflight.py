@@ -124,18 +124,6 @@ def test_a_dry_run_shows_prompts_and_an_estimate_and_leaves_nothing(tmp_path, ca
     assert "replies like those of embedded" in estimate
 
 
-def test_the_configuration_is_printed_as_a_tree_with_a_branch_for_each_group(tmp_path, capsys):
-    assert launch(tmp_path, *SMALL, "print_config=true", "limit=3").status == 0
-    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
-    assert not [*tmp_path.iterdir()], "nothing is run"
-    branches = [line[4:] for line in lines if line.startswith(("├── ", "└── "))]
-    groups = ["budget", "sampling", "task", "agent", "method", "backbone", "rehearsal", "mode"]
-    assert [name for name in branches if name in groups] == [name for name in branches if ":" not in name]
-    assert {*groups} - {"sampling"} <= {*branches}
-    assert "├── name: main" in lines
-    assert "│   limit: 3" in lines
-
-
 def test_a_shared_response_cache_pays_once_and_marks_replays(tmp_path):
     cache = f"response_cache={tmp_path / 'cache'}"
     first = launch(tmp_path / "one", *SMALL, cache)

@@ -10,6 +10,7 @@ import pytest
 
 from ace_bench.ace.learner import PlaybookLearner
 from ace_bench.backbones.openai_compatible.settings import PriceCard
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Attempt, Message, Sample
 from ace_bench.runners.preflight import describe
 from ace_bench.runners.rehearsal import rehearse
@@ -140,13 +141,13 @@ def estimate(tmp_path, monkeypatch):
             if "code" in name:
                 spec.agent.code_runs = 3
             specs.append(spec)
-            return spec
+            raise ConfigError("the run ends here: it is only built")
 
-        words = (f"prompts={tmp_path}", "print_config=true", *CASES[name])
+        words = (f"prompts={tmp_path}", *CASES[name])
         task = Judged if "judged" in name else Uneven
         sizes = {"train": 0 if "nothing" in name else 20, "val": 6, "test": 12}
         ran = play(tmp_path, *words, method="base", script=model, task=task, spec=kept, **sizes)
-        assert ran.status == 0
+        assert ran.status == 2
         with monkeypatch.context() as patched:
             if "proportion" in name:
                 patched.setattr(PlaybookLearner, "workload", lambda *_: None)
