@@ -108,8 +108,8 @@ class DatabaseFinder:
         if built.kind == "built":
             return built.database
         why = {
-            "timeout": f"it runs longer than {self.limits.timeout:g} s (task.limits.timeout)",
-            "crash": f"it needs more than {self.limits.memory_mb} MB of memory (task.limits.memory_mb)",
+            "timeout": f"it runs longer than {self.limits.timeout:g} s (task.timeout)",
+            "crash": f"it needs more than {self.limits.memory_mb} MB of memory",
         }
         raise DataError(
             f"{script} cannot be made into a database: {why.get(built.kind, built.message)}; "

@@ -36,7 +36,7 @@ from ace_bench.core.backbones import Lm
 from ace_bench.core.confine import describe_layers
 from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.core.prompts import Prompts
-from ace_bench.core.settings import Text
+from ace_bench.core.settings import Seconds, Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.store.files import cache_folder
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, ask_judge, percent
@@ -68,7 +68,7 @@ class BirdSql(AnswerTask):
     is the sample set. ``evidence`` adds BIRD's hint to each question. ``metric`` is the headline and decides what
     adaptation sees as correct. ``judge`` is ``auto`` (ask where ``metric`` is judge), ``always`` or ``never``.
     ``stream_bench`` and ``mini_dev`` say how splits are drawn where the data has none. ``clock`` is the time (UTC) that
-    all SQL sees, ``limits`` apply to one query, ``workers`` is the number of queries run at a time.
+    all SQL sees, ``timeout`` is in seconds a query, ``workers`` is the number of queries run at a time.
 
     Raises ``ConfigError`` or ``DataError`` at construction for wrong settings, missing files and bad rows.
     """
@@ -102,7 +102,7 @@ class BirdSql(AnswerTask):
         stream_bench: Draw,
         mini_dev: Draw,
         clock: Text,
-        limits: Limits,
+        timeout: Seconds,
         workers: Annotated[int, Meta(ge=1, le=256)],
         **data: Annotated[Any, DataSettings],
     ) -> None:
@@ -111,7 +111,7 @@ class BirdSql(AnswerTask):
             raise SettingError("metric=judge needs its judge: set judge=auto, or choose another metric")
         self.judge_template: str | None = JUDGE_TEMPLATE if judge == "always" or metric == "judge" else None
         self._evidence = evidence
-        self._limits = limits
+        limits = self._limits = Limits(timeout=timeout)
         now = _moment(clock)
         folder, self.source = find_folder(self.name, DataSettings(**data))
         rows = read_folder(folder, stream_bench=stream_bench, mini_dev=mini_dev)

@@ -89,7 +89,7 @@ REFUSALS = {
     f"{TABLE} ATTACH 'e.sqlite' AS e;": "it uses ATTACH or VACUUM, which a script may not",
     f"{TABLE} SELECT RANDOM();": "it uses the function random, which a script may not",
     f"{TABLE} PRAGMA Hard_Heap_Limit = 0;": "it uses PRAGMA hard_heap_limit, which a script may not",
-    f"{TABLE} INSERT INTO a {ENDLESS} SELECT x FROM n WHERE x < 0;": "it runs longer than 0.5 s (task.limits.timeout)",
+    f"{TABLE} INSERT INTO a {ENDLESS} SELECT x FROM n WHERE x < 0;": "it runs longer than 0.5 s (task.timeout)",
     f"{TABLE} INSERT INTO b VALUES (1);": "no such table: b",
     f"BEGIN; {TABLE}": "its last transaction has no COMMIT",
     "CREATE VIEW v AS SELECT 1;": "it makes no tables",
