@@ -17,15 +17,12 @@ import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Annotated
-
-from msgspec import Meta
+from typing import IO
 
 from ace_bench.agents import sandboxed
 from ace_bench.core.confine import describe_layers, own_user
 from ace_bench.core.resources import import_folder
 from ace_bench.core.scratch import clear_abandoned, scratch_folder
-from ace_bench.core.settings import Count, Seconds
 
 _SCRATCH = "code"
 _HELP = "See docs/methods/dynamic_cheatsheet.md"
@@ -40,9 +37,12 @@ _ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 
 
 class Sandbox:
-    """``seconds`` of wall and of processor time, ``memory_mib`` of address space, ``output_chars`` that are shown."""
+    """``seconds`` of wall and of processor time, ``memory_mib`` of address space, ``output_chars`` that are shown.
 
-    def __init__(self, *, seconds: Seconds, memory_mib: Annotated[int, Meta(ge=64, le=1 << 20)], output_chars: Count):
+    The seconds are those of the official code of Dynamic Cheatsheet.
+    """
+
+    def __init__(self, *, seconds: float = 3.0, memory_mib: int = 512, output_chars: int = 10_000):
         self._seconds = seconds
         self._memory = memory_mib << 20
         self._shown = output_chars

@@ -102,9 +102,9 @@ class SingleTurn:
         *,
         prompts: Prompts,
         generator: GeneratorSpec,
-        sandbox: Sandbox,
         parse_replies: Literal["lenient", "official"],
         scaffold: Literal["own", "answer_alone", "json"],
+        sandbox: Sandbox | None = None,
     ):
         self._prompts = prompts
         self._parse_replies = parse_replies
@@ -116,7 +116,7 @@ class SingleTurn:
         formats: Mapping[str, Literal["text", "json"]] = {"answer_alone": "text", "json": "json"}
         chosen = formats.get(scaffold)
         self._generator = replace(generator, answer_format=chosen, code_runs=0) if chosen else generator
-        self._sandbox = sandbox
+        self._sandbox = sandbox or Sandbox()
         self.code_runs = self._generator.code_runs
         if self._generator.code_runs:
             prompts.require(["executed"])

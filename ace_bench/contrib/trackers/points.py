@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ace_bench.runners.progress import Progress
 
+EVERY_S = 5.0
+"""The least seconds between two points of a curve."""
+
 
 class Points:
     """Turns progress snapshots into points: at most one in ``every`` seconds, and always one at the end of a phase."""

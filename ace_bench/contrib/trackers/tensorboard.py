@@ -11,9 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ace_bench.contrib.trackers.points import Points, flatten
+from ace_bench.contrib.trackers.points import EVERY_S, Points, flatten
 from ace_bench.core.resources import require
-from ace_bench.core.settings import Seconds
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress
 
@@ -29,14 +28,14 @@ _log = logging.getLogger(__name__)
 
 
 class TensorBoard:
-    """A tracker. The steps of its curves are numbers of calls; ``every`` is the minimum seconds between two points.
+    """A tracker. The steps of its curves are numbers of calls.
 
     Raises ``ConfigError`` if tensorboardX is not installed.
     """
 
-    def __init__(self, *, every: Seconds) -> None:
+    def __init__(self) -> None:
         require("tracker=tensorboard", "tensorboardX", otherwise="tracker=none")
-        self._points = Points(every)
+        self._points = Points(EVERY_S)
         self._calls = 0
 
     def begin(self, folder: Path, about: Record, config: str) -> None:

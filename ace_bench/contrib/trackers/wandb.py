@@ -22,9 +22,9 @@ from typing import Any, Literal
 
 import msgspec
 
-from ace_bench.contrib.trackers.points import Points
+from ace_bench.contrib.trackers.points import EVERY_S, Points
 from ace_bench.core.resources import require
-from ace_bench.core.settings import Seconds, Text
+from ace_bench.core.settings import Text
 from ace_bench.core.types import Record
 from ace_bench.runners.progress import Progress
 
@@ -35,6 +35,8 @@ _SETTINGS = ("task", "method", "mode", "labels", "limit", "seed", "concurrency")
 _KINDS = ("simulated", "source", "digest")
 _PLACES = ("data_dir", "initial", "context")
 _MODEL = ("name", "model", "sampling")
+_PATIENCE_S = 30.0
+"""The most seconds that the end of a run waits for the service."""
 _WAITING = 1000
 """The maximum number of queued messages for a slow service; further progress is dropped."""
 
@@ -42,17 +44,15 @@ _log = logging.getLogger(__name__)
 
 
 class Wandb:
-    """A tracker. ``every`` is the minimum number of seconds between two points of a phase's curve.
-
-    ``patience`` is how many seconds the end of a run waits for the service. ``project``, ``entity`` and ``mode`` are
+    """A tracker. ``project``, ``entity`` and ``mode`` are
     wandb's own settings; its key comes from ``WANDB_API_KEY`` or ``wandb login``. Raises ``ConfigError`` if wandb is
     not installed.
     """
 
-    def __init__(self, *, project: Text, entity: Text | None, mode: Mode, every: Seconds, patience: Seconds) -> None:
+    def __init__(self, *, project: Text, entity: Text | None, mode: Mode) -> None:
         require("tracker=wandb", "wandb", otherwise="tracker=none")
         self._service = {"project": project, "entity": entity, "mode": mode}
-        self._points, self._patience = Points(every), patience
+        self._points = Points(EVERY_S)
         self._waiting: queue.Queue[Record | None] = queue.Queue(_WAITING)
         self._thread = threading.Thread(target=self._send, name="wandb", daemon=True)
         self._process: subprocess.Popen[str] | None = None
@@ -88,10 +88,10 @@ class Wandb:
         self._enqueue({"finish": metrics, "context": str(self._folder / "contexts")})
 
     def close(self) -> None:
-        """Wait ``patience`` seconds for the service, then end its client."""
+        """Wait for the service, but not for long, then end its client."""
         self._enqueue(None)
-        until = time.monotonic() + self._patience
-        self._thread.join(self._patience)
+        until = time.monotonic() + _PATIENCE_S
+        self._thread.join(_PATIENCE_S)
         if self._process is None:
             return
         try:
@@ -99,7 +99,7 @@ class Wandb:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-            _log.warning("wandb did not take everything within %.0f s; what it has is in %s", self._patience, self._dir)
+            _log.warning("wandb did not take everything within %.0f s; what it has is in %s", _PATIENCE_S, self._dir)
         else:
             if status:
                 _log.warning("wandb failed; the run is not affected; see %s/worker.log for the reason", self._dir)
@@ -111,7 +111,7 @@ class Wandb:
 
     def _enqueue(self, message: Record | None) -> None:
         try:
-            self._waiting.put(message, timeout=self._patience)
+            self._waiting.put(message, timeout=_PATIENCE_S)
         except queue.Full:
             _log.warning("wandb takes no more messages; the rest of this run is not sent")
 

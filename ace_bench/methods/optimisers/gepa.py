@@ -14,14 +14,16 @@ from ace_bench.core.types import GeneratorSpec, Record
 from ace_bench.methods.base import BaseMethod
 from ace_bench.methods.optimisers.start import Size, check_optimisable
 
+_MINIBATCH = 3
+"""Samples that are reflected on at a time; DSPy's default."""
+
 
 class Gepa(BaseMethod[Instruction]):
     """Evolves an instruction by reflection on minibatches of the training split, judged on the validation split.
 
     The budget counts metric calls, which include repeated looks at a rollout: ``auto`` by DSPy's rule (heavy: 7 V +
     1,035 for V validation samples, so 1,434 for AppWorld's 57: paper, table 4a). ``max_metric_calls``, or
-    ``max_full_evals`` passes over both splits, comes before ``auto``. ``minibatch`` samples are reflected on at a time
-    (DSPy: 3).
+    ``max_full_evals`` passes over both splits, comes before ``auto``.
 
     With ``proposals`` an iteration proposes that many candidates side by side, each from a minibatch of its own: of as
     many parents, or of ``parents``, each with an equal part. ``keep`` bounds how many that improve are kept.
@@ -36,7 +38,6 @@ class Gepa(BaseMethod[Instruction]):
         auto: Size | None,
         max_metric_calls: Count | None,
         max_full_evals: Count | None,
-        minibatch: Count,
         proposals: Count | None = None,
         parents: Count | None = None,
         keep: Count | None = None,
@@ -51,7 +52,6 @@ class Gepa(BaseMethod[Instruction]):
         self._auto = None if counted else auto
         self._max_metric_calls = max_metric_calls
         self._max_full_evals = max_full_evals
-        self._minibatch = minibatch
         self._proposals, self._parents, self._keep = proposals or 1, parents or proposals or 1, keep
         lowest = keep or 1
         if self._proposals % self._parents or lowest > self._proposals:
@@ -84,10 +84,10 @@ class Gepa(BaseMethod[Instruction]):
         train, validation = len(arena.samples("train")), len(arena.samples("val"))
         budget = self.metric_calls(train, validation)
         searched = max(0, budget - validation)
-        last = 2 * self._proposals * self._minibatch + (self._keep or self._proposals) * validation
+        last = 2 * self._proposals * _MINIBATCH + (self._keep or self._proposals) * validation
         return Workload(
             rollouts=Span(validation + min(train, searched // 2), budget + last),
-            roles={"proposer": Span(0, searched // self._minibatch + self._proposals)},
+            roles={"proposer": Span(0, searched // _MINIBATCH + self._proposals)},
         )
 
     def fit(self, context: Instruction, arena: Arena) -> ContextUpdate[Instruction]:
@@ -109,7 +109,7 @@ class Gepa(BaseMethod[Instruction]):
                 auto=self._auto,
                 max_metric_calls=self._max_metric_calls,
                 max_full_evals=self._max_full_evals,
-                reflection_minibatch_size=self._minibatch,
+                reflection_minibatch_size=_MINIBATCH,
                 reflection_lm=session.proposer,
                 instruction_proposer=proposer,
                 num_threads=self._proposals,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ace_bench.contrib.trackers import wandb
+from ace_bench.contrib.trackers import tensorboard, wandb
 from ace_bench.contrib.trackers.points import Points, flatten
 from ace_bench.runners.progress import Progress
 from ace_bench.store.call_log import Account
@@ -72,12 +72,14 @@ def recorded(tmp_path, monkeypatch):
     return take
 
 
-def test_what_leaves_the_machine_and_that_a_stopped_run_goes_on_in_the_same_tracker_run(tmp_path, recorded, caplog):
-    words = (*RUN, "tracker.wandb.every=0.001")
-    assert launch(tmp_path / "results", *words, "budget.calls=4").status == 3
+def test_what_leaves_the_machine_and_that_a_stopped_run_goes_on_in_the_same_tracker_run(
+    tmp_path, recorded, caplog, monkeypatch
+):
+    monkeypatch.setattr(wandb, "EVERY_S", 0.001)
+    assert launch(tmp_path / "results", *RUN, "budget.calls=4").status == 3
     (_, opened), *_, last = recorded()
     assert last == ["finish", 1]
-    ran = launch(tmp_path / "results", *words)
+    ran = launch(tmp_path / "results", *RUN)
     first, metric, *points, summary, scores, costs, artifact, last = recorded()
     assert (ran.status, caplog.messages) == (0, [])
     assert first == ["init", opened]
@@ -118,8 +120,9 @@ def test_what_leaves_the_machine_and_that_a_stopped_run_goes_on_in_the_same_trac
 
 
 @pytest.mark.slow
-def test_a_run_is_tracked_with_curves_figures_and_its_context_and_nothing_else(tmp_path):
-    ran = launch(tmp_path, *RUN, "tracker.wandb.mode=offline", "tracker.wandb.every=0.001")
+def test_a_run_is_tracked_with_curves_figures_and_its_context_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setattr(wandb, "EVERY_S", 0.001)
+    ran = launch(tmp_path, *RUN, "tracker.wandb.mode=offline")
     assert ran.status == 0
     (records,) = sessions(ran.folder)
     history = items(records, "history")
@@ -150,7 +153,8 @@ def test_a_service_that_fails_changes_nothing_but_a_warning(stuck, tmp_path, mon
         monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
         if not stuck:
             server.close()
-        ran = launch(tmp_path / "tracked", *RUN, "tracker.wandb.patience=0.5")
+        monkeypatch.setattr(wandb, "_PATIENCE_S", 0.5)
+        ran = launch(tmp_path / "tracked", *RUN)
     assert ran.status == 0
     assert "wandb" in caplog.text
     plain = launch(tmp_path / "plain", *PLAIN)
@@ -185,8 +189,9 @@ def scalars(folder):
     return found
 
 
-def test_a_run_is_tracked_with_curves_and_final_scores(tmp_path):
-    ran = launch(tmp_path / "tracked", *PLAIN, "tracker=tensorboard", "tracker.tensorboard.every=0.001")
+def test_a_run_is_tracked_with_curves_and_final_scores(tmp_path, monkeypatch):
+    monkeypatch.setattr(tensorboard, "EVERY_S", 0.001)
+    ran = launch(tmp_path / "tracked", *PLAIN, "tracker=tensorboard")
     assert ran.status == 0
     found = scalars(ran.folder / "tensorboard")
     steps = [step for step, _ in found["adapt/done"]]

@@ -105,7 +105,7 @@ def test_miprov2_shows_attempts_that_were_right(tmp_path):
 
 
 def gepa(**settings):
-    return Gepa(**{"auto": None, "max_metric_calls": None, "max_full_evals": None, "minibatch": 3, **settings})
+    return Gepa(**{"auto": None, "max_metric_calls": None, "max_full_evals": None, **settings})
 
 
 def test_the_heavy_budget_by_dspys_own_rule():

@@ -151,7 +151,7 @@ def test_a_run_of_a_version_without_some_setting_is_taken_to_have_had_its_defaul
     (done.folder / CHECKSUMS).unlink()
     file = done.folder / "identity.json"
     written = OmegaConf.create(json.loads(file.read_text()))
-    for name in ("method.retrieval", "method.refiner.harmful_min", "mode.batch_size", "agent.sandbox"):
+    for name in ("method.retrieval", "method.refiner.harmful_min", "mode.batch_size", "agent.scaffold"):
         part, _, key = name.rpartition(".")
         del OmegaConf.select(written.settings, part)[key]
     file.write_text(json.dumps(OmegaConf.to_container(written)))
