@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
@@ -18,9 +17,6 @@ from ace_bench.core.types import Attempt, GeneratorSpec, Labels, Record, Rollout
 from ace_bench.methods.field.attempts import NearestMethod, NearestValue
 
 _SEPARATOR = "\n\n"
-
-Order = Literal["similar_last", "similar_first", "random"]
-Verdicts = Literal["all", "correct", "incorrect"]
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -53,14 +49,12 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 class Memory(NearestValue):
     """Entries in the order in which they were stored, and which of them a sample is shown.
 
-    A sample is shown the ``top_k`` entries nearest by question, sorted by ``order``. Of these, ``shown`` keeps all, or
-    those with one verdict. ``verdicts`` says whether prompts name it.
+    A sample is shown the ``top_k`` entries nearest by question, the most similar last (StreamBench's order).
+    ``verdicts`` says whether prompts name the verdict.
     """
 
     entries: tuple[MemoryEntry, ...] = ()
     top_k: int = 16
-    order: Order = "similar_last"
-    shown: Verdicts = "all"
     verdicts: bool = True
 
     kind: ClassVar[str] = "memory"
@@ -74,25 +68,12 @@ class Memory(NearestValue):
 
     def select(self, sample: Sample, nearest: NearestTexts) -> Memory:
         """Return the memory with only the entries that the sample is shown, in the order of the prompt."""
-        chosen = self.find_nearest(sample, nearest, self.top_k)
-        if self.order == "similar_first":
-            chosen.reverse()
-        elif self.order == "random":
-            random.Random(sample.asked).shuffle(chosen)  # the same order when a run is continued
-        if self.shown != "all":
-            chosen = [entry for entry in chosen if entry.correct == (self.shown == "correct")]
-        return replace(self, entries=tuple(chosen))
+        return replace(self, entries=tuple(self.find_nearest(sample, nearest, self.top_k)))
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the ``entries``, their text ``past_answers``, "" without any, and ``verdicts``: if it names them."""
         texts = (one.text(verdict=self.verdicts) for one in self.entries)
         return {"past_answers": _SEPARATOR.join(texts), "entries": self.entries, "verdicts": self.verdicts}
-
-    def shrink(self) -> Memory | None:
-        """Return a version without the least similar or oldest quarter; ``None`` without entries."""
-        if self.order != "similar_first" or not self.entries:
-            return super().shrink()
-        return replace(self, entries=self.entries[: 3 * len(self.entries) // 4])
 
 
 @dataclass(kw_only=True, eq=False)
@@ -101,7 +82,6 @@ class SimilarMemory(NearestMethod[Memory]):
 
     ``remember=correct`` stores right answers only and shows no verdicts (Self-StreamICL); ``all`` stores and shows
     both (MemPrompt). Reference answers are never stored. Of an agent's attempt the code that it ran is stored.
-    ``order`` sorts the entries in the prompt; ``shown`` keeps those with one verdict.
 
     With ``protocol=authors`` an entry keeps the reasoning before an answer, if the agent asks for it
     (``self_stream_icl_cot`` in StreamBench's code), and a question that comes again has several entries; with ``ours``
@@ -114,8 +94,6 @@ class SimilarMemory(NearestMethod[Memory]):
 
     protocol: Protocol
     remember: Literal["correct", "all"]
-    order: Order
-    shown: Verdicts
 
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` if verdicts are hidden."""
@@ -126,7 +104,7 @@ class SimilarMemory(NearestMethod[Memory]):
 
     def start(self, arena: Arena) -> Memory:
         """Return the memory without entries; prompts then show the task alone."""
-        return Memory(top_k=self.top_k, order=self.order, shown=self.shown, verdicts=self.remember == "all")
+        return Memory(top_k=self.top_k, verdicts=self.remember == "all")
 
     def update(self, context: Memory, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[Memory]:
         """Store the answers of a batch, one after the other; no call is made."""

@@ -170,7 +170,7 @@ GROWING = {
     "workflows": (Workflows(), lambda value, number: value.with_new([routine(number)])),
 }
 RECORDED = {
-    "memory": "0ece9951bfbcfa30801e812c4cde3b4791f4f407a13b81be14b648fcb3962b07",
+    "memory": "34c6d8ee01156a2513da74031ec6729eb92012b79f474875e7bc81261c017bb2",
     "reasoning_items": "ef5d83b7c2927dfff9007b18043dc7d9d4beb46ec066ba333d5ee703217eb717",
     "workflows": "66b2739a553a9158a2ebe0df8ec3853af8f7458720b45ee6d85741da8388a96a",
 }

@@ -93,10 +93,7 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
     "best_of_k_voted": ("best_of_k", "none", "mode.window=3", {"generator": draw, "test": 3}),
     "mem_prompt": ("mem_prompt", "correctness", "", TEXTS),
     "self_stream_icl": ("self_stream_icl", "correctness", "", TEXTS),
-    **{
-        f"mem_prompt_{order}": ("mem_prompt", "correctness", f"{THREE} method.order={order}", THEMED | TEXTS)
-        for order in ("similar_last", "similar_first", "random")
-    },
+    "mem_prompt_similar_last": ("mem_prompt", "correctness", THREE, THEMED | TEXTS),
     "reasoning_bank_similar": ("reasoning_bank", "correctness", "", THEMED | {"extractor": note_two}),
     "mem_prompt_batch": ("mem_prompt", "correctness", "mode.batch_size=3", BATCH | TEXTS),
     "reasoning_bank_batch": ("reasoning_bank", "correctness", "mode.batch_size=3", BATCH),
