@@ -7,7 +7,7 @@ compared and named by a digest is said here, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,26 @@ LOADING = ("arguments", "quantization", "max_model_len", "dtype", "flags")
 """Settings of a started server that affect how its model is loaded."""
 
 _TARGET = "_target_"
+_FIXED: Mapping[str, Any] = {
+    "method.curator_every": 1,
+    "method.bullet_tokens": 1000,
+    "method.unknown_section": "reject",
+    "method.merge_wording": "keep",
+    "method.curator_top_k": 40,
+    "method.refiner.headroom": 0.0,
+    "method.retrieval.typos.similarity": 0.8,
+    "method.minibatch": 3,
+    "method.order": "similar_last",
+    "method.shown": "all",
+    "agent.sandbox": {
+        "_target_": "ace_bench.agents.sandbox.Sandbox",
+        "seconds": 3,
+        "memory_mib": 512,
+        "output_chars": 10_000,
+    },
+    "task.limits": {"timeout": 30, "rows": 1_000_000, "cell_bytes": 10_000_000, "depth": 200, "memory_mb": 1024},
+}
+"""Settings of 0.3 that are constants now, with the values of the constants."""
 PLACES = ("data_dir", "source", "sample_data", "data")
 """Settings of a task that say where its data is; the data counts by its checksums."""
 _FILES = (*CONTEXT_FILES, ("task", "instruction"))
@@ -120,6 +140,33 @@ def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict
         if isinstance(part, Mapping) and isinstance(other, Mapping) and _class_of(part) == _class_of(other):
             found[key] = fill_settings(part, other)
     return found
+
+
+def without_fixed(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return settings without those that are constants now, where a run had the same value.
+
+    ``usual`` are today's defaults: a class that still has such a setting keeps it.
+    """
+    refiner = _part(settings, ("method", "refiner"))
+    for path, value in {**_FIXED, "method.token_budget": refiner.get("max_tokens")}.items():
+        *place, key = path.split(".")
+        had = _part(settings, place)
+        if key in had and had[key] == value and key not in _part(usual, place):
+            settings = _without(settings, place, key)
+    return settings
+
+
+def _part(settings: Mapping[str, Any], place: Sequence[str]) -> Mapping[str, Any]:
+    for name in place:
+        found = settings.get(name)
+        settings = found if isinstance(found, Mapping) else {}
+    return settings
+
+
+def _without(settings: Mapping[str, Any], place: Sequence[str], key: str) -> Mapping[str, Any]:
+    if not place:
+        return {name: value for name, value in settings.items() if name != key}
+    return {**settings, place[0]: _without(settings[place[0]], place[1:], key)}
 
 
 def settings_digest(settings: Mapping[str, Any], *, before: bool = True) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ace_bench.core.errors import ConfigError, StoreError
-from ace_bench.core.identity import fill_settings, identity_settings
+from ace_bench.core.identity import fill_settings, identity_settings, without_fixed
 from ace_bench.report.planned import Compose, PlannedRun, Settings, fits, run_overrides
 from ace_bench.report.records import RunSummary
 
@@ -56,7 +56,7 @@ class Configurations:
             return run.identity  # its method or task no longer exists
         # A server is named only where the run started it, which is for the run to say.
         backbone = {name: value for name, value in usual["backbone"].items() if name != "server"}
-        return fill_settings(_recorded_settings(run), {**usual, "backbone": backbone})
+        return fill_settings(without_fixed(_recorded_settings(run), usual), {**usual, "backbone": backbone})
 
 
 def _recorded_settings(run: RunSummary) -> Settings:

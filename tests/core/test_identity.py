@@ -15,6 +15,7 @@ from ace_bench.core.identity import (
     fill_settings,
     identity_settings,
     settings_digest,
+    without_fixed,
 )
 from tests.outcomes import outcomes
 
@@ -83,6 +84,13 @@ def test_settings_differ_by_path_and_new_ones_have_their_defaults():
         "b": 2,
         "c": 4,
     }
+
+
+def test_a_setting_that_became_a_constant_counts_only_where_it_had_another_value():
+    had = {"curator_every": 1, "token_budget": 9, "refiner": {"max_tokens": 9, "headroom": 0.0}, "order": "random"}
+    now = {"method": {"refiner": {"max_tokens": 80_000}}}
+    assert without_fixed({"method": had}, now) == {"method": {"refiner": {"max_tokens": 9}, "order": "random"}}
+    assert without_fixed({"method": had}, {"method": had}) == {"method": had}, "of a class that still has them"
 
 
 def test_a_class_that_moved_to_another_module_is_the_same_setting():

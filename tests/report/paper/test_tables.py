@@ -236,6 +236,9 @@ def test_a_run_of_an_older_version_whose_classes_moved_and_whose_transport_is_go
             text = (folder / name).read_text()
             assert "ace_bench.playbook" in text
             (folder / name).write_text(text.replace("ace_bench.playbook", "ace_bench.contexts.playbook"))
+        record = json.loads((folder / "identity.json").read_text())
+        record["settings"]["method"] |= {"curator_every": 1, "token_budget": 80_000}  # which are constants now
+        (folder / "identity.json").write_text(json.dumps(record))
     for config in tmp_path.rglob("config.yaml"):
         config.write_text(config.read_text().replace("backbone:\n", "backbone:\n  client: built_in\n"))
     tables, text = made(tmp_path, "2")
