@@ -250,7 +250,7 @@ def _wrong_place(key: str, groups: Mapping[str, object], places: Sequence[str]) 
 
 def _places_and_keys(
     composer: Composer, groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]
-) -> tuple[list[str], list[str]]:
+) -> tuple[Sequence[str], list[str]]:
     """Return the places for second options and the keys that there are under the options that exist."""
     named = {
         key: [one for one in _named_options(value) if one in groups.get(key.partition("@")[0], {})]

@@ -68,6 +68,7 @@ class Composer:
         parser = OverridesParser.create()
         self._parse = cache(lambda override: parser.parse_overrides([override])[0])
         self._is_group = cache(self._loader.repository.group_exists)
+        self._places = cache(self._list_places)
         self._choose = cache(self._compose_choices)
         self._compose = cache(self._compose_run)
 
@@ -79,11 +80,14 @@ class Composer:
         """Return the configuration of a run; raises ``ConfigError`` for an override that does not fit."""
         return self._compose(tuple(overrides))
 
-    def places(self, choices: Sequence[str]) -> list[str]:
+    def places(self, choices: Sequence[str]) -> Sequence[str]:
         """Return the places for a second option of a group, as ``group@place``; raises what Hydra raises."""
+        return self._places(tuple(choices))
+
+    def _list_places(self, choices: tuple[str, ...]) -> tuple[str, ...]:
         parsed = [self._parse(choice) for choice in choices]
         found = create_defaults_list(self._loader.repository, "config", parsed, prepend_hydra=False, skip_missing=False)
-        return [name for name in reversed(found.overrides.known_choices) if "@" in name]
+        return tuple(name for name in reversed(found.overrides.known_choices) if "@" in name)
 
     def sweep(self, words: Sequence[str], *, searches: bool) -> list[tuple[str, ...]]:
         """Return the overrides of each run of a sweep, or of one run of a search: the first of each list of values.

@@ -108,7 +108,7 @@ def test_a_file_system_without_locks_is_one_sentence(runs, tmp_path, capsys, mon
 
 def test_several_new_runs_at_once_get_a_folder_each(tmp_path):
     command = [sys.executable, "-m", "ace_bench", "run", *TINY, "resume=false", f"results={tmp_path}"]
-    with ThreadPoolExecutor(3) as pool:
-        ran = [*pool.map(lambda _: subprocess.run(command, cwd=ROOT, capture_output=True, check=False), range(3))]
-    assert [one.returncode for one in ran] == [0, 0, 0]
-    assert {path.parent.name for path in tmp_path.rglob("metrics.json")} == {"seed0", "seed0-2", "seed0-3"}
+    with ThreadPoolExecutor(2) as pool:
+        ran = [*pool.map(lambda _: subprocess.run(command, cwd=ROOT, capture_output=True, check=False), range(2))]
+    assert [one.returncode for one in ran] == [0, 0]
+    assert {path.parent.name for path in tmp_path.rglob("metrics.json")} == {"seed0", "seed0-2"}
