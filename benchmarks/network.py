@@ -34,13 +34,13 @@ def network(setting: Setting) -> list[Figure]:
     figures = []
     with instant_server(0.2) as url:
         ideal = -(-CALLS // THREADS) * 0.2
-        for name, call in {"ours": _ours(url, THREADS), "bare openai": _bare_openai(url)}.items():
+        for name, call in {"ours": _ours(url), "bare openai": _bare_openai(url)}.items():
             wall, _ = _time_calls(call, THREADS)
             title = f"{CALLS} calls, 200 ms latency, {THREADS} in flight, {name}"
             figures.append(Figure(title, f"{wall / ideal:.2f} x ideal", "ours <= 1.10 x"))
     for threads in IN_FLIGHT:
         with instant_server(0.0 if threads == 1 else _DELAY_S) as url:
-            calls = {"ours": _ours(url, threads), "bare openai": _bare_openai(url), "bare http.client": _bare_http(url)}
+            calls = {"ours": _ours(url), "bare openai": _bare_openai(url), "bare http.client": _bare_http(url)}
             parts = [f"{name} {1000 * _time_calls(call, threads)[1] / CALLS:.2f}" for name, call in calls.items()]
         figures.append(Figure(f"ms of CPU a call, {threads} in flight", ", ".join(parts), "ours <= 0.35"))
     return figures
@@ -58,7 +58,7 @@ def _time_calls(call: Callable[[int], object], threads: int) -> tuple[float, flo
     return min(wall for wall, _ in best), min(cpu for _, cpu in best)
 
 
-def _ours(url: str, threads: int) -> Callable[[int], object]:
+def _ours(url: str) -> Callable[[int], object]:
     backbone = OpenAICompatible(
         base_url=url,
         model="m",
@@ -67,7 +67,6 @@ def _ours(url: str, threads: int) -> Callable[[int], object]:
         rate=Rate(),
         cache=CacheHints(),
         prices=PriceCard(input=1.0, cached_input=1.0, output=2.0),
-        connections=threads,
     )
     folder = Path(tempfile.mkdtemp())
     log = CallLog(folder / "calls.jsonl")

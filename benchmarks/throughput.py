@@ -146,7 +146,6 @@ def _settings(url: str, model: str) -> dict[str, Any]:
         "rate": Rate(),
         "cache": CacheHints(),
         "prices": PriceCard(),
-        "connections": max(IN_FLIGHT),
     }
 
 

@@ -57,7 +57,6 @@ class EmbeddingsBackbone(HttpBackbone):
             model=settings.model,
             api_key_env=settings.key_env,
             timeout=_TIMEOUT_S,
-            connections=1,
         )
         prices = PriceCard(input=price, cached_input=price, output=0.0)
         if price is None and not settings.simulated:

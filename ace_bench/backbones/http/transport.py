@@ -36,15 +36,14 @@ class TransportError(Exception):
 
 
 class Transport:
-    """A pool of connections to the server of a route, of which ``keep`` stay open when no call needs them.
+    """A pool of connections to the server of a route, as many as there were calls in flight of late.
 
     Redirects are not followed, because the key must not travel to another address.
     """
 
-    def __init__(self, route: Route, *, keep: int):
+    def __init__(self, route: Route):
         self._route = route
-        self._keep = keep
-        # The most recent connection is used first, so that the others can idle long enough to be closed.
+        # The most recent connection is used first, so that the others idle long enough to be closed.
         self._idle: deque[_Connection] = deque()
         self._busy: set[_Connection] = set()
         self._closed = False
@@ -70,8 +69,7 @@ class Transport:
             connection.close()
             return response
         self._idle.append(connection)
-        if len(self._idle) > self._keep:
-            self._idle.popleft().close()
+        self._close_stale()
         return response
 
     def abort(self, grace: float) -> None:
@@ -85,6 +83,12 @@ class Transport:
         self._closed = True
         while self._idle:
             self._idle.pop().close()
+
+    def _close_stale(self) -> None:
+        with suppress(IndexError, ValueError):  # another thread may take the last one, or the oldest
+            while (oldest := self._idle[0]).is_stale:
+                self._idle.remove(oldest)
+                oldest.close()
 
     def _cut_off(self) -> None:
         self._aborted = True
@@ -100,6 +104,11 @@ class _Connection:
         self._route = route
         self._sock: socket.socket | None = None
         self._used = 0.0
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether it idled so long that the server may be about to close it."""
+        return time.monotonic() - self._used > KEEPALIVE_S
 
     def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> Response:
         """Send a request and read the whole reply; raises ``TransportError``."""
@@ -140,7 +149,7 @@ class _Connection:
     def _open_socket(self) -> socket.socket:
         """Return the open socket, or a new one if the server closed it, or may be about to."""
         kept = self._sock
-        if kept is not None and time.monotonic() - self._used <= KEEPALIVE_S and not _has_ended(kept):
+        if kept is not None and not self.is_stale and not _has_ended(kept):
             return kept
         self.close()
         try:

@@ -56,11 +56,7 @@ class Endpoint:
     @property
     def key(self) -> Record:
         """What decides whether a request gets through: the address, the model and the names of the keys."""
-        return {
-            setting.name: getattr(self._address, setting.name)
-            for setting in fields(Address)
-            if setting.name != "connections"
-        }
+        return {setting.name: getattr(self._address, setting.name) for setting in fields(Address)}
 
     def at(self, base_url: str) -> Endpoint:
         """Return the same model, asked by the same keys, at another address."""
@@ -164,7 +160,7 @@ class Endpoint:
         key = {} if self.azure.entra else self.azure.key_header(secrets.key)
         route = Route(base_url=self.base_url, headers={**usual, **key, **secrets.headers}, timeout=address.timeout)
         return _Opened(
-            transport=Transport(route, keep=address.connections),
+            transport=Transport(route),
             secrets=secrets,
             token=entra_tokens() if self.azure.entra else None,
         )

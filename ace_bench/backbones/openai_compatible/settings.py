@@ -18,7 +18,6 @@ from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import (
     Count,
     NotNegative,
-    Parallel,
     Positive,
     RoleSampling,
     Seconds,
@@ -171,7 +170,7 @@ class Address:
 
     ``api_key_env`` names the environment variable of the key, ``None`` if the server needs none;
     ``headers_from_env`` maps further secret headers to their variables. ``timeout`` is in seconds an attempt, from its
-    start to its last byte. ``connections`` are kept open between calls; more are opened when more calls are under way.
+    start to its last byte.
     """
 
     base_url: Text
@@ -180,7 +179,6 @@ class Address:
     extra_headers: Mapping[str, str] | None = None
     headers_from_env: Mapping[str, str] | None = None
     timeout: Seconds = 600.0
-    connections: Parallel = 8
     azure: Azure = NOT_AZURE
 
 

@@ -7,6 +7,7 @@ import ssl
 import subprocess
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -54,6 +55,22 @@ def test_connections_are_kept_and_replaced_without_a_retry(case, monkeypatch):
             time.sleep(0.05)  # the server's end must arrive
         backbone.close()
         assert server.accepted == accepted
+
+
+def test_connections_of_a_burst_end_when_they_are_not_used(monkeypatch):
+    monkeypatch.setattr(transport, "KEEPALIVE_S", 0.1)
+    with serving(raw(does="pieces")) as server, ThreadPoolExecutor(8) as pool:
+        backbone = client(server.url)
+        assert [*pool.map(lambda _: ask(backbone).text, range(8))] == ["fine"] * 8
+        began = server.accepted
+        assert began > 1
+        time.sleep(0.2)
+        ask(backbone)
+        until = time.monotonic() + 5
+        while server.ended < began and time.monotonic() < until:
+            time.sleep(0.01)
+        assert (server.ended, server.accepted) == (began, began + 1)
+        backbone.close()
 
 
 def test_what_follows_a_reply_does_not_answer_the_next_request():
@@ -198,7 +215,7 @@ def test_a_server_that_does_not_read_the_request_is_over_with_the_time_of_the_at
 
 def test_a_transport_that_was_aborted_sends_nothing_and_one_that_was_closed_keeps_nothing():
     with serving(*[raw()] * 2) as server:
-        sent = Transport(Route(base_url=server.url, headers={}, timeout=5), keep=8)
+        sent = Transport(Route(base_url=server.url, headers={}, timeout=5))
         sent.close()
         for _ in range(2):
             assert sent.send("POST", "/chat/completions", b"{}", {}).content == BODY

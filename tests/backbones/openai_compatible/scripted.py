@@ -70,7 +70,7 @@ CUT = Reply(body=answer().body, does="cut")
 
 
 class Server(ThreadingHTTPServer):
-    """Remembers what it was asked in ``seen``: path, headers (lower case) and body; counts connections.
+    """Remembers what it was asked in ``seen``: path, headers (lower case) and body; counts connections and their ends.
 
     With a ``context`` it encrypts, at once or behind a tunnel, whose request is ``tunnelled``.
     """
@@ -87,7 +87,7 @@ class Server(ThreadingHTTPServer):
         self.seen: list[tuple[str, dict[str, str], Any]] = []
         self.lock = threading.Lock()
         self.context = context
-        self.accepted = 0
+        self.accepted = self.ended = 0
         self.tunnelled: dict[str, str] = {}
         super().__init__(("127.0.0.1", 0), _Handler)
 
@@ -137,6 +137,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def finish(self) -> None:
         super().finish()
+        with self.server.lock:
+            self.server.ended += 1
         self.request.close()  # encryption has put another in the place of the one that the server closes
 
     def do_CONNECT(self) -> None:

@@ -88,7 +88,7 @@ def test_headers_are_added_plain_and_from_the_environment_which_does_not_redirec
 
 def test_many_threads_share_one_client():
     with serving() as server:
-        backbone = client(server.url, connections=64)
+        backbone = client(server.url)
         with ThreadPoolExecutor(64) as pool:
             sessions = [str(number) for number in range(256)]
             texts = list(pool.map(lambda s: backbone.complete(PROMPT, role="g", session=s).text, sessions))

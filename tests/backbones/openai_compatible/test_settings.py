@@ -45,11 +45,10 @@ def test_seeds_of_one_experiment_share_an_identity_but_sending_none_does_not():
     assert one == two != none
 
 
-def test_the_configuration_follows_the_runs_seed_and_concurrency():
-    config, _ = composed("backbone=openai_compatible", "backbone.model=m", "seed=3", "concurrency=17")
+def test_the_configuration_follows_the_runs_seed():
+    config, _ = composed("backbone=openai_compatible", "backbone.model=m", "seed=3")
     backbone = built(config, "backbone")
     assert backbone.sampling.seed == 3
-    assert config.backbone.connections == 17
 
 
 @pytest.mark.parametrize("preset", PRESETS)
