@@ -130,8 +130,8 @@ class AceWithOtherView(Ace):
 
     def select(self, context: Playbook, sample: Sample) -> Playbook:
         """Return the bullets for a sample, in the chosen order."""
-        shown = super().select(context, sample)
-        return replace(shown, helpful_first=True) if self.helpful_first else shown
+        selected = super().select(context, sample)
+        return replace(selected, helpful_first=True) if self.helpful_first else selected
 
     def prepare(
         self, context: Playbook, samples: Sequence[Sample], step: Step, arena: Arena

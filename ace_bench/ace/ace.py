@@ -75,9 +75,9 @@ class Curator(CuratorRole):
     def call(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> RoleCall[Playbook]:
         """Show the last attempt at a sample with its last lesson, and the last lessons on earlier samples."""
         lessons = insight.join_recent(playbook.recent, self.window)
-        place = (step.index + 1, step.total)
+        step_count = (step.index + 1, step.total)
         fields = curator_fields(
-            playbook, playbook.sections, place, self.token_budget, reflection=lessons, operations=self.limits.kinds
+            playbook, playbook.sections, step_count, self.token_budget, reflection=lessons, operations=self.limits.kinds
         )
         return RoleCall(
             arena=arena,

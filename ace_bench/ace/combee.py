@@ -94,8 +94,8 @@ class CombeeCurator(Curator):
         proposals = [delta for delta in deltas if delta.operations]
         events = tuple(event for delta in deltas for event in delta.events)
         if len(proposals) > 1:
-            seen = {bullet_id for part in parts for bullet_id in part.index}
-            part = editor.playbook.only(seen) if parts[0].partial else editor.playbook
+            shown_ids = {bullet_id for part in parts for bullet_id in part.index}
+            part = editor.playbook.only(shown_ids) if parts[0].partial else editor.playbook
             merged = propose(MERGER, taught, part, proposals=join_proposals(proposals))
             proposals, events = [merged], (*events, *merged.events)
         operations = proposals[0].operations if proposals else ()
@@ -125,19 +125,24 @@ class CombeeCurator(Curator):
         sample, lm = insights[0].sample, arena.lm(role, insights[0].session)
         fields = {**sample.inputs, "labels": arena.labels.value, **texts}
 
-        def send(shown: Playbook) -> CuratorReply:
-            whole, place = playbook if shown.partial else shown, (step.index + 1, step.total)
+        def send(playbook_shown: Playbook) -> CuratorReply:
+            full_playbook, step_count = (
+                playbook if playbook_shown.partial else playbook_shown,
+                (step.index + 1, step.total),
+            )
             budget, kinds = self.token_budget, self.limits.kinds
-            size = curator_fields(whole, whole.sections, place, budget, reflection="", operations=kinds)
-            messages = arena.prompts.render(self.roles[role][0], {**fields, **shown.render(sample), **size})
-            return ask_for_operations(lm, messages, shown, self.limits)
+            size = curator_fields(
+                full_playbook, full_playbook.sections, step_count, budget, reflection="", operations=kinds
+            )
+            messages = arena.prompts.render(self.roles[role][0], {**fields, **playbook_shown.render(sample), **size})
+            return ask_for_operations(lm, messages, playbook_shown, self.limits)
 
         return only_on(part, Delta.parse(*ask_role(role, part, send)))
 
 
 def join_lessons(insights: Sequence[Insight]) -> str:
     """Return the last lesson on each sample, behind its question."""
-    return "\n\n".join(f"Question: {one.sample.asked}\n{one.lessons[-1]}" for one in insights)
+    return "\n\n".join(f"Question: {insight.sample.asked}\n{insight.lessons[-1]}" for insight in insights)
 
 
 def join_proposals(proposals: Sequence[Delta]) -> str:
@@ -150,8 +155,8 @@ def describe_operation(operation: Operation) -> str:
     """Return an operation as a line: ``ADD (section: formulas): text``."""
     fields = msgspec.to_builtins(operation)
     kind, content = fields.pop("type"), fields.pop("content", None) or ""
-    said = ", ".join(f"{name}: {value}" for name, value in fields.items() if name != "votes" or kind == "TAG")
-    return f"{kind} ({said}): {content}"
+    described = ", ".join(f"{name}: {value}" for name, value in fields.items() if name != "votes" or kind == "TAG")
+    return f"{kind} ({described}): {content}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,11 +103,11 @@ class PlaybookLearner(BaseMethod[Playbook]):
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds."""
         reflections, retries = self.rounds.limits_in(arena, learning)
-        each = exactly(learning.samples)
+        per_sample = exactly(learning.samples)
         return Workload(
-            rollouts=Span(1, 1 + retries).times(each),
+            rollouts=Span(1, 1 + retries).times(per_sample),
             roles={
-                **({REFLECTOR: Span(1, reflections).times(each)} if self.reflector.templates else {}),
+                **({REFLECTOR: Span(1, reflections).times(per_sample)} if self.reflector.templates else {}),
                 **(self.curator.calls(learning) if self.curator.templates else {}),
             },
             context_tokens=self.refiner.max_tokens,

@@ -30,16 +30,18 @@ class NearestBullets(msgspec.Struct, frozen=True, kw_only=True):
         """Return the part for some insights, each with a lesson; all of a playbook with at most ``top_k`` bullets."""
         if playbook.size <= self.top_k:
             return playbook
-        texts = [f"{one.sample.asked}\n{one.lessons[-1]}" for one in insights]
+        texts = [f"{insight.sample.asked}\n{insight.lessons[-1]}" for insight in insights]
         rows = self.memo.rows_of(playbook.index.blocks)
-        found: dict[int, float] = {}
+        best_scores: dict[int, float] = {}
         for vector in self.memo.embed(texts):
             nearest = self.memo.nearest(rows, vector, self.top_k)
-            for place, score in zip(nearest.places.tolist(), nearest.scores.tolist(), strict=True):
-                found[place] = max(score, found.get(place, score))
-        ranked = sorted(found, key=lambda place: (-found[place], place))[: self.top_k]
-        cited = (bullet_id for one in insights for rollout in one.rollouts for bullet_id in rollout.attempt.cited)
-        return playbook.only({*(playbook.bullets[place].id for place in ranked), *cited})
+            for index, score in zip(nearest.places.tolist(), nearest.scores.tolist(), strict=True):
+                best_scores[index] = max(score, best_scores.get(index, score))
+        ranked = sorted(best_scores, key=lambda bullet: (-best_scores[bullet], bullet))[: self.top_k]
+        cited = (
+            bullet_id for insight in insights for rollout in insight.rollouts for bullet_id in rollout.attempt.cited
+        )
+        return playbook.only({*(playbook.bullets[index].id for index in ranked), *cited})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,18 +59,19 @@ class NearestCurator(Curator):
         """Return the operations for one sample: none without a lesson, or if the model fails."""
         if not insight.lessons:
             return Delta()
-        shown = self.view.show(playbook, [insight])
-        call = replace(self.call(playbook, insight, step, arena), playbook=shown, attempted_under=playbook)
-        return only_on(shown, ask_curator(call, self.limits))
+        selected = self.view.show(playbook, [insight])
+        call = replace(self.call(playbook, insight, step, arena), playbook=selected, attempted_under=playbook)
+        return only_on(selected, ask_curator(call, self.limits))
 
 
-def only_on(shown: Playbook, delta: Delta) -> Delta:
+def only_on(selected: Playbook, delta: Delta) -> Delta:
     """Refuse the operations on bullets that a partial playbook did not show: they were proposed blindly."""
     kept, events = list[Operation](), list(delta.events)
     for operation in delta.operations:
-        named = operation.ids if isinstance(operation, Merge) else () if isinstance(operation, Add) else (operation.id,)
-        unseen = [bullet_id for bullet_id in named if bullet_id not in shown.index]
-        if shown.partial and unseen:
+        own_id = () if isinstance(operation, Add | Merge) else (operation.id,)
+        bullet_ids = operation.ids if isinstance(operation, Merge) else own_id
+        unseen = [bullet_id for bullet_id in bullet_ids if bullet_id not in selected.index]
+        if selected.partial and unseen:
             events.append(reject(operation, f"the Curator was not shown bullet {unseen[0][:80]!r}"))
         else:
             kept.append(operation)

@@ -82,8 +82,8 @@ def ask_for_operations(lm: Lm, messages: Sequence[Message], shown: Playbook, lim
     """Ask for operations on the bullets of a playbook that the prompt shows, within the limits."""
     sets: dict[str, Collection[str]] = {BULLETS: shown.bullet_ids, OPERATIONS: limits.kinds}
     if limits.unknown_section != "create":
-        more = (OTHERS,) if limits.unknown_section == "others" else ()
-        sets[SECTIONS] = (*shown.sections, *more)
+        extra_sections = (OTHERS,) if limits.unknown_section == "others" else ()
+        sets[SECTIONS] = (*shown.sections, *extra_sections)
     return ask(lm, messages, CuratorReply, sets=sets)
 
 
@@ -118,8 +118,8 @@ def _parse_operation(item: Any) -> Operation:
         if tag not in COUNTERS:
             raise ValueError(f"unknown tag {cut(item['tag'])!r}; known are {', '.join(COUNTERS)}")
         votes[tag] = 1
-    named = {"id": item["bullet_id"]} if "bullet_id" in item else {}
-    operation: Operation = convert({**named, **item, "type": kind.strip().upper(), "votes": votes}, Operation)
+    bullet_id = {"id": item["bullet_id"]} if "bullet_id" in item else {}
+    operation: Operation = convert({**bullet_id, **item, "type": kind.strip().upper(), "votes": votes}, Operation)
     if isinstance(operation, Tag) and not operation.votes.record():
         raise ValueError("a TAG must count something: helpful, harmful or neutral")
     return operation
@@ -144,8 +144,8 @@ def ask_for_lesson(call: RoleCall[Playbook]) -> Lesson:
         reply = parse(text, ReflectorReply, prompt)
         return Lesson(text if raw else reply.as_text(), reply.bullet_tags)
 
-    shown = call.playbook.index
-    cited = [bullet for bullet in dict.fromkeys(call.rollout.attempt.cited) if bullet in shown]
+    known_bullets = call.playbook.index
+    cited = [bullet for bullet in dict.fromkeys(call.rollout.attempt.cited) if bullet in known_bullets]
     try:
         return ask(call.lm, call.messages, ReflectorReply, read, sets={BULLETS: cited})
     except RolloutFault as error:

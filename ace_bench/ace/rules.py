@@ -75,8 +75,8 @@ class _Step:
     @cached_property
     def blamed(self) -> ActionCall | None:
         """The call that the traceback shows; ``None`` if no tool failed."""
-        shown = (call for call in reversed(self.calls) if call.tool in self.observation)
-        return None if self.error is None else next(shown, None)
+        traced_calls = (call for call in reversed(self.calls) if call.tool in self.observation)
+        return None if self.error is None else next(traced_calls, None)
 
 
 def reflect_on_executions(rollout: Rollout, tools: ToolRules) -> ExecutionLesson | None:
@@ -111,11 +111,11 @@ def _outcome(rollout: Rollout, *, failed: bool) -> Outcome:
 
 def _failures(steps: Sequence[_Step]) -> Iterable[Strategy]:
     """Yield each failure of a tool, with what came between it and the next call of the tool that worked."""
-    for place, step in enumerate(steps):
+    for index, step in enumerate(steps):
         blamed = step.blamed
         if blamed is None:
             continue
-        later = [call for other in steps[place + 1 :] if other.error is None for call in other.calls]
+        later = [call for later_step in steps[index + 1 :] if later_step.error is None for call in later_step.calls]
         tools = [call.tool for call in later]
         worked, lesson = blamed.tool in tools, "Check what it takes before calling it."
         if worked:
@@ -155,14 +155,14 @@ def _spelling(call: ActionCall) -> str:
         read = ast.parse(f"call({call.query})", mode="eval").body
     except (SyntaxError, ValueError):
         return call.tool
-    words = [word.arg for word in read.keywords if word.arg] if isinstance(read, ast.Call) else []
-    return f"{call.tool}({', '.join(words)})"
+    keywords = [word.arg for word in read.keywords if word.arg] if isinstance(read, ast.Call) else []
+    return f"{call.tool}({', '.join(keywords)})"
 
 
 def _error(observation: str) -> str:
     """Return what an output says went wrong, without what belongs to one task."""
-    found = _EXCEPTION.search(observation)
-    text = found[0] if found else observation.strip().rpartition("\n")[2]
+    match = _EXCEPTION.search(observation)
+    text = match[0] if match else observation.strip().rpartition("\n")[2]
     line = _OWN.sub("...", " ".join(text.split()))
     return line if len(line) <= _LONGEST_ERROR else f"{line[:_LONGEST_ERROR]}..."
 
@@ -177,11 +177,11 @@ class RulesReflector(Reflector):
         return self._learn(rollout, insight, arena)
 
     def _learn(self, rollout: Rollout, insight: Insight, arena: Arena) -> Insight:
-        found = _lesson(rollout, arena)
-        if found is None:
+        lesson = _lesson(rollout, arena)
+        if lesson is None:
             return insight
-        tags = [BulletTag(id=bullet, tag=found.tag) for bullet in rollout.attempt.cited]
-        return insight.with_lesson(rollout, Lesson(found.text, tags))
+        tags = [BulletTag(id=bullet, tag=lesson.tag) for bullet in rollout.attempt.cited]
+        return insight.with_lesson(rollout, Lesson(lesson.text, tags))
 
     def conclude(self, last: Rollout, insight: Insight, arena: Arena) -> Insight:
         """Learn from a retry that was right, too: it shows what worked, and no lesson costs a call."""
@@ -203,9 +203,9 @@ class RulesCurator(Curator):
 
     def propose(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> Delta:
         """Return the operations; a bullet that the attempt used has its vote by the outcome."""
-        found = [_lesson(rollout, arena) for rollout in insight.rollouts]
+        lessons = [_lesson(rollout, arena) for rollout in insight.rollouts]
         operations: list[Operation] = []
-        for strategy in dict.fromkeys(strategy for lesson in found if lesson for strategy in lesson.strategies):
+        for strategy in dict.fromkeys(strategy for lesson in lessons if lesson for strategy in lesson.strategies):
             votes = Votes(helpful=int(strategy.worked))
             bullet = playbook.index.find_by_content(comparable(strategy.content))
             if bullet is None:

@@ -39,7 +39,7 @@ def read_reply(text: str) -> AgentReply:
     """
     lines = text.replace("\r\n", "\n").split("\n")
     start, before = _opening(lines)
-    end = next((place for place in range(start, len(lines)) if lines[place].rstrip().endswith(_FENCE)), len(lines))
+    end = next((index for index in range(start, len(lines)) if lines[index].rstrip().endswith(_FENCE)), len(lines))
     inside = lines[start:end] + [line.rstrip().removesuffix(_FENCE) for line in lines[end : end + 1]]
     code = textwrap.dedent("\n".join(inside)).strip("\n").rstrip()
     thought = "\n".join([*lines[: max(0, start - 1)], before] if code else lines).strip()
@@ -55,12 +55,12 @@ def reply_text(thought: str, code: str) -> str:
 def _opening(lines: Sequence[str]) -> tuple[int, str]:
     """Return where Python begins and what stands before its fence; blocks of other languages are skipped whole."""
     skipping = False
-    for place, line in enumerate(lines):
+    for index, line in enumerate(lines):
         fence = _OPENING.fullmatch(line)
         if skipping:
             skipping = line.strip() != _FENCE
         elif fence and fence["language"].lower() in _PYTHON:
-            return place + 1, fence["before"]
+            return index + 1, fence["before"]
         elif fence:
             skipping = True
     return len(lines), ""
@@ -74,7 +74,8 @@ def read_dialogue(text: str, *, name: str) -> tuple[Message, ...]:
     """Read turns as chat messages, adjacent ones of one role joined; raises ``ConfigError`` that names ``name``."""
     head, *parts = _TURN.split(text.replace("\r\n", "\n"))
     turns = [
-        Message(role=role.lower(), content=said.strip()) for role, said in zip(parts[::2], parts[1::2], strict=True)
+        Message(role=role.lower(), content=content.strip())
+        for role, content in zip(parts[::2], parts[1::2], strict=True)
     ]
     messages = join_messages(turn for turn in turns if turn.content)
     if head.strip() or len(messages) < 2 or messages[0].role != "user":
@@ -169,11 +170,11 @@ class Conversation:
     def whole(self) -> tuple[Message, ...]:
         """The opening and all exchanges, without the outputs that ``hidden`` counts."""
         messages = [*self.head]
-        for place, exchange in enumerate(self.exchanges):
-            last = place == len(self.exchanges) - 1
-            shown = exchange.newest if last else exchange.observation
-            shown = self.left_out if place < self.hidden else shown
-            messages += [Message(role="assistant", content=exchange.reply), Message(role="user", content=shown)]
+        for index, exchange in enumerate(self.exchanges):
+            last = index == len(self.exchanges) - 1
+            observation = exchange.newest if last else exchange.observation
+            observation = self.left_out if index < self.hidden else observation
+            messages += [Message(role="assistant", content=exchange.reply), Message(role="user", content=observation)]
         return tuple(messages)
 
     def shows(self, step: int) -> bool:
@@ -211,5 +212,5 @@ def with_reminder(messages: Sequence[Message], reminder: str) -> tuple[Message, 
         return tuple(messages)
     if messages[0].role != "system":
         return (Message(role="system", content=reminder), *messages)
-    first, *others = messages
-    return (replace(first, content=f"{first.content}\n\n{reminder}"), *others)
+    first, *other_messages = messages
+    return (replace(first, content=f"{first.content}\n\n{reminder}"), *other_messages)

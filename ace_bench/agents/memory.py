@@ -57,12 +57,12 @@ class ExecutionMemory:
         calls = [call for statement in statements for call in statement.calls]
         success = self.rules.succeeded(observation)
         for category in dict.fromkeys(call.rule.category for call in calls if call.rule.category):
-            some = [call for call in calls if call.rule.category == category]
-            fact = _fact(some[0], observation) if success else _last_line(observation)
-            self.findings.append(_finding(category, some, fact, step, success))
-        whole = len(observation) <= self.rules.whole_chars
+            matching_calls = [call for call in calls if call.rule.category == category]
+            fact = _fact(matching_calls[0], observation) if success else _last_line(observation)
+            self.findings.append(_finding(category, matching_calls, fact, step, success))
+        is_short = len(observation) <= self.rules.whole_chars
         for statement in statements:
-            self._known.note(step, statement, shown=success, whole=whole)
+            self._known.note(step, statement, shown=success, whole=is_short)
         self._outputs[step] = observation
         self._reads[step] = [call for call in calls if call.rule.access == "read"]
 
@@ -75,28 +75,29 @@ class ExecutionMemory:
         statements = read_action(code, self.rules)
         by_step: dict[int, list[str]] = {}
         for statement in statements:
-            known = self._known.find(statement.printed) if statement.printed else None
-            if known is None or not known.printed or not (in_view(known.step) or self._holds(known.step)):
+            output = self._known.find(statement.printed) if statement.printed else None
+            if output is None or not output.printed or not (in_view(output.step) or self._holds(output.step)):
                 return None
-            by_step.setdefault(known.step, []).append(self._spelling(known.call))
+            by_step.setdefault(output.step, []).append(self._spelling(output.call))
         self.saved += len(statements)
-        return "\n".join(self._recall_output(*one, in_view) for one in by_step.items()) if statements else None
+        recalled = [self._recall_output(step, spellings, in_view) for step, spellings in by_step.items()]
+        return "\n".join(recalled) if statements else None
 
     @property
     def text(self) -> str:
         """The newest findings by category, oldest first; "" if there are none."""
         newest = self.findings[-_MOST_FINDINGS:]
         order = dict.fromkeys(rule.category for rule in self.rules.rules.values() if rule.category)
-        parts = [[one.line for one in newest if one.category == category] for category in order]
+        parts = [[fact.line for fact in newest if fact.category == category] for category in order]
         return "\n\n".join("\n".join([f"{title}:", *lines]) for title, lines in zip(order, parts, strict=True) if lines)
 
     def _holds(self, step: int) -> bool:
         return all(self._known.find(call) is not None for call in self._reads[step])
 
     def _recall_output(self, step: int, spellings: Iterable[str], in_view: Callable[[int], bool]) -> str:
-        what = ", ".join(dict.fromkeys(spellings))
+        call_names = ", ".join(dict.fromkeys(spellings))
         if in_view(step):
-            return f"(from memory: {what} was looked up before; see its output above)"
+            return f"(from memory: {call_names} was looked up before; see its output above)"
         return f"(from memory)\n{self._outputs[step]}"
 
     def _spelling(self, call: ActionCall) -> str:

@@ -43,25 +43,25 @@ def _from_text(text: str) -> str:
     if finished is not None:
         return finished
     for pattern in (_DOUBLE_QUOTED, _SINGLE_QUOTED):
-        if found := pattern.findall(text):
-            return str(found[-1])
-    if found := _UNQUOTED.findall(text):
-        return str(found[-1]).strip().rstrip(",}")
+        if matches := pattern.findall(text):
+            return str(matches[-1])
+    if matches := _UNQUOTED.findall(text):
+        return str(matches[-1]).strip().rstrip(",}")
     boxed = _SENTENCE_BOXED.search(text)
     if boxed is not None and (inner := _in_braces(text, boxed.end())):
         return inner
-    if found := _SENTENCE.findall(text):
-        said = str(found[-1]).strip()
-        only = _ONLY_BOXED.fullmatch(said)
-        return (only[1] if only else said).replace("$", "").strip() or NO_ANSWER
+    if matches := _SENTENCE.findall(text):
+        sentence = str(matches[-1]).strip()
+        only = _ONLY_BOXED.fullmatch(sentence)
+        return (only[1] if only else sentence).replace("$", "").strip() or NO_ANSWER
     return NO_ANSWER
 
 
 def _read_finish(text: str) -> str | None:
     """Return what stands in the last ``Finish[...]`` that ends on its line."""
     closed = (line.rpartition("]")[0] for line in text.split("\n"))  # so that every match ends at a bracket
-    found = [answer for line in closed for answer in _FINISH.findall(line)]
-    return found[-1] if found else None
+    answers = [answer for line in closed for answer in _FINISH.findall(line)]
+    return answers[-1] if answers else None
 
 
 def _in_braces(text: str, opening: int) -> str:
@@ -136,16 +136,16 @@ class OfficialTrimming:
     def __call__(self, messages: Sequence[Message]) -> tuple[Message, ...]:
         """Return the messages to send; they stay longer than the limit where nothing more can go."""
         before, after = list(messages[: self.task]), list(messages[self.task :])
-        head, found, _ = _text(after).partition(_TASK)
-        uncounted = len(head + found) if found else 0
-        place = 0
+        head, separator, _ = _text(after).partition(_TASK)
+        uncounted = len(head + separator) if separator else 0
+        index = 0
         while len(_text(after)) - uncounted > self.limit:
-            output = next((at for at in range(place, len(after)) if _is_output(after[at])), len(after))
-            if place < len(after) - _KEPT_BLOCKS and output < len(after):
+            output = next((at for at in range(index, len(after)) if _is_output(after[at])), len(after))
+            if index < len(after) - _KEPT_BLOCKS and output < len(after):
                 after[output] = replace(after[output], content=self.output_left_out)
-                place = output + 1
+                index = output + 1
             elif len(after) > 1:
-                place = place if place >= len(after) - _KEPT_BLOCKS else len(after)
+                index = index if index >= len(after) - _KEPT_BLOCKS else len(after)
                 after = [self._mark_left_out(after[0]), *after[2:]]
             else:
                 break

@@ -110,11 +110,11 @@ class ReAct:
             progress.talk = progress.talk.trimmed(self._history_chars)
             reply = self._read(self._ask(progress, lm))
             progress.talk = self._before(progress.talk, reply.code)
-            known = "" if self._in_system else progress.known
+            known_facts = "" if self._in_system else progress.known
             output = progress.act(reply.code, session) if reply.code or self._official else None
             turn = Turn(action=reply.code, observation=output or "", thought=reply.thought)
             progress.turns.append(replace(turn, reply=reply.shown) if self._official else turn)
-            progress.talk = progress.talk.grown(self._exchange(reply.shown, output, known))
+            progress.talk = progress.talk.grown(self._exchange(reply.shown, output, known_facts))
         ended = "completed" if session.finished else self._limit(progress)
         return progress.attempt(ended=ended, dropped=context.size - progress.talk.context.size)
 
@@ -196,8 +196,8 @@ class ReAct:
         return Exchange(reply=reply, observation=message, newest=newest, acted=output is not None)
 
     def _observation_message(self, output: str | None, memory: str = "") -> str:
-        shown = None if output is None else output.strip("\n")
-        fields = {"output": shown, "raw_output": output, "memory": memory}
+        observation = None if output is None else output.strip("\n")
+        fields = {"output": observation, "raw_output": output, "memory": memory}
         return self._prompts.render("observation", fields)[-1].content
 
     def _load(self, demonstrations: str | None) -> tuple[Message, ...]:

@@ -149,13 +149,13 @@ class SingleTurn:
         return replace(attempt, dropped=dropped)
 
     def _send(self, sample: Sample, lm: Lm, reflection: str | None, shown: Context) -> Attempt:
-        own = {
+        prompt_values = {
             "reflection": reflection or "(none)",
             RAW_REFLECTION: "(empty)" if reflection is None else reflection,
             "code_runs": self._generator.code_runs,
             "scaffold": self._scaffold,
         }
-        fields = {**own, **sample.inputs, **shown.render(sample)}
+        fields = {**prompt_values, **sample.inputs, **shown.render(sample)}
         messages = self._prompts.render(self._generator.template, fields)
         if self._generator.answer_format == "text":
             text = self._text_reply(lm, messages)
@@ -170,7 +170,7 @@ class SingleTurn:
 
     def _solve_with_tags(self, messages: Sequence[Message], lm: Lm) -> Attempt:
         turns: list[Turn] = []
-        said: list[str] = []
+        replies: list[str] = []
         text = self._text_reply(lm, messages)
         while len(turns) < self._generator.code_runs and (request := code_request(text)) is not None:
             output = self._sandbox.run(request.code)
@@ -179,12 +179,12 @@ class SingleTurn:
             executed = self._prompts.render("executed", fields)
             if executed[0].role != "assistant":
                 executed = (Message(role="assistant", content=request.shown), *executed)
-            said.append(executed[0].content)
+            replies.append(executed[0].content)
             messages = (*messages, *executed)
             text = self._text_reply(lm, messages)
         answer = last_answer(text)
         counters = {"code_runs": len(turns), "without_answer": int(answer is None)}
-        reply = "\n\n".join([*said, text])
+        reply = "\n\n".join([*replies, text])
         return Attempt(answer=answer, reasoning=text, reply=reply, trajectory=tuple(turns), counters=counters)
 
     def _text_reply(self, lm: Lm, messages: Sequence[Message]) -> str:
@@ -227,13 +227,13 @@ def read_reply(text: str, prompt: Sequence[Message] = ()) -> GeneratorReply:
         return reply
 
 
-def _from_object(found: FoundObject) -> GeneratorReply:
-    value = found.value
+def _from_object(reply_object: FoundObject) -> GeneratorReply:
+    value = reply_object.value
     reasoning, final = _REASONED if "rationale" in value and "final_answer" not in value else _OWN
     answer = _plain_answer(value.get(final))
     if answer is None:
         problem = "missing" if final not in value else "neither a text, a number, true or false, nor a list of these"
-        raise ValueError(f"the object's {final} is {problem}" if found.whole else "the object is cut off")
+        raise ValueError(f"the object's {final} is {problem}" if reply_object.whole else "the object is cut off")
     return GeneratorReply(
         reasoning=_plain_text(value.get(reasoning)),
         bullet_ids=_plain_ids(value.get("bullet_ids")),
@@ -254,11 +254,11 @@ def _from_text(text: str, prompt: Sequence[Message]) -> GeneratorReply | None:
 
 def _strip_box(sentence: str) -> str:
     """Return the answer of a sentence without formulas' marks; "" if it holds more than the boxed answer."""
-    said = sentence.strip(_WRAPPING).rstrip(".").strip(_WRAPPING)
-    if not said.startswith(_BOXED):
-        return said
-    inner = said[len(_BOXED) : -1]
-    return inner.strip() if said.endswith("}") and "{" not in inner and "}" not in inner else ""
+    stripped = sentence.strip(_WRAPPING).rstrip(".").strip(_WRAPPING)
+    if not stripped.startswith(_BOXED):
+        return stripped
+    inner = stripped[len(_BOXED) : -1]
+    return inner.strip() if stripped.endswith("}") and "{" not in inner and "}" not in inner else ""
 
 
 def _plain_answer(value: Any) -> str | None:
@@ -293,14 +293,14 @@ def _plain_ids(value: Any) -> list[str]:
 
 def code_request(text: str) -> CodeRequest | None:
     """Return the first code that a reply asks to have run, ``None`` if it asks for nothing."""
-    found = _BLOCK.search(text.replace("\r\n", "\n"))
-    if found is None:
+    match = _BLOCK.search(text.replace("\r\n", "\n"))
+    if match is None:
         return None
-    whole = found.string
-    return CodeRequest(shown=whole[: found.end()], thought=whole[: found.start()].strip(), code=found[1])
+    reply_text = match.string
+    return CodeRequest(shown=reply_text[: match.end()], thought=reply_text[: match.start()].strip(), code=match[1])
 
 
 def last_answer(text: str) -> str | None:
     """Return what stands in the last answer tag, up to the end where it is not closed; ``None`` without any."""
-    _, found, rest = text.rpartition(_OPEN)
-    return rest.partition(_CLOSE)[0].strip() or None if found else None
+    _, opening, after = text.rpartition(_OPEN)
+    return after.partition(_CLOSE)[0].strip() or None if opening else None

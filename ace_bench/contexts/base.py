@@ -100,9 +100,9 @@ class ContextValue:
         """SHA-256 of the saved form: equal contexts have equal digests."""
         if self.grows is None:
             return digest_of(self.dump())
-        others = {name: value for name, value in self._saved_fields() if name != self.grows}
+        fields_that_stay = {name: value for name, value in self._saved_fields() if name != self.grows}
         state = self._hashed.state.copy()
-        state.update(b"]," + _SAVED.encode({"kind": self.kind, **others})[1:])
+        state.update(b"]," + _SAVED.encode({"kind": self.kind, **fields_that_stay})[1:])
         return str(state.hexdigest())
 
     @cached_property
@@ -169,10 +169,12 @@ class ContextValue:
         owner: Any = type(self)
         kinds = _field_types(owner)
         try:
-            found = {name: _patch(getattr(self, name), patch[name], kinds[name]) for name in patch if name != "kind"}
+            patched_fields = {
+                name: _patch(getattr(self, name), patch[name], kinds[name]) for name in patch if name != "kind"
+            }
         except (KeyError, AttributeError, msgspec.ValidationError, DataError) as error:
             raise _not_a_patch(self.kind, error) from error
-        return self.changed(**found)
+        return self.changed(**patched_fields)
 
 
 def apply_patch(record: Record, patch: Record) -> Record:
@@ -241,7 +243,7 @@ def _edits(before: Sequence[Any], after: Sequence[Any]) -> list[_Edit]:
     """Return the edits that lead from one sequence to the other, in order."""
     old, new = (list(map(msgspec.json.encode, items)) for items in (before, after))
     shared = min(len(old), len(new))
-    start = next((place for place in range(shared) if old[place] != new[place]), shared)
+    start = next((index for index in range(shared) if old[index] != new[index]), shared)
     matcher = SequenceMatcher(a=old[start:], b=new[start:], autojunk=False)
     return [
         (start + i1, start + i2, list(after[start + j1 : start + j2]))

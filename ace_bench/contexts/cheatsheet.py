@@ -26,8 +26,8 @@ class PastRollout(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def text(self) -> str:
         """The rollout as a prompt shows it."""
         truth = (("Feedback", self.feedback), ("Reference answer", self.reference))
-        shown = "".join(f"\n{label}: {text}" for label, text in truth if text)
-        return f"Question: {self.question}\nOutput: {self.output}{shown}"
+        truth_text = "".join(f"\n{label}: {text}" for label, text in truth if text)
+        return f"Question: {self.question}\nOutput: {self.output}{truth_text}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,7 +46,7 @@ def _text(question: str, reasoning: str, answer: str) -> str:
 
 def join_demonstrations(demonstrations: Iterable[Demonstration]) -> str:
     """Return examples as one text, in their order."""
-    return _SEPARATOR.join(one.text for one in demonstrations) or NO_DEMONSTRATIONS
+    return _SEPARATOR.join(demonstration.text for demonstration in demonstrations) or NO_DEMONSTRATIONS
 
 
 def drop_last_quarter(demonstrations: Sequence[Demonstration]) -> tuple[Demonstration, ...] | None:
@@ -66,7 +66,7 @@ class Demonstrations(ContextValue):
     @property
     def tokens(self) -> int:
         """Sum over the examples."""
-        return sum(one.tokens for one in self.items)
+        return sum(demonstration.tokens for demonstration in self.items)
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the fields ``demonstrations`` and, for imported prompts, ``examples``: the same one by one."""
@@ -97,7 +97,7 @@ class Instruction(ContextValue):
     @property
     def tokens(self) -> int:
         """Text and examples."""
-        return self.text_tokens + sum(one.tokens for one in self.demonstrations)
+        return self.text_tokens + sum(demonstration.tokens for demonstration in self.demonstrations)
 
     @property
     def size(self) -> int:

@@ -76,22 +76,22 @@ def kind_of(path: Path) -> type[Context]:
 
 def is_known(kind: str) -> bool:
     """Whether contexts of a kind can be restored."""
-    return kind in {known.kind for known in KINDS} or kind in context_kinds()
+    return kind in {ours.kind for ours in KINDS} or kind in context_kinds()
 
 
 def _find_kind(name: object, also: Iterable[type[Context]] = ()) -> type[Context]:
     for kind in (*KINDS, *also):
         if kind.kind == name:
             return kind
-    others = context_kinds()
-    if name not in others:
-        known = [*(kind.kind for kind in (*KINDS, *also)), *sorted(others)]
+    method_kinds = context_kinds()
+    if name not in method_kinds:
+        kind_names = [*(kind.kind for kind in (*KINDS, *also)), *sorted(method_kinds)]
         raise DataError(
-            f"unknown kind of context {name!r}; known are {', '.join(known)}; a package that is installed names its "
-            f"kinds under the entry point ace_bench.contexts"
+            f"unknown kind of context {name!r}; known are {', '.join(kind_names)}; a package that is installed names "
+            f"its kinds under the entry point ace_bench.contexts"
         )
-    found: type[Context] = others[str(name)].load()
-    return found
+    loaded_kind: type[Context] = method_kinds[str(name)].load()
+    return loaded_kind
 
 
 def load_context(
@@ -144,9 +144,9 @@ def _is_json(text: str) -> bool:
 
 
 def _read(path: Path) -> str:
-    whole = path.absolute()
+    absolute = path.absolute()
     try:
-        data = CheckedFiles(whole.parent.parent).read(f"{whole.parent.name}/{whole.name}")
+        data = CheckedFiles(absolute.parent.parent).read(f"{absolute.parent.name}/{absolute.name}")
     except OSError as error:
         raise DataError(f"{path}: the context file cannot be read: {error.strerror}") from error
     except StoreError as error:
@@ -196,5 +196,5 @@ def system_prompt(context: Context) -> str:
     """
     uses = context.uses if context.size and isinstance(context, ContextValue) else {}
     texts = {"playbook": context.prompt_text()} if isinstance(context, HasBullets) else context.render(NO_SAMPLE)
-    shown = (name for name in texts if name in uses and texts[name] not in ("", NO_DEMONSTRATIONS))
-    return "\n\n".join(f"{uses[name]}\n\n<{name}>\n{texts[name].strip()}\n</{name}>" for name in shown)
+    shown_names = (name for name in texts if name in uses and texts[name] not in ("", NO_DEMONSTRATIONS))
+    return "\n\n".join(f"{uses[name]}\n\n<{name}>\n{texts[name].strip()}\n</{name}>" for name in shown_names)

@@ -55,10 +55,10 @@ class NearestTexts:
         """
         if not texts:
             return ()
-        asked, known = self._memo.rows(near), self._memo.rows(texts)
-        similarities = (self._memo.matrix[known] @ self._memo.matrix[asked].T).max(axis=1)
+        query_rows, text_rows = self._memo.rows(near), self._memo.rows(texts)
+        similarities = (self._memo.matrix[text_rows] @ self._memo.matrix[query_rows].T).max(axis=1)
         order = np.argsort(similarities, kind="stable")[-top_k:]
-        return tuple(Near(int(place), float(similarities[place])) for place in order)
+        return tuple(Near(int(index), float(similarities[index])) for index in order)
 
 
 @runtime_checkable

@@ -172,13 +172,13 @@ class RoleCall(Generic[P]):
     def messages(self) -> Sequence[Message]:
         """The prompt."""
         steps, under = self.steps, self.attempted_under or self.playbook
-        seen = replace(self.rollout, attempt=replace(self.rollout.attempt, trajectory=steps.shown))
+        shortened = replace(self.rollout, attempt=replace(self.rollout.attempt, trajectory=steps.shown))
         fields = {
-            **seen.sample.inputs,
-            **self.playbook.render(seen.sample),
+            **shortened.sample.inputs,
+            **self.playbook.render(shortened.sample),
             "labels": self.arena.labels.value,
             "trajectory": steps.text,
-            "conversation": partial(self.arena.conversation, seen, under, reflection=self.reflection),
+            "conversation": partial(self.arena.conversation, shortened, under, reflection=self.reflection),
             **self.fields(self.playbook),
         }
         return self.arena.prompts.render(self.template, fields)
@@ -259,27 +259,27 @@ class Rounds(msgspec.Struct, frozen=True, kw_only=True):
     reflections: int
     retries: int | Literal["auto"]
 
-    def limits(self, *, acts: bool, shown: bool) -> tuple[int, int]:
+    def limits(self, *, acts: bool, judged: bool) -> tuple[int, int]:
         """Return the most reflections on a sample and the most new attempts at it.
 
-        ``acts``: attempts act in an environment; ``shown``: they show the outcome of a training task.
+        ``acts``: attempts act in an environment; ``judged``: they show the outcome of a training task.
         """
         if not acts:
             return max(1, self.reflections), self.reflections
         retries = self.retries
         if retries == "auto":
-            retries = self.reflections - 1 if shown else 0
+            retries = self.reflections - 1 if judged else 0
         return retries + 1, retries
 
     def limits_in(self, arena: Arena, learning: Learning) -> tuple[int, int]:
         """Return the limits for the samples of a run."""
-        shown = arena.labels is not Labels.NONE and learning.split != "test"
-        return self.limits(acts=learning.acts, shown=shown)
+        judged = arena.labels is not Labels.NONE and learning.split != "test"
+        return self.limits(acts=learning.acts, judged=judged)
 
     def limits_for(self, rollout: Rollout) -> tuple[int, int]:
         """Return the limits for the sample of its first rollout."""
-        shown = rollout.feedback.correct is not None and rollout.sample.split in _LEARNT
-        return self.limits(acts=rollout.attempt.ended is not None, shown=shown)
+        judged = rollout.feedback.correct is not None and rollout.sample.split in _LEARNT
+        return self.limits(acts=rollout.attempt.ended is not None, judged=judged)
 
 
 def is_settled(previous: Rollout, latest: Rollout) -> bool:

@@ -89,8 +89,8 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
         """
 
         def send(part: Shown) -> tuple[str | None]:
-            own = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value, **fields(part)}
-            lm, messages = arena.lm(CURATOR, session), arena.prompts.render(self.roles[CURATOR][0], own)
+            prompt_values = {"cheatsheet": cheatsheet.text, "labels": arena.labels.value, **fields(part)}
+            lm, messages = arena.lm(CURATOR, session), arena.prompts.render(self.roles[CURATOR][0], prompt_values)
             reply = ask_as_written(lm, messages) if self._authors else lm(messages).text
             text = self._read(reply)
             return (self.make_unwritten(fields(part), arena) if text is None else text,)
@@ -184,10 +184,14 @@ class Retrieval(DynamicCheatsheet):
         cheatsheet = context
         if not cheatsheet.episodes and not self._authors:
             return ContextUpdate(context=cheatsheet)
-        asked = {**samples[0].inputs, "question": "\n\n".join(sample.inputs["question"] for sample in samples)}
+        inputs = {**samples[0].inputs, "question": "\n\n".join(sample.inputs["question"] for sample in samples)}
 
-        def fields(found: _Retrieved) -> Mapping[str, Any]:
-            return {**asked, "episodes": [one.episode.text for one in found.similar], "retrieved": found.similar}
+        def fields(retrieved: _Retrieved) -> Mapping[str, Any]:
+            return {
+                **inputs,
+                "episodes": [similar.episode.text for similar in retrieved.similar],
+                "retrieved": retrieved.similar,
+            }
 
         update = self.rewrite(
             cheatsheet,
@@ -225,9 +229,9 @@ class Retrieval(DynamicCheatsheet):
 
     def _find_nearest(self, episodes: Sequence[PastRollout], questions: Sequence[str]) -> tuple[_Similar, ...]:
         """Return the attempts most like any of the questions, the most similar last."""
-        known = [episode.question for episode in episodes]
-        found = self._questions.find(known, near=questions, top_k=self._retrieved)
-        return tuple(_Similar(episodes[place], similarity) for place, similarity in found)
+        earlier_questions = [episode.question for episode in episodes]
+        neighbors = self._questions.find(earlier_questions, near=questions, top_k=self._retrieved)
+        return tuple(_Similar(episodes[index], similarity) for index, similarity in neighbors)
 
 
 class _Similar(NamedTuple):

@@ -52,9 +52,9 @@ class Icl(BaseMethod[Demonstrations]):
             if self._shots is not None and len(chosen) == self._shots:
                 break
             question = sample.inputs["question"]
-            one = Demonstration.measure(question=question, answer=arena.gold_answer(sample), count=count)
-            if room is None or one.tokens <= room:
-                chosen.append(one)
-                room = None if room is None else room - one.tokens
+            demonstration = Demonstration.measure(question=question, answer=arena.gold_answer(sample), count=count)
+            if room is None or demonstration.tokens <= room:
+                chosen.append(demonstration)
+                room = None if room is None else room - demonstration.tokens
         event = {"event": "demonstrated", "shown": len(chosen), "of": len(samples)}
         return ContextUpdate(context=Demonstrations(items=tuple(chosen)), events=(event,))

@@ -165,11 +165,11 @@ def apply(  # noqa: PLR0913 - all but the two operands are keyword-only
     worded: dict[str, None] = {}
     for operation in operations:
         try:
-            bullet, more = draft.apply_operation(operation)
+            bullet, new_events = draft.apply_operation(operation)
         except _Refused as refusal:
             rejected.append(reject(operation, str(refusal)))
             continue
-        accepted.append({"event": "accepted", "type": operation.kind, "bullet": bullet, **more})
+        accepted.append({"event": "accepted", "type": operation.kind, "bullet": bullet, **new_events})
         if isinstance(operation, Add | Update | Merge):
             worded[bullet] = None
     if accepted:
@@ -214,7 +214,7 @@ class _Draft(msgspec.Struct):
                 return self._put_bullet(tagged, votes=operation.votes.record())
 
     def _add(self, operation: Add) -> _Done:
-        section, more = self._section(operation.section)
+        section, section_events = self._section(operation.section)
         bullet = Bullet(
             id=f"{slug(section)}-{self.next_number:05d}",
             section=section,
@@ -222,7 +222,9 @@ class _Draft(msgspec.Struct):
             created=self.step,
             changed=self.step,
         )
-        done = self._put_bullet(self._measure(self._add_sources(_count_votes(bullet, operation.votes))), **more)
+        done = self._put_bullet(
+            self._measure(self._add_sources(_count_votes(bullet, operation.votes))), **section_events
+        )
         self.next_number += 1
         if section not in self.sections:
             self.sections = (*self.sections, section)
@@ -240,16 +242,16 @@ class _Draft(msgspec.Struct):
         return self._put_bullet(changed)
 
     def _merge(self, operation: Merge) -> _Done:
-        named = dict.fromkeys(operation.ids)
-        members = sorted(map(self._find, named), key=age)
+        merged_ids = dict.fromkeys(operation.ids)
+        members = sorted(map(self._find, merged_ids), key=age)
         if len(members) < 2:
             raise _Refused("a MERGE needs at least two different bullets")
         merged = self._add_sources(join_bullets(members, step=self.step))
         if operation.content is not None:
-            content = self._content(operation.content, replacing=named)
+            content = self._content(operation.content, replacing=merged_ids)
             merged = self._measure(replace(merged, content=content))
         self.bullets = self.bullets.changed(gone=[member.id for member in members[1:]])
-        return self._put_bullet(merged, merged=[other for other in named if other != merged.id])
+        return self._put_bullet(merged, merged=[bullet_id for bullet_id in merged_ids if bullet_id != merged.id])
 
     def _put_bullet(self, bullet: Bullet, **more: object) -> _Done:
         self.bullets = self.bullets.changed(put=[replace(bullet, changed=self.step)])

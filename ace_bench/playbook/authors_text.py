@@ -77,10 +77,10 @@ class Line(NamedTuple):
 def read_line(line: str, dialect: Dialect) -> Line | None:
     """Read a bullet's first line; ``None`` for any other line."""
     text = line.strip()
-    if found := _COUNTED.match(text):
-        return Line(found[1], int(found[2]), int(found[3]), found[4])
-    if dialect == "appworld" and (found := _PLAIN.match(text)):
-        return Line(found[1], 0, 0, found[2].strip())
+    if match := _COUNTED.match(text):
+        return Line(match[1], int(match[2]), int(match[3]), match[4])
+    if dialect == "appworld" and (match := _PLAIN.match(text)):
+        return Line(match[1], 0, 0, match[2].strip())
     return None
 
 
@@ -112,8 +112,8 @@ def id_prefix(key: str, dialect: Dialect) -> str:
     Raises ``IndexError``, as the authors' code does, for a name with two underscores side by side or one at its end.
     """
     name = section_key(key.lower().strip(), dialect)
-    words = name.split("_")
-    return _PREFIXES[dialect].get(name) or ("".join(word[0] for word in words[:5]) if words[1:] else name[:4])
+    name_parts = name.split("_")
+    return _PREFIXES[dialect].get(name) or ("".join(word[0] for word in name_parts[:5]) if name_parts[1:] else name[:4])
 
 
 def title_of(section: str, dialect: Dialect) -> str:
@@ -126,8 +126,8 @@ def title_of(section: str, dialect: Dialect) -> str:
 
 def bullet_lines(text: str, dialect: Dialect) -> list[Line]:
     """Return all lines that are bullets for the authors' code, in their order."""
-    found = (read_line(line, dialect) for line in text.strip().split("\n"))
-    return [bullet for bullet in found if bullet is not None]
+    bullets = (read_line(line, dialect) for line in text.strip().split("\n"))
+    return [bullet for bullet in bullets if bullet is not None]
 
 
 def excerpt(text: str, ids: Iterable[object], dialect: Dialect) -> str:
@@ -135,7 +135,10 @@ def excerpt(text: str, ids: Iterable[object], dialect: Dialect) -> str:
     wanted = list(ids)
     if not wanted:
         return _NO_IDS
-    return "\n".join(write_line(one, dialect) for one in bullet_lines(text, dialect) if one.id in wanted) or _NONE_FOUND
+    return (
+        "\n".join(write_line(bullet, dialect) for bullet in bullet_lines(text, dialect) if bullet.id in wanted)
+        or _NONE_FOUND
+    )
 
 
 def statistics(text: str, dialect: Dialect) -> str:

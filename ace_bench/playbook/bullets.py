@@ -57,8 +57,8 @@ def section_name(name: str) -> str:
 def slug(section: str) -> str:
     """Return the prefix of the ids of a section's bullets: initials, or the word itself if there is only one."""
     ascii_name = unicodedata.normalize("NFKD", section).encode("ascii", "ignore").decode()
-    words = [word for word in ascii_name.split("_") if word]
-    letters = words[0][:_LONGEST_WORD_SLUG] if len(words) == 1 else "".join(word[0] for word in words)
+    name_parts = [word for word in ascii_name.split("_") if word]
+    letters = name_parts[0][:_LONGEST_WORD_SLUG] if len(name_parts) == 1 else "".join(word[0] for word in name_parts)
     return letters if letters[:1].isalpha() else f"s{letters}"
 
 
@@ -74,11 +74,11 @@ class _Once(Generic[T]):
 
     def __get__(self, bullet: Any, owner: type) -> T:
         try:
-            known: T = getattr(bullet, self._slot)
+            value: T = getattr(bullet, self._slot)
         except AttributeError:
-            known = self._compute(bullet)
-            object.__setattr__(bullet, self._slot, known)
-        return known
+            value = self._compute(bullet)
+            object.__setattr__(bullet, self._slot, value)
+        return value
 
 
 class _Slots:
@@ -279,10 +279,10 @@ class BulletIndex(Mapping[str, Bullet]):
             del group(self[bullet_id].number // _SPAN)[bullet_id]
         for bullet in put:
             group(bullet.number // _SPAN)[bullet.id] = bullet
-        for key, found in groups.items():
-            if found.keys() != self._blocks.get(key, _NO_BLOCK).by_id.keys():
-                groups[key] = {bullet.id: bullet for bullet in sorted(found.values(), key=age)}
-        blocks = {**self._blocks, **{key: Block(found) for key, found in groups.items()}}
+        for key, bullets in groups.items():
+            if bullets.keys() != self._blocks.get(key, _NO_BLOCK).by_id.keys():
+                groups[key] = {bullet.id: bullet for bullet in sorted(bullets.values(), key=age)}
+        blocks = {**self._blocks, **{key: Block(bullets) for key, bullets in groups.items()}}
         return type(self)({key: blocks[key] for key in sorted(blocks) if blocks[key].by_id})
 
     def since(self, earlier: BulletIndex) -> tuple[Sequence[Bullet], Sequence[str]]:
@@ -290,7 +290,7 @@ class BulletIndex(Mapping[str, Bullet]):
         keys = sorted(self._blocks.keys() | earlier._blocks.keys())
         pairs = [(earlier._blocks.get(key, _NO_BLOCK), self._blocks.get(key, _NO_BLOCK)) for key in keys]
         changed = [(before.by_id, now.by_id) for before, now in pairs if before is not now]
-        put = [one for old, new in changed for one in new.values() if old.get(one.id) != one]
+        put = [bullet for old, new in changed for bullet in new.values() if old.get(bullet.id) != bullet]
         return put, [bullet_id for old, new in changed for bullet_id in old if bullet_id not in new]
 
 

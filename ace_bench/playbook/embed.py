@@ -121,11 +121,11 @@ def make_embedder(name: Text | EmbedderSettings) -> Embedder:
 
 def _check_folder(folder: Path) -> None:
     try:
-        found = {path.name for path in folder.iterdir()}
+        file_names = {path.name for path in folder.iterdir()}
     except OSError as error:
         problem = f"cannot be opened ({error.strerror})"
     else:
-        problem = "" if found & {"config.json", "modules.json"} else "has no modules.json or config.json"
+        problem = "" if file_names & {"config.json", "modules.json"} else "has no modules.json or config.json"
     if problem:
         raise ConfigError(
             f"the folder of the embedding model, {folder}, {problem}: name one that save_pretrained of "

@@ -82,15 +82,15 @@ class HashingEmbedder:
 def _features(tokens: Sequence[bytes]) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float64]]:
     """Hash all features of a text; repeated features are repeated."""
     n = len(tokens)
-    words = np.fromiter(map(zlib.crc32, tokens), np.uint32, n)
+    hashes = np.fromiter(map(zlib.crc32, tokens), np.uint32, n)
     word_weights = 2 * np.minimum(np.fromiter(map(len, tokens), np.float64, n), _LONGEST_WORD)
-    pairs = ((words[:-1] ^ np.uint32(0x5BD1E995)) * np.uint32(0x01000193)) ^ words[1:]
+    pairs = ((hashes[:-1] ^ np.uint32(0x5BD1E995)) * np.uint32(0x01000193)) ^ hashes[1:]
     pair_weights = (word_weights[:-1] + word_weights[1:]) / 2
     data = b"  %b  " % b" ".join(tokens)
     # every four adjacent bytes read as one number
     grams = np.ndarray((len(data) - _GRAM + 1,), "<u4", buffer=data, strides=(1,))
     weights = np.concatenate([word_weights, pair_weights, np.ones(len(grams))])
-    return _mix_bits(np.concatenate([words, pairs, grams], dtype=np.uint32)), weights
+    return _mix_bits(np.concatenate([hashes, pairs, grams], dtype=np.uint32)), weights
 
 
 def _mix_bits(keys: npt.NDArray[np.uint32]) -> npt.NDArray[np.uint32]:
@@ -159,8 +159,8 @@ class EmbeddingMemo:
 
     def scores(self, rows: Rows, vector: npt.NDArray[np.float32]) -> Scores:
         """Return the similarities of some rows to a vector, computed and rounded to be equal on all machines."""
-        found: Scores = np.round(np.einsum("ij,j->i", self.matrix[rows], vector), _DECIMALS)
-        return found
+        scores: Scores = np.round(np.einsum("ij,j->i", self.matrix[rows], vector), _DECIMALS)
+        return scores
 
     def nearest(self, rows: Rows, vector: npt.NDArray[np.float32], top_k: int) -> Nearest:
         """Return the most similar of some rows: a fast product finds those that may be among them, then the exact one.

@@ -23,13 +23,13 @@ def give_feedback(playbook: Playbook, bullet: str, *, vote: Vote, by: str = "use
     Refinement uses the vote: enough harmful votes remove a bullet, and pruning removes the least useful first. Raises
     ``ConfigError`` for an unknown bullet, and a name with a blank, @ or #.
     """
-    known = playbook.index.get(bullet)
-    if known is None:
+    current = playbook.index.get(bullet)
+    if current is None:
         raise ConfigError(f"there is no bullet {bullet}; `ace-bench playbook show` lists them")
     if not _NAME.fullmatch(by):
         raise ConfigError(f"{by!r} is not a name without blanks, @ and #")
     cast = " ".join(f"{by}@{datetime.now(UTC).isoformat()} {vote} {tidy(note)}".split())
-    voted = replace(known, sources=(*known.sources, cast), **{vote: getattr(known, vote) + 1})
+    voted = replace(current, sources=(*current.sources, cast), **{vote: getattr(current, vote) + 1})
     return playbook.with_index(playbook.index.changed(put=[voted]))
 
 

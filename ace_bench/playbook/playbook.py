@@ -84,18 +84,18 @@ class Playbook(ContextValue):
         a number, an id used twice, a bullet without content and a section that is not in its normal form.
         """
         listed = tuple(bullets)
-        seen: set[str] = set()
+        seen_ids: set[str] = set()
         for bullet in listed:
             number = number_of(bullet.id)
             if number is None or number > MAX_NUMBER:
                 raise DataError(f"bullet id {bullet.id!r} does not end in a number up to {MAX_NUMBER}")
-            if bullet.id in seen:
+            if bullet.id in seen_ids:
                 raise DataError(f"bullet id {bullet.id!r} is used twice")
             if not bullet.content:
                 raise DataError(f"bullet {bullet.id!r} has no content")
             if not bullet.section or section_name(bullet.section) != bullet.section:
                 raise DataError(f"bullet {bullet.id!r} has section {bullet.section!r}, not in its normal form")
-            seen.add(bullet.id)
+            seen_ids.add(bullet.id)
         highest = max((bullet.number for bullet in listed), default=0)
         return cls(
             sections=_names([*sections, *(bullet.section for bullet in listed)]),
@@ -157,8 +157,8 @@ class Playbook(ContextValue):
 
     @cached_property
     def _fields(self) -> Mapping[str, Any]:
-        shown, official = self.shown_reflections, self._official_fields()
-        recent = {} if shown is None else {RECENT_REFLECTIONS: "\n\n".join(shown) or NO_REFLECTIONS}
+        reflections, official = self.shown_reflections, self._official_fields()
+        recent = {} if reflections is None else {RECENT_REFLECTIONS: "\n\n".join(reflections) or NO_REFLECTIONS}
         counters = "\n".join(filter(None, [block.counters for block in self.index.blocks])) or NO_COUNTERS
         return MappingProxyType({"playbook": self._text(), "counters": counters, **recent, **official})
 
@@ -188,8 +188,8 @@ class Playbook(ContextValue):
 
         A line reads ``[id] (section; helpful 2, harmful 1, neutral 0) content``.
         """
-        known = [self.index[bullet_id] for bullet_id in dict.fromkeys(ids) if bullet_id in self.index]
-        lines = [f"[{b.id}] ({b.section}; {b.counters}) {indent(b.content)}" for b in known]
+        bullets = [self.index[bullet_id] for bullet_id in dict.fromkeys(ids) if bullet_id in self.index]
+        lines = [f"[{b.id}] ({b.section}; {b.counters}) {indent(b.content)}" for b in bullets]
         return "\n".join(lines) or NO_COUNTERS
 
     def official_text(self, *, counters: bool = True) -> str:
@@ -211,8 +211,8 @@ class Playbook(ContextValue):
     def fitted(self, sections: Iterable[str], count: TokenCounter) -> Playbook:
         """Return the playbook for a task: its ``sections`` come first, and tokens are counted again."""
         bullets = [measure(replace(bullet, content=clean(bullet.content)), count) for bullet in self.bullets]
-        made = Playbook.build_from(bullets, sections=[*sections, *self.sections], next_number=self.next_number)
-        return replace(made, layout=self.layout)
+        playbook = Playbook.build_from(bullets, sections=[*sections, *self.sections], next_number=self.next_number)
+        return replace(playbook, layout=self.layout)
 
     def with_bullets(self, bullets: Sequence[Bullet]) -> Playbook:
         """Return a version with other bullets, which must be in order of creation and below the next number."""
@@ -220,8 +220,8 @@ class Playbook(ContextValue):
 
     def only(self, ids: Collection[str]) -> Playbook:
         """Return the part of the playbook with the bullets of some ids, for a prompt."""
-        found = [self.index[bullet_id] for bullet_id in frozenset(ids) if bullet_id in self.index]
-        return replace(self, bullets=tuple(sorted(found, key=age)), partial=True)
+        bullets = [self.index[bullet_id] for bullet_id in frozenset(ids) if bullet_id in self.index]
+        return replace(self, bullets=tuple(sorted(bullets, key=age)), partial=True)
 
     def with_index(self, index: BulletIndex, **values: Any) -> Playbook:
         """Return a version with the bullets of an index, and other values of other fields."""

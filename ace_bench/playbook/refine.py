@@ -129,9 +129,9 @@ class Refiner:
         for start in range(0, len(subjects), _BLOCK):
             block = subjects[start : start + _BLOCK]
             similarities = np.round(self.memo.similarities(self.memo.matrix[rows[block]])[:, rows], _DECIMALS)
-            for line, place in np.argwhere(similarities >= self._threshold).tolist():
-                if place != block[line]:
-                    near.setdefault(block[line], []).append((float(similarities[line, place]), place))
+            for line, column in np.argwhere(similarities >= self._threshold).tolist():
+                if column != block[line]:
+                    near.setdefault(block[line], []).append((float(similarities[line, column]), column))
         return near
 
     def _prune(self, index: BulletIndex) -> _Changed:
@@ -160,13 +160,13 @@ class Refiner:
 
 
 def _find_places(bullets: BulletIndex, ids: Collection[str]) -> list[int]:
-    found: list[int] = []
+    indices: list[int] = []
     start = 0
     for block in bullets.blocks:
         if not block.by_id.keys().isdisjoint(ids):
-            found += [place for place, bullet_id in enumerate(block.by_id, start) if bullet_id in ids]
+            indices += [index for index, bullet_id in enumerate(block.by_id, start) if bullet_id in ids]
         start += len(block.by_id)
-    return found
+    return indices
 
 
 def _group(
@@ -178,12 +178,14 @@ def _group(
     oldest), the younger into the older, until it is gone itself or no similar one remains. Only the leader's embedding
     represents a group, so a chain of similar bullets is merged only as far as they are similar to the leader.
     """
-    compared = {place for subject, others in near.items() for place in (subject, *(other for _, other in others))}
-    groups = {place: [bullets[place]] for place in sorted(compared)}
+    compared = {
+        index for subject, neighbors in near.items() for index in (subject, *(neighbor for _, neighbor in neighbors))
+    }
+    groups = {index: [bullets[index]] for index in sorted(compared)}
     events: list[Record] = []
     for subject in near:
         while subject in groups:
-            candidates = [(-similarity, place) for similarity, place in near[subject] if place in groups]
+            candidates = [(-similarity, index) for similarity, index in near[subject] if index in groups]
             if not candidates:
                 break
             lost, nearest = min(candidates)

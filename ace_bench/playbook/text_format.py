@@ -74,16 +74,16 @@ def read_text(text: str, *, sections: Iterable[str], count: TokenCounter) -> Imp
     id without a number is replaced, with a note. Raises ``DataError`` with the line if counters cannot be read or the
     text holds no playbook.
     """
-    if (place := text.find(_FOR_AGENTS)) >= 0:
-        line = text.count("\n", 0, place) + 1
+    if (start := text.find(_FOR_AGENTS)) >= 0:
+        line = text.count("\n", 0, start) + 1
         raise DataError(f"line {line}: an export for agents; `ace-bench playbook import` makes a playbook of it")
     text = _without_list_marks(tidy(text))
     headings, entries, notes = _read_entries(text)
     bullets, replaced = _bullets(entries, count)
     if not bullets and (notes or replaced or not headings):
         line = min(notes + replaced, default=(1, ""))[0]
-        found = text.split("\n")[line - 1].strip()[:80]
-        problem = f"{found!r} is not a bullet, and no line is one" if found else "there is no bullet"
+        line_text = text.split("\n")[line - 1].strip()[:80]
+        problem = f"{line_text!r} is not a bullet, and no line is one" if line_text else "there is no bullet"
         raise DataError(f"line {line}: {problem}; write {_FORM} below a heading '## SECTION'")
     book = Playbook.build_from([bullet for bullet, _ in bullets], sections=[*sections, *headings])
     if book.official_text() != text:
@@ -96,10 +96,10 @@ def _without_list_marks(text: str) -> str:
     lines = text.split("\n")
     items = [_LISTED.fullmatch(line) for line in lines]
     first = next((item for line, item in zip(lines, items, strict=True) if item or starts_bullet(line)), None)
-    for place, item in enumerate(items):
+    for index, item in enumerate(items):
         if item and (bullet := f"{item[1]}{item[3]}{item[4]}") and starts_bullet(bullet):
             counted = COUNTED_HEAD.fullmatch(bullet) is not None
-            lines[place] = bullet if first or counted else lines[place]
+            lines[index] = bullet if first or counted else lines[index]
     return "\n".join(lines)
 
 
@@ -169,16 +169,16 @@ def _bullets(entries: Sequence[_Entry], count: TokenCounter) -> tuple[list[tuple
     taken: set[str] = set()
     following = 1 + max(filter(None, (_number(entry.head.id) for entry in entries)), default=0)
     for entry in entries:
-        asked = bullet_id = entry.head.id
+        written_id = bullet_id = entry.head.id
         content = read_content(entry.written)
         if not content:
-            notes.append((entry.line, f"bullet [{asked}] has no content and stays in the official text alone"))
+            notes.append((entry.line, f"bullet [{written_id}] has no content and stays in the official text alone"))
             continue
         if bullet_id in taken or _number(bullet_id) is None:
             bullet_id = f"{slug(entry.section)}-{following:05d}"
             following += 1
-            problem = "is used twice" if asked in taken else "has no number"
-            notes.append((entry.line, f"id [{asked}] {problem}; this bullet becomes [{bullet_id}]"))
+            problem = "is used twice" if written_id in taken else "has no number"
+            notes.append((entry.line, f"id [{written_id}] {problem}; this bullet becomes [{bullet_id}]"))
         taken.add(bullet_id)
         votes: dict[str, Any] = dict(zip(COUNTERS, entry.head.votes, strict=True))
         bullet = Bullet(id=bullet_id, section=entry.section, content=content, **votes)
@@ -210,11 +210,11 @@ def _head(line: str, number: int) -> _Head | None:
     """Read the start of a bullet; ``None`` for any other line."""
     indent = len(line) - len(line.lstrip(" \t"))
     if counted := COUNTED_HEAD.fullmatch(line):
-        found = _COUNTERS.fullmatch(counted[2])
-        if not found:
+        match = _COUNTERS.fullmatch(counted[2])
+        if not match:
             raise DataError(f"line {number}: counters must read {_COUNTED_FORM!r}")
-        votes = (int(found[1]), int(found[2]), int(found[3] or 0))
-        return _Head(counted[1], votes, True, found[4], indent, len(line) - len(found[4]) - indent)
+        votes = (int(match[1]), int(match[2]), int(match[3] or 0))
+        return _Head(counted[1], votes, True, match[4], indent, len(line) - len(match[4]) - indent)
     if plain := PLAIN_HEAD.fullmatch(line):
         if _UNREAD_COUNTERS.match(plain[2]):
             raise DataError(f"line {number}: counters must read {_COUNTED_FORM!r}")
@@ -225,9 +225,9 @@ def _head(line: str, number: int) -> _Head | None:
 def _fences_ahead(lines: Sequence[str]) -> list[bool]:
     """Return for each line whether a fence mark follows before the next bullet; one item more than lines."""
     ahead = [False] * (len(lines) + 1)
-    for place in range(len(lines) - 1, -1, -1):
-        line = lines[place]
-        ahead[place] = not starts_bullet(line) and (_toggles(line) or ahead[place + 1])
+    for index in range(len(lines) - 1, -1, -1):
+        line = lines[index]
+        ahead[index] = not starts_bullet(line) and (_toggles(line) or ahead[index + 1])
     return ahead
 
 

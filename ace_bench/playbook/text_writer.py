@@ -36,20 +36,20 @@ def resembles_bullet(line: str) -> bool:
 
 def _special(line: str) -> bool:
     """Whether this reader or the authors' would take a line for a bullet with counters or a heading."""
-    known = starts_bullet(line) or resembles_bullet(line) or line.strip().startswith("##")
-    return known or read_line(line, "finance") is not None
+    is_special = starts_bullet(line) or resembles_bullet(line) or line.strip().startswith("##")
+    return is_special or read_line(line, "finance") is not None
 
 
 def escape(content: str) -> str:
     """Return a content with a backslash before each further line that looks like a bullet or heading."""
-    first, *rest = content.split("\n")
-    return "\n".join([first, *map(_escape_line, rest)])
+    first, *other_lines = content.split("\n")
+    return "\n".join([first, *map(_escape_line, other_lines)])
 
 
 def _escape_line(line: str) -> str:
     indent = line[: len(line) - len(line.lstrip(" \t"))]
-    rest = line[len(indent) :]
-    return f"{indent}\\{rest}" if _special(f"{indent}{rest.lstrip(chr(92))}") else line
+    unindented = line[len(indent) :]
+    return f"{indent}\\{unindented}" if _special(f"{indent}{unindented.lstrip(chr(92))}") else line
 
 
 def unescape(line: str) -> str:
@@ -60,8 +60,8 @@ def unescape(line: str) -> str:
 
 def read_content(written: str) -> str:
     """Return the content that a text writes as ``written``."""
-    first, *rest = written.split("\n")
-    return clean("\n".join([first, *map(unescape, rest)]))
+    first, *other_lines = written.split("\n")
+    return clean("\n".join([first, *map(unescape, other_lines)]))
 
 
 def heading_line(section: str) -> str:
@@ -90,7 +90,7 @@ class Layout:
 
     def limited(self, ids: Collection[str]) -> Layout:
         """Return the layout without what the text wrote of other bullets."""
-        return replace(self, contents=tuple(one for one in self.contents if one[0] in ids))
+        return replace(self, contents=tuple(content for content in self.contents if content[0] in ids))
 
     @cached_property  # msgspec does not save what begins with an underscore
     def _contents(self) -> Mapping[str, str]:
@@ -118,9 +118,9 @@ class Layout:
                 lacking.setdefault(bullet.section, [f"\n\n{heading_of(bullet.section)}"]).append(
                     f"\n{texts[bullet.id]}"
                 )
-        last = max((place for place, piece in enumerate(pieces, start=1) if piece.strip()), default=0)
+        last = max((index for index, piece in enumerate(pieces, start=1) if piece.strip()), default=0)
         following.setdefault(last, []).extend(text for lines in lacking.values() for text in lines)
-        rows = ([*following.get(place, ()), piece] for place, piece in enumerate(pieces))
+        rows = ([*following.get(index, ()), piece] for index, piece in enumerate(pieces))
         return "".join(piece for row in rows for piece in row) + "".join(following.get(len(pieces), ()))
 
 
@@ -132,13 +132,13 @@ def _arrange(parts: Iterable[str], texts: Mapping[str, str]) -> tuple[list[str],
     pieces: list[str] = []
     ends: dict[str, int] = {}
     section: str | None = None
-    for place, part in enumerate(parts):
-        if place % 2 and part not in texts:
+    for index, part in enumerate(parts):
+        if index % 2 and part not in texts:
             _drop_line_start(pieces)
             continue
-        for piece in [texts[part]] if place % 2 else _lines(part):
+        for piece in [texts[part]] if index % 2 else _lines(part):
             pieces.append(piece)
-            title = None if place % 2 else heading(piece)
+            title = None if index % 2 else heading(piece)
             if title is not None:
                 section = None if title in ends else title
             if section is not None and piece.strip():
@@ -148,9 +148,9 @@ def _arrange(parts: Iterable[str], texts: Mapping[str, str]) -> tuple[list[str],
 
 def _lines(text: str) -> Iterator[str]:
     """Yield the lines of a text, and each line break by itself."""
-    first, *rest = text.split("\n")
+    first, *other_lines = text.split("\n")
     yield first
-    for line in rest:
+    for line in other_lines:
         yield "\n"
         yield line
 
@@ -169,9 +169,9 @@ def write_text(sections: Iterable[str], bullets: Sequence[Bullet], layout: Layou
     """
 
     def text_of(bullet: Bullet) -> str:
-        shown = counters and (layout is None or layout.counted or bool(bullet.helpful or bullet.harmful))
+        with_counters = counters and (layout is None or layout.counted or bool(bullet.helpful or bullet.harmful))
         written = (layout and layout.imported(bullet)) or f" {escape(bullet.content)}"
-        return write_head(bullet, counters=shown) + written
+        return write_head(bullet, counters=with_counters) + written
 
     text = _write(sections, bullets, layout, text_of, heading_line)
     return text if layout else f"{text}\n"

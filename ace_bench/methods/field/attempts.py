@@ -56,7 +56,7 @@ class MemoryValue(ContextValue):
     @property
     def tokens(self) -> int:
         """Sum over all items."""
-        return sum(one.tokens for one in self._items)
+        return sum(item.tokens for item in self._items)
 
     @property
     def size(self) -> int:
@@ -84,8 +84,8 @@ class NearestValue(MemoryValue):
 
     def find_nearest(self, sample: Sample, nearest: NearestTexts, top_k: int) -> list[Any]:
         """Return the ``top_k`` items whose questions are most like a sample's, the most similar last."""
-        found = nearest.find([one.question for one in self._items], near=[sample.asked], top_k=top_k)
-        return [self._items[place] for place, _ in found]
+        neighbors = nearest.find([item.question for item in self._items], near=[sample.asked], top_k=top_k)
+        return [self._items[index] for index, _ in neighbors]
 
 
 N = TypeVar("N", bound=NearestValue)
@@ -128,7 +128,7 @@ class ShownAttempts(Generic[Shown]):
     @property
     def size(self) -> int:
         """Number of attempts and their outputs."""
-        return sum(1 + one.steps.size for one in self.items)
+        return sum(1 + item.steps.size for item in self.items)
 
     def shrink(self) -> Self | None:
         """Return a shorter version; ``None`` for one attempt without older outputs."""
@@ -169,17 +169,17 @@ def valid_items(
     values: Sequence[Any], kind: type[Item], *, clean: Callable[[Item], Item], most: int, role: str
 ) -> tuple[list[Item], list[Record]]:
     """Return the first ``most`` values as cleaned items, and an event for each value that is none or beyond these."""
-    found: list[Item] = []
+    valid: list[Item] = []
     refused: list[Record] = []
-    for place, value in enumerate(values):
+    for index, value in enumerate(values):
         try:
-            if place >= most:
+            if index >= most:
                 raise ValueError(f"more than {most} in one reply")
             item = clean(convert(value, kind))
-            found.append(convert(msgspec.to_builtins(item), kind))  # cleaning may leave nothing of a text
+            valid.append(convert(msgspec.to_builtins(item), kind))  # cleaning may leave nothing of a text
         except ValueError as error:
-            refused.append({"event": "refused", "role": role, "item": place, "reason": str(error)})
-    return found, refused
+            refused.append({"event": "refused", "role": role, "item": index, "reason": str(error)})
+    return valid, refused
 
 
 def about_sample(sample: Sample, events: Iterable[Record]) -> list[Record]:
@@ -187,10 +187,10 @@ def about_sample(sample: Sample, events: Iterable[Record]) -> list[Record]:
     return [{"sample": sample.id, **event} for event in events]
 
 
-def check_saved(initial: str | None, what: str) -> None:
+def check_saved(initial: str | None, description: str) -> None:
     """Raise ``SettingError`` if the memory to start from is not there."""
     if initial is not None and not Path(initial).is_file():
-        raise SettingError(f"initial={initial} is not a file: give saved {what}, or null")
+        raise SettingError(f"initial={initial} is not a file: give saved {description}, or null")
 
 
 def _judge(rollout: Rollout, arena: Arena) -> Judged:

@@ -72,9 +72,9 @@ class Solved(ShownAttempt):
         return cls.text(arena.prompts.render(EXPERIENCE, fields)[-1].content)
 
     @classmethod
-    def text(cls, words: str) -> Solved:
+    def text(cls, content: str) -> Solved:
         """Return a solved task from its finished text."""
-        return cls(words=words, steps=Transcript(()))
+        return cls(words=content, steps=Transcript(()))
 
     def render(self, arena: Arena) -> str:
         """Return the task and its solution in the words of the template."""
@@ -92,7 +92,7 @@ def induce(
     """
 
     def send(shown: ShownAttempts[Solved]) -> InducerReply:
-        texts = [one.render(arena) for one in shown.items]
+        texts = [solved.render(arena) for solved in shown.items]
         fields = {"background": sample.inputs["background"], "experiences": texts}
         return ask(arena.lm(ROLE, session), arena.prompts.render(ROLE, fields), InducerReply)
 
@@ -104,7 +104,7 @@ def induce(
         reply.workflows, Workflow, clean=lambda one: one.measured(count), most=_MOST, role=ROLE
     )
     grown = memory.with_new(found)
-    added = [one.title for one in grown.items[len(memory.items) :]]
+    added = [workflow.title for workflow in grown.items[len(memory.items) :]]
     induced = {"event": "induced", "from": len(solved), "workflows": added, "known": len(found) - len(added)}
     return ContextUpdate(context=grown, events=(*events, *refused, induced))
 
@@ -127,7 +127,7 @@ class WorkflowMemory(BaseMethod[Workflows]):
         if self._initial is None:
             return Workflows()
         loaded = load_kind(Workflows, self._initial, arena=arena, required_by="Agent Workflow Memory")
-        return Workflows(items=tuple(one.measured(arena.counter("generator")) for one in loaded.items))
+        return Workflows(items=tuple(workflow.measured(arena.counter("generator")) for workflow in loaded.items))
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the inducer's template, and of the one that words a solved task for it."""
@@ -161,20 +161,20 @@ class FromAttempts(WorkflowMemory):
         """Induce from the successful attempts of a batch together; others teach nothing."""
         judged = judge(rollouts, arena)
         events: list[Record] = []
-        for one in judged:
-            skipped = () if one.success else ({"event": "skipped"},)
-            events += about_sample(one.rollout.sample, (*one.events, *skipped))
-        solved = [Solved.attempt(one.rollout) for one in judged if one.success]
+        for attempt in judged:
+            skipped = () if attempt.success else ({"event": "skipped"},)
+            events += about_sample(attempt.rollout.sample, (*attempt.events, *skipped))
+        solved = [Solved.attempt(attempt.rollout) for attempt in judged if attempt.success]
         if not solved:
             return ContextUpdate(context=context, events=tuple(events))
         sample, session = rollouts[0].sample, rollouts[0].key
         if not self._anew:
             update = induce(context, solved, sample=sample, arena=arena, session=session)
             return ContextUpdate(context=update.context, events=(*events, *update.events))
-        shown = [*map(Solved.text, context.solved), *solved]
-        update = induce(Workflows(), shown, sample=sample, arena=arena, session=session)
+        examples = [*map(Solved.text, context.solved), *solved]
+        update = induce(Workflows(), examples, sample=sample, arena=arena, session=session)
         learnt = any(event["event"] == "induced" for event in update.events)
-        every = (*context.solved, *(one.render(arena) for one in solved))
+        every = (*context.solved, *(attempt.render(arena) for attempt in solved))
         memory = context.changed(items=update.context.items if learnt else context.items, solved=every)
         return ContextUpdate(context=memory, events=(*events, *update.events))
 
@@ -205,12 +205,12 @@ class FromExamples(WorkflowMemory):
     def fit(self, context: Workflows, arena: Arena) -> ContextUpdate[Workflows]:
         """Induce from all training samples, part by part in their order; no rollout is made."""
         samples = arena.samples("train")
-        solved = [Solved.example(one, arena.gold_answer(one), arena) for one in samples]
+        solved = [Solved.example(sample, arena.gold_answer(sample), arena) for sample in samples]
         size = self._examples or len(solved)
         memory, events = context, list[Record]()
-        for place in range(0, len(solved), size):
-            part = solved[place : place + size]
-            update = induce(memory, part, sample=samples[place], arena=arena, session=f"induce/{place}")
+        for start in range(0, len(solved), size):
+            part = solved[start : start + size]
+            update = induce(memory, part, sample=samples[start], arena=arena, session=f"induce/{start}")
             memory = update.context
             events += update.events
         return ContextUpdate(context=memory, events=tuple(events))

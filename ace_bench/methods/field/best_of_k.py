@@ -47,8 +47,8 @@ class BestOfK(TrialMethod):
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return all draws, or with the verdict from one draw to all."""
         most = self._limit(arena.labels, acts=learning.acts)
-        each = exactly(most) if arena.labels is Labels.NONE else Span(1, most)
-        return Workload(rollouts=exactly(learning.samples).times(each), roles={})
+        per_sample = exactly(most) if arena.labels is Labels.NONE else Span(1, most)
+        return Workload(rollouts=exactly(learning.samples).times(per_sample), roles={})
 
     def _limit(self, labels: Labels, *, acts: bool) -> int:
         """Return the most draws of a sample."""
@@ -63,10 +63,10 @@ class BestOfK(TrialMethod):
         return chosen_event(first, (finished or draws)[-1], len(draws))
 
     def _vote(self, rollouts: Sequence[Rollout], context: NoContext, arena: Arena) -> list[Record]:
-        asked = [
+        requests = [
             (first, trial) for first in rollouts for trial in range(1, self._limit(arena.labels, acts=_acts([first])))
         ]
-        made = arena.map(lambda one: arena.rollout(one[0].sample, context, trial=one[1]), asked)
+        made = arena.map(lambda one: arena.rollout(one[0].sample, context, trial=one[1]), requests)
         events: list[Record] = []
         for first in rollouts:
             draws = [first, *(draw for draw in made if draw.sample == first.sample)]
@@ -88,5 +88,5 @@ def _most_common(draws: Sequence[Rollout]) -> tuple[Rollout, int]:
 
 
 def _outcome(draw: Rollout) -> str:
-    shown = "" if _acts([draw]) else draw.feedback.message
-    return " ".join((shown or draw.attempt.answer or "").casefold().split())
+    message = "" if _acts([draw]) else draw.feedback.message
+    return " ".join((message or draw.attempt.answer or "").casefold().split())

@@ -99,12 +99,12 @@ class ReasoningItems(NearestValue):
     @property
     def tokens(self) -> int:
         """The most that a prompt can show: the sum over the ``top_k`` longest experiences."""
-        return sum(nlargest(self.top_k, (one.tokens for one in self.experiences)))
+        return sum(nlargest(self.top_k, (experience.tokens for experience in self.experiences)))
 
     @property
     def size(self) -> int:
         """Number of items; a reply kept as written counts as one."""
-        return sum(len(one.items) or 1 for one in self.experiences)
+        return sum(len(experience.items) or 1 for experience in self.experiences)
 
     def with_experience(self, experience: Experience) -> ReasoningItems:
         """Return the memory with one more experience, the last."""
@@ -116,7 +116,7 @@ class ReasoningItems(NearestValue):
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``memory_items``."""
-        return {"memory_items": _SEPARATOR.join(one.text for one in self.experiences).strip() or NO_ITEMS}
+        return {"memory_items": _SEPARATOR.join(experience.text for experience in self.experiences).strip() or NO_ITEMS}
 
     def shrink(self) -> ReasoningItems | None:
         """Return a version without the last experience, of a sample's the least similar; ``None`` without any."""
@@ -182,7 +182,7 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
         if self.initial is None:
             return ReasoningItems(top_k=self.top_k)
         loaded = load_kind(ReasoningItems, self.initial, arena=arena, required_by="ReasoningBank")
-        measured = tuple(one.measured(arena.counter("generator")) for one in loaded.experiences)
+        measured = tuple(experience.measured(arena.counter("generator")) for experience in loaded.experiences)
         return replace(loaded, experiences=measured, top_k=self.top_k)
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
@@ -196,9 +196,9 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
         memory, events = context, list[Record]()
         judged = judge(rollouts, arena)
         learnt = arena.map(lambda attempt: self._extract(attempt, arena), judged)
-        for attempt, (experience, happened) in zip(judged, learnt, strict=True):
+        for attempt, (experience, attempt_events) in zip(judged, learnt, strict=True):
             memory = memory if experience is None else memory.with_experience(experience)
-            events += about_sample(attempt.rollout.sample, (*attempt.events, *happened))
+            events += about_sample(attempt.rollout.sample, (*attempt.events, *attempt_events))
         return ContextUpdate(context=memory, events=tuple(events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
@@ -236,7 +236,7 @@ class ReasoningBank(NearestMethod[ReasoningItems]):
             clean, most = MemoryItem.cleaned, self.most_items
             items, refused = valid_items(reply.memory_items, MemoryItem, clean=clean, most=most, role=ROLE)
         learnt = "extracted_success" if judged.success else "extracted_failure"
-        events = (*events, *refused, {"event": learnt, "items": [one.title for one in items]})
+        events = (*events, *refused, {"event": learnt, "items": [item.title for item in items]})
         experience = Experience(
             question=rollout.sample.asked, success=judged.success, items=tuple(items), written=written
         )

@@ -66,8 +66,8 @@ class TrialMethod(BaseMethod[NoContext]):
 
 def chosen_event(first: Rollout, chosen: Rollout, trials: int) -> Record:
     """Describe which of the trials of a sample counts."""
-    found = {"first": first.key, "last": chosen.key, "trials": trials}
-    return {"sample": first.sample.id, "event": FINAL_TRIAL, **found}
+    event = {"first": first.key, "last": chosen.key, "trials": trials}
+    return {"sample": first.sample.id, "event": FINAL_TRIAL, **event}
 
 
 @dataclass(kw_only=True, eq=False)
@@ -116,14 +116,14 @@ class Reflexion(TrialMethod):
             events += judged.events
             if judged.success is not False:
                 break
-            reflection, happened = self._reflect(latest, reflections, arena)
-            events += happened
+            reflection, reflection_events = self._reflect(latest, reflections, arena)
+            events += reflection_events
             if reflection is None:
                 break
             reflections.append(reflection)
             acts = latest.attempt.ended is not None
-            shown = show_notes(reflections[-self.memory :], authors=self.protocol == "authors", acts=acts)
-            latest = arena.rollout(first.sample, context, trial=trial, reflection=shown)
+            notes = show_notes(reflections[-self.memory :], authors=self.protocol == "authors", acts=acts)
+            latest = arena.rollout(first.sample, context, trial=trial, reflection=notes)
             counts = latest if latest.fault is None else counts
         return [*about_sample(first.sample, events), chosen_event(first, counts, latest.trial + 1)]
 

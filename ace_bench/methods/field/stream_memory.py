@@ -63,7 +63,7 @@ class Memory(NearestValue):
 
     def with_entry(self, entry: MemoryEntry, *, replaces: bool = True) -> Memory:
         """Return the memory with one more entry; with ``replaces`` an earlier one of the same question goes."""
-        entries = (*(one for one in self.entries if not replaces or one.question != entry.question), entry)
+        entries = (*(kept for kept in self.entries if not replaces or kept.question != entry.question), entry)
         return self.changed(entries=entries)
 
     def select(self, sample: Sample, nearest: NearestTexts) -> Memory:
@@ -72,7 +72,7 @@ class Memory(NearestValue):
 
     def render(self, sample: Sample) -> Mapping[str, Any]:
         """Return the ``entries``, their text ``past_answers``, "" without any, and ``verdicts``: if it names them."""
-        texts = (one.text(verdict=self.verdicts) for one in self.entries)
+        texts = (entry.text(verdict=self.verdicts) for entry in self.entries)
         return {"past_answers": _SEPARATOR.join(texts), "entries": self.entries, "verdicts": self.verdicts}
 
 

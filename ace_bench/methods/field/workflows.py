@@ -76,13 +76,13 @@ class Workflows(MemoryValue):
 
     def with_new(self, workflows: Iterable[Workflow]) -> Workflows:
         """Return the memory with the workflows added whose steps it does not have yet."""
-        known = {one.routine for one in self.items}
+        routines = {workflow.routine for workflow in self.items}
         added: dict[tuple[str, ...], Workflow] = {}
-        for one in workflows:
-            if one.routine not in known:
-                added.setdefault(one.routine, one)
+        for workflow in workflows:
+            if workflow.routine not in routines:
+                added.setdefault(workflow.routine, workflow)
         return self.changed(items=(*self.items, *added.values()))
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``workflows``, the same for every sample."""
-        return {"workflows": _SEPARATOR.join(one.text for one in self.items) or NO_WORKFLOWS}
+        return {"workflows": _SEPARATOR.join(workflow.text for workflow in self.items) or NO_WORKFLOWS}

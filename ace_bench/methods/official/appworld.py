@@ -72,12 +72,12 @@ class _Lesson(OfficialLesson):
         new = (bullet for bullet in self.playbook.bullet_ids if bullet not in before.bullet_ids)
         self.note(tried.rollout, *({"event": "accepted", "type": "ADD", "bullet": bullet} for bullet in new))
 
-    def _ask(self, role: str, tried: _Attempt, shown: Record) -> str:
+    def _ask(self, role: str, tried: _Attempt, prompt_values: Record) -> str:
         reply = self.ask(
             role,
             tried.rollout,
             ask_for_blank_or_text,
-            lambda _: shown,
+            lambda _: prompt_values,
             session=tried.rollout.key,
             reflection=tried.reflection,
             attempted_under=tried.playbook,

@@ -43,8 +43,8 @@ def add_bullets(
     ``type``, a section that is not a text or whose name gives no prefix, a content that is not valid Unicode.
     """
     lines = text.strip().split("\n")
-    titles = {place: title for place, line in enumerate(lines) if (title := heading_of(line)) is not None}
-    keys = {place: section_key(title, dialect) for place, title in titles.items()}
+    titles = {line_number: title for line_number, line in enumerate(lines) if (title := heading_of(line)) is not None}
+    keys = {line_number: section_key(title, dialect) for line_number, title in titles.items()}
     if any(line.strip() for line in lines[: min(keys, default=len(lines))]):
         raise DroppedOperations("the playbook has text before its first heading, so no operation can be applied")
     try:
@@ -55,7 +55,7 @@ def add_bullets(
 
 
 def _new_bullets(
-    operations: Sequence[Mapping[str, Any]], known: set[str], number: int, dialect: Dialect
+    operations: Sequence[Mapping[str, Any]], known_ids: set[str], number: int, dialect: Dialect
 ) -> list[tuple[str, str]]:
     """Return section and line of each new bullet."""
     new: list[tuple[str, str]] = []
@@ -63,7 +63,7 @@ def _new_bullets(
         if operation["type"] != "ADD":
             continue
         section = section_key(operation.get("section", NO_SECTION), dialect)
-        if section not in known and section != NO_SECTION:
+        if section not in known_ids and section != NO_SECTION:
             section = _OTHERS
         bullet_id = f"{id_prefix(section, dialect)}-{number + len(new):05d}"
         line = write_line(Line(bullet_id, 0, 0, operation.get("content", "")), dialect)
@@ -82,12 +82,12 @@ def _with_bullets(lines: Sequence[str], keys: Mapping[int, str], new: Sequence[t
     for section, line in new:
         if section in ends:
             inserted.setdefault(ends[section], []).append(line)
-    left = [line for section, line in new if section not in ends]
-    place = next((place for place in keys if lines[place].strip() == "## OTHERS"), None)
-    if place is None:
-        inserted[len(lines)] = [*inserted.get(len(lines), ()), *left]
+    remaining = [line for section, line in new if section not in ends]
+    line_number = next((line_number for line_number in keys if lines[line_number].strip() == "## OTHERS"), None)
+    if line_number is None:
+        inserted[len(lines)] = [*inserted.get(len(lines), ()), *remaining]
     else:
-        inserted[place + 1] = [*left, *inserted.get(place + 1, ())]
+        inserted[line_number + 1] = [*remaining, *inserted.get(line_number + 1, ())]
     result: list[str] = []
     for number, line in enumerate(lines):
         result += [*inserted.get(number, ()), line]
@@ -130,8 +130,8 @@ def _tag_line(line: str, verdicts: Mapping[object, object], dialect: Dialect) ->
 
 def number_after(text: str, dialect: Dialect) -> int:
     """Return the number after the highest in the ids; AppWorld's code numbers new bullets from there."""
-    found = (_NUMBER.search(bullet.id) for bullet in bullet_lines(text, dialect))
-    return 1 + max((int(number[1]) for number in found if number), default=0)
+    matches = (_NUMBER.search(bullet.id) for bullet in bullet_lines(text, dialect))
+    return 1 + max((int(number[1]) for number in matches if number), default=0)
 
 
 def without_counters(text: str, dialect: Dialect) -> str:

@@ -63,10 +63,10 @@ class _Lesson(OfficialLesson):
 
         Without operations their code drops the blanks around the text, without a reply it leaves the text as it is.
         """
-        shown = self.curator_fields(self.step.epoch_index, self.step.epoch_total, reflections[-1])
+        prompt_values = self.curator_fields(self.step.epoch_index, self.step.epoch_total, reflections[-1])
         before_last = "".join(reflections[-2:-1])
         operations = self.ask(
-            CURATOR, rollout, ask_for_operations, lambda _: shown, session=first.key, reflection=before_last
+            CURATOR, rollout, ask_for_operations, lambda _: prompt_values, session=first.key, reflection=before_last
         )
         if operations is None:
             return
@@ -77,9 +77,9 @@ class _Lesson(OfficialLesson):
             self.note(first, {"event": "rejected", "operation": {"type": "all of the reply"}, "reason": str(error)})
             return
         new = (Counter(self.playbook.bullet_ids) - Counter(before.bullet_ids)).elements()
-        ignored = (one for one in operations if one["type"] != "ADD")
+        ignored = (operation for operation in operations if operation["type"] != "ADD")
         self.note(first, *({"event": "accepted", "type": "ADD", "bullet": bullet} for bullet in new))
-        self.note(first, *(reject(one, _IGNORED) for one in ignored))
+        self.note(first, *(reject(operation, _IGNORED) for operation in ignored))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -195,8 +195,8 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the two templates."""
-        known = {REFLECTOR: REFLECTOR_FIELDS, CURATOR: CURATOR_FIELDS}
-        return {name: inputs | context_fields | fields for name, fields in known.items()}
+        role_fields = {REFLECTOR: REFLECTOR_FIELDS, CURATOR: CURATOR_FIELDS}
+        return {name: inputs | context_fields | fields for name, fields in role_fields.items()}
 
     def start(self, arena: Arena) -> TextPlaybook:
         """Return the initial playbook, or one of the task's headings."""
@@ -225,11 +225,11 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all reflection rounds."""
         reflections, retries = self.rounds.limits_in(arena, learning)
-        each = exactly(learning.samples)
+        per_sample = exactly(learning.samples)
         curations = self.curations(reflections).times(exactly(1 / self.curator_every))
         return Workload(
-            rollouts=Span(1, 1 + retries).times(each) + exactly(self.extra_rollouts).times(each),
-            roles={REFLECTOR: Span(1, reflections).times(each), CURATOR: curations.times(each)},
+            rollouts=Span(1, 1 + retries).times(per_sample) + exactly(self.extra_rollouts).times(per_sample),
+            roles={REFLECTOR: Span(1, reflections).times(per_sample), CURATOR: curations.times(per_sample)},
         )
 
 

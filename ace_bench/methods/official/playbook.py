@@ -122,7 +122,7 @@ class TextPlaybook(ContextValue):
         self, later: Sequence[TextPlaybook], samples: Sequence[Sequence[str]]
     ) -> tuple[Sequence[Record], Sequence[Record]]:
         """Return the bullets of the text, and what each later version changed."""
-        return text_changes([bullets_of(one.text, one.dialect) for one in (self, *later)], samples)
+        return text_changes([bullets_of(version.text, version.dialect) for version in (self, *later)], samples)
 
     def fitted(self, sections: Iterable[str], count: TokenCounter) -> TextPlaybook:
         """Return the playbook with its tokens counted again."""
@@ -170,17 +170,17 @@ def bullets_of(text: str, dialect: Dialect) -> Mapping[str, Bullet]:
 
     They are in the order of the text, by id; an id that occurs again is numbered.
     """
-    found: dict[str, Bullet] = {}
-    seen = Counter[str]()
+    bullets: dict[str, Bullet] = {}
+    id_counts = Counter[str]()
     section, key = "", ""
     for line in text.split("\n"):
         title, head = heading_of(line), read_line(line, dialect)
         if title is not None:
             section, key = title, ""
         elif head is not None:
-            seen[head.id] += 1
-            key = head.id if seen[head.id] == 1 else f"{head.id} ({seen[head.id]})"
-            found[key] = Bullet(
+            id_counts[head.id] += 1
+            key = head.id if id_counts[head.id] == 1 else f"{head.id} ({id_counts[head.id]})"
+            bullets[key] = Bullet(
                 id=key,
                 section=section,
                 content=head.content,
@@ -188,10 +188,10 @@ def bullets_of(text: str, dialect: Dialect) -> Mapping[str, Bullet]:
                 harmful=head.harmful,
             )
         elif key:
-            found[key] = replace(found[key], content=f"{found[key].content}\n{line}")
+            bullets[key] = replace(bullets[key], content=f"{bullets[key].content}\n{line}")
     return {
-        key: replace(one, content=(said := one.content.rstrip()), tokens=estimate_tokens(said))
-        for key, one in found.items()
+        key: replace(bullet, content=(content := bullet.content.rstrip()), tokens=estimate_tokens(content))
+        for key, bullet in bullets.items()
     }
 
 

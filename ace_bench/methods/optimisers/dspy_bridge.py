@@ -250,9 +250,9 @@ class ParallelProposer(GepaProposer):
     def __call__(self, candidate: Any, reflective_dataset: Any, components_to_update: Any) -> Any:
         """Return the next proposal, in the order of the tasks."""
         if not self._texts:
-            asked = [partial(copy_context().run, self._propose, *task) for task in self._tasks]
+            proposals = [partial(copy_context().run, self._propose, *task) for task in self._tasks]
             self._tasks = []
-            self._texts.extend(self._session.arena.map(lambda ask: ask(), asked))
+            self._texts.extend(self._session.arena.map(lambda ask: ask(), proposals))
         return self._texts.popleft()
 
     def _propose(self, number: int, *task: Any) -> Any:

@@ -75,13 +75,15 @@ class ProgramRollouts:
 
     def context(self, predictor: dspy.Predict) -> Instruction:
         """Return the predictor's instruction and demonstrations as a context."""
-        shown = tuple((demo["question"], demo["answer"], demo.get("reasoning", "")) for demo in predictor.demos)
-        return self._measured(predictor.signature.instructions, shown)
+        demonstrations = tuple(
+            (demo["question"], demo["answer"], demo.get("reasoning", "")) for demo in predictor.demos
+        )
+        return self._measured(predictor.signature.instructions, demonstrations)
 
-    def _measure(self, text: str, shown: tuple[tuple[str, str, str], ...]) -> Instruction:
+    def _measure(self, text: str, demonstrations: tuple[tuple[str, str, str], ...]) -> Instruction:
         examples = tuple(
             Demonstration.measure(question=question, answer=answer, reasoning=reasoning, count=self._count)
-            for question, answer, reasoning in shown
+            for question, answer, reasoning in demonstrations
         )
         return Instruction.measure(text, count=self._count, demonstrations=examples)
 
@@ -179,15 +181,15 @@ def program(start: Instruction, rollouts: ProgramRollouts) -> dspy.Module:
 
 def examples(arena: Arena, split: str) -> list[dspy.Example]:
     """Return the samples of a split; training samples carry their gold answers if ``labels`` shows them."""
-    made = []
+    examples_made = []
     for sample in arena.samples(split):
         fields = {name: sample.inputs.get(name, "") for name in ("background", "question")}
         if arena.labels is Labels.GOLD and split == "train":
             fields["answer"] = arena.gold_answer(sample)
         example = DspyExample(**fields)
         example._sample = sample
-        made.append(example)
-    return made
+        examples_made.append(example)
+    return examples_made
 
 
 def score(prediction: dspy.Prediction) -> float:

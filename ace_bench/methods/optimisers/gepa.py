@@ -121,10 +121,10 @@ class Gepa(BaseMethod[Instruction]):
                     "callbacks": [proposer],
                 },
             )
-            found = session.compile(optimiser).detailed_results
-        summary = session.summary(metric_calls=found.total_metric_calls, budget=optimiser.max_metric_calls)
+            results = session.compile(optimiser).detailed_results
+        summary = session.summary(metric_calls=results.total_metric_calls, budget=optimiser.max_metric_calls)
         faults = session.faults if self._proposals == 1 else sorted(session.faults, key=str)  # they came side by side
-        return ContextUpdate(context=session.context, events=(summary, *_candidates(found), *faults))
+        return ContextUpdate(context=session.context, events=(summary, *_candidates(results), *faults))
 
     def metric_calls(self, train: int, validation: int) -> int:
         """Return the budget in metric calls, by DSPy's own rule where it has a name, for one predictor."""
@@ -147,15 +147,15 @@ def _metric(gold: Any, pred: Any, trace: Any = None, pred_name: Any = None, pred
     return dspy.Prediction(score=score(pred), feedback=feedback_text(pred))
 
 
-def _candidates(found: Any) -> Sequence[Record]:
+def _candidates(results: Any) -> Sequence[Record]:
     return [
         {
             "event": "candidate",
             "number": number,
-            "parents": [parent for parent in found.parents[number] if parent is not None],
-            "validation": round(100 * found.val_aggregate_scores[number], 4),
-            "metric_calls": found.discovery_eval_counts[number],
+            "parents": [parent for parent in results.parents[number] if parent is not None],
+            "validation": round(100 * results.val_aggregate_scores[number], 4),
+            "metric_calls": results.discovery_eval_counts[number],
             "instruction": candidate.predictors()[0].signature.instructions,
         }
-        for number, candidate in enumerate(found.candidates)
+        for number, candidate in enumerate(results.candidates)
     ]
