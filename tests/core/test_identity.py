@@ -40,8 +40,8 @@ BACKBONE_IDENTITY = [
     '{"retry": null}',
     '{"sampling": {"seed": null, "top_p": 1}}',
     '{"sampling": "greedy"}',
-    '{"launch": false, "server": {"dtype": "half"}}',
-    '{"launch": true, "server": {"served_name": "s", "dtype": "half", "flags": [], "port": 3}}',
+    '{"launch": false, "server": {"quantization": "fp8"}}',
+    '{"launch": true, "server": {"served_name": "s", "quantization": "fp8", "flags": [], "port": 3}}',
 ]
 
 

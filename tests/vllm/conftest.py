@@ -27,7 +27,10 @@ ADD = {
 }
 BOUNDS = {"max_string": 150, "max_items": 3, "anything": ADD}
 # Random weights like control characters, which the default grammar lets into strings of bounded length.
-FLAGS = ("--enforce-eager", "--structured-outputs-config", '{"backend": "guidance", "disable_any_whitespace": true}')
+FLAGS = (
+    *("--enforce-eager", "--dtype", "float32", "--block-size", str(BLOCK)),
+    *("--structured-outputs-config", '{"backend": "guidance", "disable_any_whitespace": true}'),
+)
 ENV = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1"}
 
 
@@ -66,8 +69,6 @@ def launching(model: Path) -> tuple[str, ...]:
         f"backbone.server.executable={ENVIRONMENT / 'vllm'}",
         "backbone.server.served_name=tiny",
         "backbone.server.max_model_len=8192",
-        "backbone.server.dtype=float32",
-        f"backbone.server.block_size={BLOCK}",
         f"backbone.server.flags={hydra(FLAGS)}",
         f"+backbone.server.env={hydra(ENV)}",
     )

@@ -92,9 +92,7 @@ class Serve(Launch):
     data_parallel: Count = 1
     distributed_executor_backend: Literal["ray", "mp"] | None = None
     quantization: Text | None = None
-    dtype: Text | None = None
     gpu_memory_utilization: Share | None = None
-    block_size: Count | None = None
 
     def options(self, model: str, port: int) -> tuple[str, ...]:
         """See ``Launch``."""
@@ -111,9 +109,7 @@ class Serve(Launch):
             "distributed-executor-backend": self.distributed_executor_backend,
             "quantization": self.quantization,
             "max-model-len": self.max_model_len,
-            "dtype": self.dtype,
             "gpu-memory-utilization": self.gpu_memory_utilization,
-            "block-size": self.block_size,
         }
         valued = (part for name, value in chosen.items() if value is not None for part in (f"--{name}", str(value)))
         return ("serve", model, *valued, "--enable-prefix-caching", "--enable-prompt-tokens-details", *self._compact())

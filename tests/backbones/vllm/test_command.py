@@ -15,9 +15,7 @@ ALL = {
     "distributed_executor_backend": "ray",
     "quantization": "fp8",
     "max_model_len": 8192,
-    "dtype": "bfloat16",
     "gpu_memory_utilization": 0.85,
-    "block_size": 32,
 }
 
 
