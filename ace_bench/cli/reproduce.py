@@ -23,7 +23,7 @@ from ace_bench.cli.arguments import DIFFERENCES, Parser, count
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Reproduce what the arguments name; return the exit status."""
+    """Reproduce what the arguments name. Return the exit status."""
     parser = Parser("reproduce", __doc__)
     parser.add_argument(
         "settings",

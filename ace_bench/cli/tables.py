@@ -167,7 +167,7 @@ def _parser_of(what: str, description: str | None) -> Parser:
 
 
 def _write_paper_results(what: str, options: argparse.Namespace, **form: Any) -> int:
-    """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``; return the exit status."""
+    """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``. Return the exit status."""
     from ace_bench.report.figures.write import write_figures  # slow to import, and --help does not need it
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
     from ace_bench.report.tables.write import TABLES, write_tables
@@ -208,7 +208,7 @@ def _say_what_is_wrong(found: Found) -> None:
 
 
 def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
-    """Return the runs in the folders that have the settings (``KEY=VALUE[,VALUE]``); damaged ones are reported.
+    """Return the runs in the folders that have the settings (``KEY=VALUE[,VALUE]``). Damaged ones are reported.
 
     Raises ``ConfigError`` if there are none.
     """
@@ -230,7 +230,7 @@ def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
 
 
 def read_style(text: str) -> Style:
-    """Return the style of figures; raises ``ConfigError`` for an unknown one."""
+    """Return the style of figures. Raises ``ConfigError`` for an unknown one."""
     from ace_bench.report.tables.results_index import Style
 
     if text not in get_args(Style):
@@ -261,7 +261,7 @@ def _sort_words(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[s
 
 
 def _check_chooses(what: str, override: str) -> None:
-    """Reject a setting by which no run can be chosen; raises ``ConfigError`` with the right spelling."""
+    """Reject a setting by which no run can be chosen. Raises ``ConfigError`` with the right spelling."""
     from ace_bench.report.conditions import CHOOSING
 
     group = read_setting(override).path[0]

@@ -55,7 +55,7 @@ def with_settings(runs: Iterable[R], conditions: Iterable[str]) -> list[R]:
 
 
 def words(text: str, option: str) -> tuple[str, ...]:
-    """Split the value of an option, a list separated by commas; raises ``ConfigError`` if it is empty."""
+    """Split the value of an option, a list separated by commas. Raises ``ConfigError`` if it is empty."""
     names = tuple(word.strip() for word in text.split(",") if word.strip())
     if not names:
         raise ConfigError(f"{option} names nothing; give at least one name, or leave the option out")
@@ -65,7 +65,7 @@ def words(text: str, option: str) -> tuple[str, ...]:
 
 
 def setting_path(name: str, settings: Iterable[Settings]) -> str:
-    """Return the path of a setting given by its path or last part; raises ``ConfigError``."""
+    """Return the path of a setting given by its path or last part. Raises ``ConfigError``."""
     paths = dict.fromkeys(path for run_settings in settings for path in run_settings)
     if name in paths:
         return name
@@ -112,7 +112,7 @@ def unit_of(metric: str) -> str:
 
 
 def sample_keys(runs: Sequence[RunSummary]) -> dict[Path, str]:
-    """Return a key of the samples that each run tested, by folder; unfinished runs have one from their settings."""
+    """Return a key of the samples that each run tested, by folder. Unfinished runs have one from their settings."""
     by_settings: dict[str, str] = {}
     planned = {run.folder: digest_of([run.identity["task"], run.identity.get("limit"), _data(run)]) for run in runs}
     keys = dict(planned)

@@ -42,7 +42,7 @@ _MISSING = object()
 class Variant:
     """Conditions that runs share: overrides added to their plan, and whether they are simulated or use sample data.
 
-    ``name`` is the model's; ``changes`` are those overrides that can change an answer, as shown in titles and file
+    ``name`` is the model's. ``changes`` are those overrides that can change an answer, as shown in titles and file
     names. ``source`` is ``real`` or ``sample``, or "" without runs.
     """
 
@@ -65,7 +65,7 @@ class Variant:
 
     @property
     def about(self) -> Mapping[str, object]:
-        """What each line of CSV says of them."""
+        """The fields of each line of CSV that describe them."""
         return {"conditions": " ".join(self.overrides), "simulated": self.simulated, "source": self.source}
 
     @property
@@ -133,7 +133,7 @@ class Selector:
         return self._with_extra(variant)
 
     def _is_chosen(self, run: RunSummary, settings: Settings) -> bool:
-        """Whether a run was made with the ``extra`` settings; those that do not exist in it are ignored."""
+        """Whether a run was made with the ``extra`` settings. Those that do not exist in it are ignored."""
         if {"sample": "task.source=real", "real": _SAMPLE}[run.source] in self.extra:
             return False
         return all(self._has(run, settings, setting) for setting in self._settings(run))
@@ -254,7 +254,7 @@ def _lookup(config: Settings, path: Sequence[str]) -> Any:
 
 
 def _has_value(given: Any, value: Any) -> bool:
-    """Whether a value agrees with a setting; true for the choice of an option, which cannot be checked."""
+    """Whether a value agrees with a setting. It is true for the choice of an option, which cannot be checked."""
     if isinstance(value, Mapping) and isinstance(given, Mapping):
         return all(_has_value(value, value.get(key)) for key, value in given.items())
     return bool(given == value) or (isinstance(value, Mapping) and isinstance(given, str))

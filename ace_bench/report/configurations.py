@@ -25,7 +25,7 @@ class Configurations:
         self._runs: dict[Path, Settings] = {}
 
     def __call__(self, overrides: Sequence[str]) -> Mapping[str, Any]:
-        """Return the whole configuration; raises ``ConfigError`` for an override that does not fit."""
+        """Return the whole configuration. Raises ``ConfigError`` for an override that does not fit."""
         return self.compose(overrides)
 
     def fit(self, overrides: Sequence[str]) -> bool:
@@ -37,7 +37,7 @@ class Configurations:
         return [*self._overrides(planned, tuple(extra))]
 
     def identity(self, overrides: Sequence[str]) -> Settings:
-        """Return the settings that can change an answer; raises ``ConfigError``."""
+        """Return the settings that can change an answer. Raises ``ConfigError``."""
         return self._identity(tuple(overrides))
 
     def _identified(self, overrides: tuple[str, ...]) -> Settings:
@@ -60,7 +60,7 @@ class Configurations:
 
 
 def _recorded_settings(run: RunSummary) -> Settings:
-    """Return the settings in a run's identity; an older version left out some that its configuration holds."""
+    """Return the settings in a run's identity. An older version left out some that its configuration holds."""
     if not run.older:
         return run.identity
     try:

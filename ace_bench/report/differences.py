@@ -32,7 +32,7 @@ _USUAL: Mapping[str, Any] = MappingProxyType({_PROTOCOL: "paper", "attempt": 1, 
 """Settings that every title names, some of them only with other values than these."""
 _SEPARATOR = " · "
 _LONGEST = 40
-"""Maximum length of a value in a name; longer ones are cut and end with a digest."""
+"""Maximum length of a value in a name. Longer ones are cut and end with a digest."""
 _DIGEST = 64
 _SHORT_DIGEST = 8
 _DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
@@ -51,7 +51,7 @@ _SCALARS = (str, int, float, bool, type(None))
 _VAGUE = ("name",)
 """Last parts that say nothing alone."""
 _OWN_OPTIONS = ("roles.", "sampling.")
-"""Groups that only runs with such settings have; without them the backbone's own apply."""
+"""Groups that only runs with such settings have. Without them the backbone's own apply."""
 
 Settings = Mapping[str, Any]
 """Settings by their path, such as ``method.refiner.threshold``."""
@@ -124,7 +124,7 @@ def _with_models(settings: Sequence[Settings], paths: Sequence[str]) -> tuple[Se
 def all_settings(runs: Iterable[RunSummary]) -> list[Settings]:
     """Return the settings of each run that can change an answer, by path.
 
-    Also ``source``, ``attempt`` and the digests of its ``data`` and ``templates``; a part that builds a class has the
+    Also ``source``, ``attempt`` and the digests of its ``data`` and ``templates``. A part that builds a class has the
     name of the class under its own path. Settings of runs that share an identity object are collected once.
     """
     known: dict[tuple[object, ...], Settings] = {}
@@ -156,7 +156,7 @@ def _data_name(checksums: object) -> str:
 
 
 def short_names(paths: Iterable[str]) -> dict[str, str]:
-    """Return the shortest last parts of each path that no other path ends with; a role's settings name the role."""
+    """Return the shortest last parts of each path that no other path ends with. A role's settings name the role."""
     paths = list(paths)
     reserved = {*CHOICES, *_COUNTED, *_DEPENDS, *_VAGUE, _LABELS, "limit"}
     names_by_path = {}
@@ -197,7 +197,10 @@ _scalar_text = lru_cache(maxsize=4096, typed=True)(_text)
 
 
 def differing_paths(settings: Sequence[Settings]) -> list[str]:
-    """Return the paths of the settings that differ, in the order of names; of settings that always agree, the first."""
+    """Return the paths of the settings that differ, in the order of names.
+
+    Of settings that always agree only the first is returned.
+    """
     differing, counts = set[str](), Counter[str]()
     kinds: dict[tuple[object, ...], dict[str, Any]] = {}
     for run_settings in settings:
@@ -282,7 +285,7 @@ def _folder(run: RunSummary) -> Settings:
 
 
 def flat(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the settings below a path; the class that a nested part builds is under the path of the part."""
+    """Yield the settings below a path. The class that a nested part builds is under the path of the part."""
     if not isinstance(value, Mapping):
         yield path, value
         return

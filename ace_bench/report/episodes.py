@@ -42,7 +42,7 @@ class Episode:
 
 
 def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Sequence[CallCosts]) -> list[Episode]:
-    """Return all episodes of a run's test; raises ``StoreError``."""
+    """Return all episodes of a run's test. Raises ``StoreError``."""
     tools = settings["agent"].get("tools")
     rules: ToolRules | None = read_part(ToolRules, tools, "agent.tools") if tools else None
     split, context = metrics["headline"]["split"], metrics["context"]["digest"]

@@ -35,7 +35,7 @@ def one_line(text: str) -> str:
 
 
 def latex(text: str) -> str:
-    """Return a text as the words of a LaTeX cell, caption or header; characters without a glyph are named: [U+4E2D]."""
+    """Return a text as the words of a LaTeX cell, caption or header. Characters without a glyph are named: [U+4E2D]."""
     escaped = _NO_LATEX.sub(_name_letter, one_line(text)).translate(_LATEX)
     return f"{{}}{escaped}" if escaped.startswith(_LATEX_OPTION) else escaped
 
@@ -55,7 +55,7 @@ def csv_cell(value: object) -> object:
 
 
 def csv_of(lines: Sequence[Mapping[str, object]], header: Sequence[str] = ()) -> str:
-    """Return lines with the same keys as CSV; ``header`` are the keys where there may be no line."""
+    """Return lines with the same keys as CSV. ``header`` are the keys where there may be no line."""
     text = StringIO()
     table = writer(text, lineterminator="\n")
     table.writerow(map(csv_cell, header or lines[0]))

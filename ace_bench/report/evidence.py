@@ -23,7 +23,7 @@ _SAMPLE = re.compile(r"(?:^|/)(?P<id>\w+-(?P<split>train|val|test)-[^/]+)(?:/(?P
 
 
 class GradeScores(msgspec.Struct, gc=False):
-    """The fields of a grade that scores are computed from; ``place`` is the sample's in the stream of an online run."""
+    """The fields of a grade that scores are computed from. ``place`` is the sample's in the stream of an online run."""
 
     score: float
     correct: bool
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class StepChange(msgspec.Struct, gc=False):
-    """The fields of a step that describe its change; applying ``patch`` gives the context with ``digest``."""
+    """The fields of a step that describe its change. Applying ``patch`` gives the context with ``digest``."""
 
     kind: str
     index: int = 0
@@ -86,7 +86,7 @@ class CallCosts(msgspec.Struct, gc=False):
 
 
 def read_calls(folder: Path) -> list[CallCosts]:
-    """Read the calls of a run; raises ``StoreError``."""
+    """Read the calls of a run. Raises ``StoreError``."""
     return read_lines_of(folder / "calls.jsonl", CallCosts)
 
 
@@ -97,7 +97,7 @@ def evaluates_other_context(call: CallCosts, split: str, context: str) -> bool:
 
 
 def read_steps(folder: Path) -> Iterator[StepChange]:
-    """Read the change of each step, in order; raises ``StoreError``."""
+    """Read the change of each step, in order. Raises ``StoreError``."""
     return (line for line in read_lines_of(folder / "journal.jsonl", StepChange) if line.kind == "step")
 
 
@@ -114,7 +114,7 @@ def collapsed(sizes: Sequence[int]) -> bool:
 
 
 def tested_rollouts(folder: Path, metrics: Record, kind: type[L]) -> dict[str, L]:
-    """Return the rollouts behind the tested figures of a finished run, by sample; raises ``StoreError``."""
+    """Return the rollouts behind the tested figures of a finished run, by sample. Raises ``StoreError``."""
     split = metrics["headline"]["split"]
     if metrics["mode"] == "online" and metrics["steps"]:
         return predictions(folder, split, kind)
@@ -146,9 +146,9 @@ def evaluations(folder: Path, split: str, context: str, kind: type[L]) -> dict[s
 
 
 def points_of(grades: Mapping[str, GradeScores], metric: str, headline: str) -> Points:
-    """Return the points whose mean is the metric; empty if the metric is not a mean over samples or groups.
+    """Return the points whose mean is the metric. They are empty if the metric is not a mean over samples or groups.
 
-    ``sgc`` is a mean over scenarios; a scenario is right if all of its tasks are. ``<metric>_<level>`` is a mean over
+    ``sgc`` is a mean over scenarios. A scenario is right if all of its tasks are. ``<metric>_<level>`` is a mean over
     the samples of a level, which their grades name.
     """
     if metric == "sgc":
@@ -162,9 +162,9 @@ def points_of(grades: Mapping[str, GradeScores], metric: str, headline: str) -> 
 
 
 def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
-    """Sum up ``<stage>.<role>.<split>.<what>`` over calls; unknown is ``None``.
+    """Sum up ``<stage>.<role>.<split>.<what>`` over calls. Unknown is ``None``.
 
-    Role and split may be ``all``; ``not_val`` excludes the calls for samples of ``val``. ``<what>`` is ``in``, ``out``,
+    Role and split may be ``all``. ``not_val`` excludes the calls for samples of ``val``. ``<what>`` is ``in``, ``out``,
     ``calls``, ``rollouts`` (of the generator: each has its own session) or ``samples``. Replayed calls count as calls
     but cost nothing.
     """
@@ -194,14 +194,14 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
 
 
 def _rollouts(lines: Iterable[L], split: str) -> Iterator[L]:
-    """Yield first rollouts in order; if one was repeated because a call had no answer, the last version."""
+    """Yield first rollouts in order. Of one that was repeated because a call had no answer the last version counts."""
     tries = [line for line in lines if line.grade is not None and line.trial == 0]
     latest = {line.key or number: line for number, line in enumerate(tries)}
     return (line for line in latest.values() if line.split == split)
 
 
 def _first_of_each(lines: Iterable[L]) -> dict[str, L]:
-    """Return the first rollout of each sample; runs share the names of samples, and samples equal details."""
+    """Return the first rollout of each sample. Runs share the names of samples, and samples equal details."""
     first_lines: dict[str, L] = {}
     details: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
     for line in lines:
@@ -238,7 +238,7 @@ def _by_group(grades: Iterable[GradeScores]) -> Points:
 
 
 def read_lines_of(path: Path, kind: type[T]) -> list[T]:
-    """Read the fields of ``kind`` from each line; raises ``StoreError`` if any is damaged: sums would be wrong."""
+    """Read the fields of ``kind`` from each line. Raises ``StoreError`` if any is damaged: sums would be wrong."""
     if not path.exists():
         raise StoreError(f"{path} is missing; repeat the command of the run")
     entries: list[T] = read_lines(path, decoder_of(kind).decode).check().entries

@@ -64,20 +64,20 @@ class Experiments:
         return frozenset(table.model for table in self.tables.values())
 
     def table(self, name: str) -> Experiment:
-        """Return a table of the paper; raises ``DataError`` for an unknown one."""
+        """Return a table of the paper. Raises ``DataError`` for an unknown one."""
         if name not in self.tables:
             raise DataError(f"the paper has no table {name}; there are {', '.join(self.tables)}")
         return self.tables[name]
 
     def cell(self, ref: str) -> Cell:
-        """Return the cell ``table/row/column``, or the claim ``claim/name``; raises ``DataError``."""
+        """Return the cell ``table/row/column``, or the claim ``claim/name``. Raises ``DataError``."""
         match ref.split("/"):
             case [str(table), row, column] if table != CLAIM:
                 return self.table(table).cell(row, column)
         return Cell(ref=ref, value=self.claim(ref).value)
 
     def claim(self, ref: str) -> Claim:
-        """Return the claim ``name``, or ``claim/name``; raises ``DataError``."""
+        """Return the claim ``name``, or ``claim/name``. Raises ``DataError``."""
         if (name := ref.removeprefix(f"{CLAIM}/")) not in self.claims:
             raise DataError(f"{ref} is not a number of the paper; write table/row/column or {CLAIM}/name")
         return self.claims[name]
@@ -98,12 +98,12 @@ class Experiments:
         return tuple(name for name, plan in self.by_name.items() if plan.combined)
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiments:
-        """Return them; experiments that list methods keep the chosen methods, tasks and so on. Raises ``DataError``."""
+        """Return them. Experiments that list methods keep the chosen methods, tasks and so on. Raises ``DataError``."""
         narrowed = {name: self.by_name[name].narrowed(chosen) for name in self.combined} if chosen else {}
         return replace(self, by_name={**self.by_name, **narrowed})
 
     def cells(self, name: str) -> Iterator[tuple[str, str]]:
-        """Row and column of all measured cells, line by line; raises ``DataError`` for an unknown experiment."""
+        """Row and column of all measured cells, line by line. Raises ``DataError`` for an unknown experiment."""
         experiment = self.experiment(name)
         for row, line in experiment.rows.items():
             for column, spec in experiment.columns.items():
@@ -145,7 +145,7 @@ class Experiments:
         return PlannedRun(overrides=_sort_overrides([*overrides, f"mode={line.adapts or 'offline'}"]), needs=needs)
 
     def experiment(self, name: str) -> Experiment:
-        """Return an experiment; raises ``DataError`` for an unknown one."""
+        """Return an experiment. Raises ``DataError`` for an unknown one."""
         if name not in self.by_name:
             raise DataError(f"there is no experiment {name}; there are {', '.join(self.by_name)}")
         return self.by_name[name]
@@ -159,7 +159,7 @@ def with_needs(run: PlannedRun) -> Iterator[PlannedRun]:
 
 
 def load_experiments(folder: Traversable = DATA) -> Experiments:
-    """Read all experiments, by default the package's; raises ``DataError`` that names a damaged file.
+    """Read all experiments, by default the package's. Raises ``DataError`` that names a damaged file.
 
     Also for a broken reference between them.
     """

@@ -9,7 +9,7 @@ from math import inf
 from pathlib import Path
 
 _RUN_FILES = ("metrics.json", "status.json", "environment.json", "journal.jsonl")
-"""A folder with any of these is a run; most have the first one."""
+"""A folder with any of these is a run. Most have the first one."""
 _BEHIND_A_LINK = 4
 """Levels of folders that are searched behind a link: a results folder has its runs four levels below."""
 
@@ -28,7 +28,7 @@ def closed_folder(folder: str) -> Problem:
 
 
 def run_folders(*results: Path, on_closed: Callable[[str], object] = str) -> Iterator[Path]:
-    """Yield all run folders under some folders, each once; for the order and ``on_closed`` see ``run_names``."""
+    """Yield all run folders under some folders, each once. For the order and ``on_closed`` see ``run_names``."""
     seen: dict[str, float] = {}
     return (folder / name for folder in results for name in run_names(folder, on_closed, seen))
 
@@ -36,7 +36,7 @@ def run_folders(*results: Path, on_closed: Callable[[str], object] = str) -> Ite
 def run_names(
     results: Path, on_closed: Callable[[str], object] = str, seen: dict[str, float] | None = None
 ) -> Iterator[str]:
-    """Yield the paths of all run folders, relative to ``results``; works on texts, which is quicker.
+    """Yield the paths of all run folders, relative to ``results``. They are texts, which is quicker.
 
     Folders come in the order of their paths, and then those behind links. ``seen`` has the levels that were searched
     below each folder: what was reached before, by any path, is left out. ``on_closed`` gets each folder that may not be

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Frames:
-    """One row per rollout, adaptation step and call; nested values are flattened with dots (``grade.score``)."""
+    """One row per rollout, adaptation step and call. Nested values are flattened with dots (``grade.score``)."""
 
     rollouts: pd.DataFrame
     steps: pd.DataFrame
@@ -33,13 +33,13 @@ class Frames:
 
 
 def load_frames(runs: str | Path | Sequence[str | Path], *, prompts: bool = False) -> Frames:
-    """Load one run folder, or all runs of a folder above some, or of a list of folders; also of active runs.
+    """Load one run folder, or all runs of a folder above some, or of a list of folders, also while they go on.
 
     The frames of several runs also have a column ``run``, the name of the run by the settings in which it differs from
     the others, and one column for each of these settings, by its last part or path. With ``prompts`` the frame of the
     calls also has ``messages`` (a list of role and content), ``schema`` and ``settings``: exactly what was sent. This
-    needs much memory for long runs; ``read_calls`` yields calls one by one. Takes no lock and changes nothing. Damaged
-    lines and run folders are left out with a warning. Raises ``StoreError`` if there is no run.
+    needs much memory for long runs. ``read_calls`` yields calls one by one. It takes no lock and changes nothing.
+    Damaged lines and run folders are left out with a warning. Raises ``StoreError`` if there is no run.
     """
     require("load_frames", "pandas")
     problems: list[str] = []
@@ -84,7 +84,7 @@ def _join_frames(frames: Sequence[pd.DataFrame], differ: Differences) -> pd.Data
 
 
 def _frames(root: Path, problems: list[str], *, prompts: bool) -> Frames:
-    """Load one run; ``problems`` gets what its damaged lines are."""
+    """Load one run. Damaged lines are added to ``problems``."""
     import pandas as pd
 
     journal, calls = read_lines(root / "journal.jsonl", parse_journal), stored_calls(root)
@@ -103,7 +103,7 @@ def _frames(root: Path, problems: list[str], *, prompts: bool) -> Frames:
 
 
 def _request(request: Request | None) -> dict[str, Any]:
-    """Return the fields of a request; a damaged line may leave none."""
+    """Return the fields of a request. A damaged line may leave none."""
     return msgspec.json.decode(msgspec.json.encode(request)) or {}
 
 

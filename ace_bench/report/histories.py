@@ -29,7 +29,7 @@ from ace_bench.store.results import read_object
 
 
 def history(folder: Path) -> Iterator[Context]:
-    """Yield the context before the first step and after each one; raises ``StoreError``."""
+    """Yield the context before the first step and after each one. Raises ``StoreError``."""
     try:
         context = restore(read_object(folder, "contexts/initial.json"))
         yield context
@@ -69,7 +69,7 @@ def write_around_fall(folder: Path) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class BulletHistory:
-    """A bullet of a run's last playbook. Steps count from 0; a time is when the journal recorded the step, in UTC.
+    """A bullet of a run's last playbook. Steps count from 0. A time is when the journal recorded the step, in UTC.
 
     ``created`` and ``changed`` are the bullet's steps: -1, without a time, for what the run started from.
     ``last_used`` is the last step in which the Generator cited the bullet or a vote was cast on it (or on a bullet that
@@ -88,7 +88,7 @@ class BulletHistory:
 
 
 class Changes(NamedTuple):
-    """A run's contexts, from the first one on, and steps: bullets before the first, what each changed; rollouts."""
+    """A run's contexts from the first one on, its steps, the first bullets, what each step changed, and rollouts."""
 
     contexts: Sequence[Context]
     steps: Sequence[StepRecord]
@@ -98,7 +98,7 @@ class Changes(NamedTuple):
 
 
 def read_changes(folder: Path) -> Changes:
-    """Read how a run changed its bullets; raises ``StoreError``, and ``DataError`` for other contexts."""
+    """Read how a run changed its bullets. Raises ``StoreError``, and ``DataError`` for other contexts."""
     contexts = list(history(folder))
     records = [line.record for line in read_lines(folder / "journal.jsonl", parse_journal).check().entries]
     steps = [record for record in records if isinstance(record, StepRecord)]
@@ -137,10 +137,10 @@ def bullet_history(folder: str | Path) -> list[BulletHistory]:
 def last_used(
     first: Iterable[Record], changes: Iterable[Record], steps: Sequence[StepRecord], rollouts: Iterable[RolloutRecord]
 ) -> Mapping[str, int]:
-    """Return the last step in which each bullet was used, removed bullets included; unused ones are missing.
+    """Return the last step in which each bullet was used, removed bullets included. Unused ones are missing.
 
     ``first`` are the bullets before the first step, ``changes`` the bullets that each step ``set`` and ``removed``.
-    Citations count in the step that learnt from the sample; evaluations do not count. A merged bullet takes over the
+    Citations count in the step that learnt from the sample. Evaluations do not count. A merged bullet takes over the
     use of its parts. The votes that a bullet is created with are not a use.
     """
     cited = _citations(steps, rollouts)

@@ -55,7 +55,7 @@ class Runs:
                     self._runs[settings_digest(run_settings, before=before), run.seed].append(run)
 
     def find(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> RunSummary | None:
-        """Return the planned run, finished or not, or ``None``; ``extra`` overrides all (``backbone=...``).
+        """Return the planned run, finished or not, or ``None``. ``extra`` overrides all (``backbone=...``).
 
         A run that was also evaluated before adaptation matches a plan that does not need this.
         """
@@ -75,7 +75,7 @@ class Runs:
         return max(runs, key=lambda run: run.finished, default=None)
 
     def overrides(self, planned: PlannedRun, *, seed: int, extra: Sequence[str] = ()) -> list[str] | None:
-        """Return all overrides of a planned run except the seed; ``None`` until the runs it needs are finished."""
+        """Return all overrides of a planned run except the seed, or ``None`` until the runs it needs are finished."""
         overrides = self._configurations.overrides(planned, extra)
         for need in planned.needs:
             run = self.find(need.run, seed=seed, extra=extra)
@@ -174,8 +174,8 @@ Earlier = Callable[[PlannedRun, int], RunSummary | None]
 class Similar:
     """Runs that are shown in a cell, one a seed, and in what they differ from its plan.
 
-    ``refused`` says in what finished runs of the same task, method and mode differ that are another model's, of other
-    data, or real where these are simulated; of those that may be shown, others than these.
+    ``refused`` says in what other finished runs of the same task, method and mode differ: another model, other data, or
+    real runs in place of simulated ones. It also names the differences of runs that differ more than the shown ones.
     """
 
     runs: tuple[RunSummary, ...] = ()

@@ -82,7 +82,7 @@ class Setting:
 
     @property
     def value(self) -> Any:
-        """Its value; raises ``ConfigError`` if it cannot be parsed."""
+        """Its value. Raises ``ConfigError`` if it cannot be parsed."""
         from hydra.core.override_parser.overrides_parser import OverridesParser
         from hydra.errors import HydraException
 
@@ -93,7 +93,7 @@ class Setting:
 
     @property
     def chooses(self) -> bool:
-        """Whether it may choose an option of a group; these come before the group's settings."""
+        """Whether it may choose an option of a group. These come before the group's settings."""
         return "." not in key_of(self.override).partition("@")[0]
 
     def is_for(self, names: Collection[str]) -> bool:

@@ -32,7 +32,7 @@ class _Line(RolloutLine, gc=False):
 
 
 class Tail(Generic[T]):
-    """The lines of a growing file as values of a kind; ``read`` gives those that are new, damaged ones left out."""
+    """The lines of a growing file as values of a kind. ``read`` gives those that are new, damaged ones left out."""
 
     def __init__(self, path: Path, kind: type[T]):
         self._path = path
@@ -40,7 +40,7 @@ class Tail(Generic[T]):
         self._at = 0
 
     def read(self) -> list[T] | None:
-        """Return the values of the lines since the last call; ``None`` if the file was replaced: follow it anew."""
+        """Return the values of the lines since the last call, or ``None`` if the file was replaced: follow it anew."""
         try:
             with self._path.open("rb") as file:
                 if file.seek(0, 2) < self._at:
@@ -79,9 +79,9 @@ class Progress:
         self._known: Record = {}
 
     def record(self) -> Record:
-        """Return the state as a JSON object; raises ``StoreError``.
+        """Return the state as a JSON object. Raises ``StoreError``.
 
-        ``done`` of ``total`` samples (``None``: unknown) in ``stage``; ``score`` in percent is the mean over ``n``
+        ``done`` of ``total`` samples (``None``: unknown) in ``stage``. ``score`` in percent is the mean over ``n``
         first rollouts: the last ones of adaptation, or all of the evaluation under way. ``sizes`` are step, tokens and
         items of the context after some of the steps. ``models`` are the answered calls by role and answering model.
         """
@@ -142,7 +142,7 @@ class Progress:
         }
 
     def _expected_samples(self) -> tuple[int, Mapping[str, int]]:
-        """Return the epochs, and the number of samples by split; nothing is expected before the run has written it."""
+        """Return the epochs, and the number of samples by split. Nothing is expected before the run has written it."""
         if self._totals is None:
             try:
                 epochs = read_identity(self._folder)["settings"]["mode"].get("epochs", 1)

@@ -52,7 +52,7 @@ _ROUNDING = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """One run. ``metrics`` is empty until it has finished; ``state`` comes from ``status.json``.
+    """One run. ``metrics`` is empty until it has finished. ``state`` comes from ``status.json``.
 
     ``identity`` holds the settings that can change an answer and ``contents`` the checksums of data and templates, as
     the run wrote them (``identity.json``).
@@ -85,7 +85,7 @@ class RunSummary:
 
     @property
     def model(self) -> str:
-        """The name of the model that answers samples, as the run asks for it; "" in runs of older versions."""
+        """The name of the model that answers samples, as the run asks for it, or "" in runs of older versions."""
         return self.asked_models.get(GENERATOR, "")
 
     def asked_model(self, role: str) -> str:
@@ -114,12 +114,12 @@ class RunSummary:
 
     @cached_property
     def settings(self) -> Mapping[str, Any]:
-        """The resolved configuration; raises ``StoreError``."""
+        """The resolved configuration. Raises ``StoreError``."""
         return read_settings(self.folder)
 
     @cached_property
     def processes(self) -> Sequence[Process]:
-        """The processes that worked on the run; raises ``StoreError``."""
+        """The processes that worked on the run. Raises ``StoreError``."""
         return read_processes(self.folder)
 
     def value(self, metric: str) -> float | None:
@@ -127,9 +127,9 @@ class RunSummary:
 
         ``metric`` is one of the task's (``accuracy``) on the tested split after adaptation, a path into
         ``metrics.json`` (``rollouts.adapt``), ``spent.`` with a sum over calls as in ``evidence.spent``
-        (``spent.adapt.reflector.all.in``; the stage ``tested`` is ``evaluate`` without an evaluation before
+        (``spent.adapt.reflector.all.in``, where the stage ``tested`` is ``evaluate`` without an evaluation before
         adaptation), ``fall.before.tokens`` and ``fall.after.tokens``: the size of the context before and after the
-        step that removed most tokens, or ``episodes.`` with a figure of ``episodes.figure_of``; ``long_episodes.``
+        step that removed most tokens, or ``episodes.`` with a figure of ``episodes.figure_of``. ``long_episodes.``
         gives it for episodes of five steps and more. ``A/B`` is one per another (``usd.total/n``).
         """
         if "/" in metric:
@@ -169,7 +169,7 @@ class RunSummary:
 
     @cached_property
     def certificate(self) -> Record | None:
-        """How far a finished run is as the authors' code is; ``None`` if its records cannot tell."""
+        """How far a finished run is as the authors' code is, or ``None`` if its records cannot tell."""
         try:
             return self.metrics.get("as_authors") or certify(self.folder, self.metrics)
         except StoreError:
@@ -177,12 +177,12 @@ class RunSummary:
 
     @cached_property
     def collapsed(self) -> bool:
-        """Whether its context collapsed (paper, section 2.2); raises ``StoreError``."""
+        """Whether its context collapsed (paper, section 2.2). Raises ``StoreError``."""
         return collapsed([step.context_tokens for step in read_steps(self.folder)])
 
     @property
     def tested_samples(self) -> list[str]:
-        """Ids of the samples behind the scores of a finished run, sorted; raises ``StoreError``."""
+        """Ids of the samples behind the scores of a finished run, sorted. Raises ``StoreError``."""
         return sorted(self._tested)
 
     @cached_property
@@ -244,7 +244,7 @@ class Found:
 
 
 def find_runs(*folders: Path) -> Found:
-    """Read all runs under some folders, at any depth; damaged folders are listed with the reason."""
+    """Read all runs under some folders, at any depth. Damaged folders are listed with the reason."""
     runs, damaged = list[RunSummary](), list[Problem]()
     closed: list[str] = []
     with collector_paused():
@@ -278,7 +278,7 @@ def precedence(run: RunSummary) -> tuple[bool, bool, int]:
 
 
 def _misplaced(runs: Iterable[RunSummary]) -> Iterator[Problem]:
-    """Yield the folders that have another run's name; the names of links say nothing."""
+    """Yield the folders that have another run's name. The names of links say nothing."""
     parents: dict[str, str] = {}  # the seeds of a run share theirs, and to resolve a path takes long
     for run in runs:
         parent, name = os.path.split(run.folder)
@@ -291,7 +291,7 @@ def _misplaced(runs: Iterable[RunSummary]) -> Iterator[Problem]:
 
 
 def read_run(folder: Path) -> RunSummary:
-    """Read one run folder, finished or not; raises ``StoreError``."""
+    """Read one run folder, finished or not. Raises ``StoreError``."""
     metrics, identity = read_result(folder)
     about = metrics or read_about(folder)
     status = {"state": "finished"} if metrics else read_status(folder)
@@ -317,6 +317,6 @@ def read_run(folder: Path) -> RunSummary:
 
 
 def marks_of(*, simulated: bool, source: str) -> str:
-    """Return the words that mark runs that cannot be compared with published numbers; "" for others."""
+    """Return the words that mark runs that cannot be compared with published numbers, or "" for others."""
     marks = ["simulated"] * simulated + ["sample data"] * (source == "sample")
     return f"[{', '.join(marks)}: not comparable with published numbers]" if marks else ""

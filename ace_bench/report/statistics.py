@@ -59,7 +59,7 @@ class Comparison:
     """The difference between a method and a base on the same samples, in percentage points.
 
     ``better`` and ``worse`` count samples whose mean over seeds differs. ``p`` is two-sided and below 0.05 if and only
-    if the interval excludes 0; ``test`` names the units. ``seeds_p`` is the t test over seeds for these samples.
+    if the interval excludes 0. ``test`` names the units. ``seeds_p`` is the t test over seeds for these samples.
     ``spread`` is the standard deviation of the difference over seeds. ``detectable`` is about the smallest difference
     that the test finds with a power of 80%. ``wide`` is why the interval is wider than 95% needs (``reasons_wide``).
     """
@@ -93,9 +93,9 @@ def mean_score(runs: Seeds) -> float:
 
 
 def score_interval(runs: Seeds) -> Interval | None:
-    """Wilson interval of ``mean_score``; ``None`` for fewer than two groups of samples.
+    """Wilson interval of ``mean_score``, or ``None`` for fewer than two groups of samples.
 
-    With several seeds its variance includes that between seeds; with one, it is about this run's context only.
+    With several seeds its variance includes that between seeds. With one, it is about this run's context only.
     """
     bounds = score_bounds(_scores([runs])[0], _units([runs]).groups)
     return _interval(*bounds) if bounds else None
@@ -108,7 +108,7 @@ def reasons_score_wide(runs: Seeds) -> tuple[str, ...]:
 
 
 def seed_spread(runs: Seeds) -> float | None:
-    """Standard deviation of the score over seeds, in percentage points; ``None`` for one seed."""
+    """Standard deviation of the score over seeds, in percentage points, or ``None`` for one seed."""
     (scores,) = _scores([runs])
     return _spread(scores) if len(scores) > 1 else None
 
@@ -146,7 +146,9 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
 
 
 def reasons_wide(seeds: int, base: int | None, units: int, *, streams: bool) -> tuple[str, ...]:
-    """Return what makes an interval hold the truth in up to 100% of cases, as simulated; nothing for 93 to 97.5%.
+    """Return what makes an interval hold the truth in up to 100% of cases, as simulated.
+
+    It returns nothing for 93 to 97.5%.
 
     It is of a difference between sides with ``seeds`` and ``base`` seeds (one where a base does not adapt), or of a
     score where ``base`` is ``None``. ``units`` are samples, or groups of them. ``make statistics`` measures the designs
@@ -168,7 +170,7 @@ def reasons_wide(seeds: int, base: int | None, units: int, *, streams: bool) -> 
 class _Units:
     """Groups of samples that are independent of each other, as places in the order of sample ids.
 
-    ``independent`` is their number; in a stream, the number of samples in its blocks.
+    ``independent`` is their number, or in a stream the number of samples in its blocks.
     """
 
     name: str
@@ -193,7 +195,7 @@ def _scores(methods: Sequence[Seeds]) -> list[Array]:
 
 
 def _units(methods: Sequence[Seeds]) -> _Units:
-    """Return groups of samples; blocks of neighbours where all streams of a method have the same order."""
+    """Return groups of samples, or blocks of neighbours where all streams of a method have the same order."""
     points = next(iter(methods[0].values()))
     names = sorted(points)
     groups = clusters(range(len(names)), lambda index: points[names[index]].group)

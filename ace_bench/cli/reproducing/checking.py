@@ -85,7 +85,7 @@ def _reason(setting: Setting, taken: Sequence[str], compose: Compose) -> str:
 
 
 def refused(request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex) -> Mapping[Job, str]:
-    """Return the runs that the program refuses, each with the reason; nothing is sent or started.
+    """Return the runs that the program refuses, each with the reason. Nothing is sent or started.
 
     Only experiments that list methods have such runs: any other run that is refused is a mistake. Raises
     ``ConfigError`` if no run is left.

@@ -43,11 +43,11 @@ _SIZES: Mapping[str, Mapping[str, int]] = {
 APPWORLD = "appworld"
 _ACE, _BASE = ("ace", "ace_rich", "combee"), ("base", "ace_empty")
 _LIKE = {**dict.fromkeys(_BASE, "react"), "gepa": "gepa"}
-"""Rows of table 14 by method; methods whose context is long are counted as ACE."""
+"""Rows of table 14 by method. Methods whose context is long are counted as ACE."""
 _OTHER_SIZES = {"train": 1000, "val": 500, "test": 1000}
 _RUN_MIB, _ENGINE_MIB, _EPISODE_MIB = 20, 350, 100
 """Measured: 5 MiB for a run on questions, in the process that it shares with others. AppWorld takes 390
-MiB with one episode at a time and 720 MiB with eight, on the mini-world; twice that is reserved for an episode, because
+MiB with one episode at a time and 720 MiB with eight, on the mini-world. Twice that is reserved for an episode, because
 real worlds are larger."""
 _STEPS = 10
 """Turns of an AppWorld episode, about (paper, table 14)."""
@@ -88,7 +88,7 @@ class Estimator:
         self._paper = paper
 
     def cost(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
-        """Estimate a planned run by its composed configuration; what the paper does not count is unknown."""
+        """Estimate a planned run by its composed configuration. What the paper does not count is unknown."""
         task, method, mode = planned.kind
         if task not in _SIZES:
             return UNKNOWN
@@ -144,7 +144,7 @@ class Estimator:
         return between(low + cost(seconds=attempt * rollouts.low), high + cost(seconds=attempt * rollouts.high))
 
     def _single_turn_step(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
-        """The calls of a step; on FiNER the dollars and seconds that the paper measured online, retries included."""
+        """Return the calls of a step, and on FiNER the dollars and seconds that the paper measured with retries."""
         task, method, _ = planned.kind
         counts = _sample_counts(planned, settings).values()
         usd = seconds = np.nan
@@ -200,9 +200,10 @@ def _limit_sizes(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
 
 
 def _sample_counts(planned: PlannedRun, settings: Mapping[str, Any]) -> Mapping[str, Span]:
-    """Return the generator's rollouts and the other roles' calls for one sample, as the method says; else one of each.
+    """Return the generator's rollouts and the other roles' calls for one sample, as the method says, or one of each.
 
-    The low end is a sample whose first rollout is right; the high end is wrong after all rounds of reflection.
+    The low end is a sample whose first rollout is right. The high end is a sample that is wrong after all rounds of
+    reflection.
     """
     method: Method[Any] = build(with_embedder(settings, HASHING)["method"], "method")
     split = "train" if planned.option("mode") == "offline" else "test"
@@ -213,7 +214,7 @@ def _sample_counts(planned: PlannedRun, settings: Mapping[str, Any]) -> Mapping[
 
 
 class Rehearsals:
-    """Estimates runs as ``dry_run=true`` does; ``problems`` says why some could not be estimated."""
+    """Estimates runs as ``dry_run=true`` does. ``problems`` says why some could not be estimated."""
 
     def __init__(self, compose: Composer) -> None:
         """``compose`` turns overrides into a configuration."""
@@ -222,7 +223,7 @@ class Rehearsals:
         self.problems: dict[str, None] = {}
 
     def cost(self, overrides: Sequence[str]) -> Array:
-        """Return the cost of a run, which is the same for all seeds; unknown where its data is missing."""
+        """Return the cost of a run, which is the same for all seeds. It is unknown where its data is missing."""
         key = tuple(overrides)
         if key in self._costs:
             return self._costs[key]
@@ -256,13 +257,13 @@ def chain_of(planned: PlannedRun, settings: Mapping[str, Any]) -> float:
 
 
 def memory_of(planned: PlannedRun, settings: Mapping[str, Any]) -> int:
-    """Return about how many MiB a run takes with its processes; AppWorld's engine counts with its episodes."""
+    """Return about how many MiB a run takes with its processes. AppWorld's engine counts with its episodes."""
     engine = _ENGINE_MIB + _EPISODE_MIB * int(settings["concurrency"])
     return _RUN_MIB + engine * (planned.option("task") == APPWORLD)
 
 
 def free_memory() -> int | None:
-    """Return how many MiB the runs of this command may take together; ``None`` if this system does not say."""
+    """Return how many MiB the runs of this command may take together, or ``None`` if this system does not say."""
     try:
         lines = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
         free = int(lines["MemAvailable"].split()[0]) / 1024

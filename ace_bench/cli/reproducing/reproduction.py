@@ -48,7 +48,7 @@ NAME = "paper"
 
 class State(StrEnum):
     """``waiting``: it needs a context of an unfinished run. ``needless``: that run never collapsed, so there is no
-    context. ``changed``: it is finished, and code that decides its result changed since; running it again checks that.
+    context. ``changed``: it is finished, and code that decides its result changed since. Running it again checks that.
     """
 
     FINISHED = "finished"
@@ -63,7 +63,7 @@ class RunStates:
     """The runs in a results folder at one moment."""
 
     def __init__(self, results: Path, compose: Compose, plans: Sequence[PlannedRun] = ()) -> None:
-        """Read all runs under ``results``; ``plans`` are those that a run may belong to."""
+        """Read all runs under ``results``. ``plans`` are those that a run may belong to."""
         self._results = results
         self._compose = compose
         self._code = CodeReader()
@@ -77,7 +77,7 @@ class RunStates:
         return self._runs.find(job.planned, seed=job.seed, extra=job.extra)
 
     def of(self, job: Job) -> State:
-        """Return the state of a run; raises ``ConfigError`` if an override does not fit."""
+        """Return the state of a run. Raises ``ConfigError`` if an override does not fit."""
         run = self.run(job)
         if run is not None:
             if not run.finished:
@@ -101,12 +101,12 @@ class RunStates:
         return ", ".join(found.differs) if job.seed in {run.seed for run in found.runs} else ""
 
     def command(self, job: Job) -> list[str] | None:
-        """Return the arguments of ``ace-bench run``; ``None`` while a run that it needs is not finished."""
+        """Return the arguments of ``ace-bench run``, or ``None`` while a run that it needs is not finished."""
         overrides = self._overrides(job)
         return overrides and [*overrides, f"seed={job.seed}", f"name={NAME}", f"results={self._results}"]
 
     def _make_contexts(self, job: Job, need: Need) -> bool:
-        """Write the contexts around a run's sharpest fall; false where there was no fall."""
+        """Write the contexts around a run's sharpest fall, and return whether it has one."""
         run = self.run(replace(job, planned=need.run))
         return need.context == TESTED or (run is not None and write_around_fall(run.folder))
 
@@ -171,7 +171,7 @@ class Reproduction:
         return run_overrides(job.planned, job.extra, self._index.compose)
 
     def complete(self, unfinished: Sequence[Job]) -> int:
-        """Measure, make the unfinished runs, then tables and figures; returns the exit status.
+        """Measure, make the unfinished runs, then tables and figures. Returns the exit status.
 
         Measurements come first, because they find mistakes that a check of settings cannot find, such as a missing
         package, before runs are paid for.
@@ -248,7 +248,7 @@ class Reproduction:
             self._console.print(text, style="red" if problem else None)
 
     def _write_results(self) -> list[Path]:
-        """Write the tables and figures of the request from the runs that exist; return the files."""
+        """Write the tables and figures of the request from the runs that exist. Return the files."""
         request = self._request
         extra = (*((f"backbone={request.backbone}",) if request.backbone else ()), *request.overrides)
         index = replace(self._index, results=request.results, extra=extra)
@@ -271,7 +271,7 @@ class Reproduction:
         return files
 
     def _as_typed(self, job: Job, arguments: Sequence[str] | None = None) -> str:
-        """Return a run's command as a user would type it; a context that does not exist yet is a comment."""
+        """Return a run's command as a user would type it. A context that does not exist yet is a comment."""
         words = arguments or [*self._overrides(job), f"seed={job.seed}"]
         needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
         return f"{command_line('run')} {shlex.join(words)}{needs}"

@@ -26,7 +26,7 @@ FIGURES = {
     "field": "field",
     "combee": "speed",
 }
-"""The kind of figure that each result is drawn as; the others are tables."""
+"""The kind of figure that each result is drawn as. The others are tables."""
 
 AXES = ("methods", "tasks", "scaffolds", "feedback", "passes")
 """What a request may choose of an experiment that lists methods."""
@@ -39,7 +39,7 @@ EMBEDDED = "embedded"
 class ReproduceRequest:
     """``names`` are experiments, ``backbone`` is "" for each table's own, ``overrides`` are settings for the runs.
 
-    ``chosen`` is the part of an experiment that lists methods, by axis; see ``AXES``.
+    ``chosen`` is the part of an experiment that lists methods, by the names in ``AXES``.
     With ``differences`` all numbers are compared with the paper's. ``style`` is the style of figures.
     """
 
@@ -53,7 +53,7 @@ class ReproduceRequest:
     style: Style = "screen"
 
     def extra(self, model: str) -> tuple[str, ...]:
-        """Return the overrides that all runs get besides their own; ``model`` is the paper's for the table."""
+        """Return the overrides that all runs get besides their own. ``model`` is the paper's for the table."""
         backbone = self.backbone or model
         source = ("task.source=sample",) if backbone == EMBEDDED else ()
         return (f"backbone={backbone}", *source, *self.overrides)
@@ -69,7 +69,7 @@ class Job:
 
 
 def read_request(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:
-    """Parse ``table=2 backbone=... seed=0,1 limit=20``; raises ``ConfigError`` and ``DataError``."""
+    """Parse ``table=2 backbone=... seed=0,1 limit=20``. Raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
     given = {"backbone": "", "seed": "0", "results": "results", "style": "screen"}
     chosen: dict[str, tuple[str, ...]] = {}
@@ -169,7 +169,7 @@ def _planned_runs(name: str, experiments: Experiments) -> Iterator[tuple[str, Pl
 
 
 def measured_tables(request: ReproduceRequest, experiments: Experiments) -> Mapping[str, TableFiles]:
-    """Call the function of each measurement asked for; returns their tables by name."""
+    """Call the function of each measurement asked for. Returns their tables by name."""
     found = {}
     for name in measurements(request, experiments):
         experiment, wanted = experiments.by_name[name], _measurement_request(name, request, experiments)

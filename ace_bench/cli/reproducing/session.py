@@ -42,7 +42,7 @@ from ace_bench.runners.workers import Workers
 
 
 def reproduce(options: argparse.Namespace) -> int:
-    """List, estimate, show or make runs; returns the exit status. Raises ``AceBenchError`` for a mistake."""
+    """List, estimate, show or make runs. Returns the exit status. Raises ``AceBenchError`` for a mistake."""
     console = Console(markup=False, highlight=False, soft_wrap=True)
     compose = Composer(config_folders())
     checks = RunChecks(compose)

@@ -35,7 +35,7 @@ def label_axes(axis: Axes, x: str = "", y: str = "", title: str = "") -> None:
 def draw_cells(
     axis: Axes, name: str, look: Look, points: Sequence[tuple[float, Measured]], *, joined: bool = True
 ) -> None:
-    """Draw cells over their places along x, with their intervals as error bars; cells without a value are gaps."""
+    """Draw cells over their places along x, with their intervals as error bars. Cells without a value are gaps."""
     axis.errorbar(
         [x for x, _ in points],
         [nan if cell.value is None else cell.value for _, cell in points],
@@ -96,7 +96,7 @@ def _spans_much(values: Sequence[float]) -> bool:
 
 
 def cost_axis(axis: Axes, smallest: float) -> None:
-    """Scale x logarithmically, but linearly up to the smallest cost, so that zero can be shown; label 1, 2, 5, 10."""
+    """Scale x logarithmically, but linearly up to the smallest cost, so that zero can be shown. Label 1, 2, 5, 10."""
     from matplotlib.ticker import NullLocator, SymmetricalLogLocator
 
     axis.set_xscale("symlog", linthresh=smallest)
@@ -108,13 +108,13 @@ def cost_axis(axis: Axes, smallest: float) -> None:
 
 
 def log_axis(axis: Axes) -> None:
-    """Scale x logarithmically, without room for zero; label 1, 2, 5, 10."""
+    """Scale x logarithmically, without room for zero. Label 1, 2, 5, 10."""
     axis.set_xscale("log")
     _tick_decades(axis.xaxis, axis.get_xlim())
 
 
 def amount_axis(axis: Axes, values: Sequence[float]) -> None:
-    """Scale y logarithmically if its values span more than a factor of 30; write large ones with a unit: 50k, 1.5M."""
+    """Scale y logarithmically if its values span more than a factor of 30. Write large ones with a unit: 50k, 1.5M."""
     if _spans_much(values):
         axis.set_yscale("log")
         _tick_decades(axis.yaxis, values)

@@ -125,7 +125,7 @@ def _draw_points(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look])
 
 
 def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) -> list[Bbox]:
-    """Write the names, the front's first and in bold; returns the room they take, in points of the figure.
+    """Write the names, the front's first and in bold. Returns the room they take, in points of the figure.
 
     They cover neither points nor each other: in three panels of 16 points at most one marker, where adjustText 1.4
     covered 4 to 32 and took 14 times as long. The figure must have been drawn: its layout and the limits of the axis
@@ -168,7 +168,10 @@ def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) 
 
 
 def _best_place(point: Array, size: Array, frame: Array, obstacles: Array) -> Array:
-    """Return the left, bottom, right and top of a text near a point that covers least; of equal ones the first."""
+    """Return the left, bottom, right and top of a text near a point that covers least.
+
+    Of equal ones the first is taken.
+    """
     distances, directions = _TRIED[:, :1], _TRIED[:, 1:]
     middles = point + directions * (distances + size / 2)
     boxes = np.hstack([middles - size / 2, middles + size / 2])

@@ -187,7 +187,7 @@ def _draw_panel(axis: Axes, panel: Points, shown: Mapping[str, tuple[str, Look]]
 
 
 def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]:
-    """Name the lines by the settings in which they differ; return the others as one text for the title."""
+    """Name the lines by the settings in which they differ. Return the others as one text for the title."""
     short = _short_names(table)
     values_by_path: dict[str, dict[str, Any]] = {}
     for row in rows:

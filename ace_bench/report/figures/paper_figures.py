@@ -32,7 +32,7 @@ _BAR_SHARE = 0.92
 
 
 def draw_bars(name: str, selection: Selection, title: str, sheet: Sheet, *, with_paper: bool) -> Figure | None:
-    """Draw bars of methods by task (paper, figure 1) or test set (figure 5); ``None`` without finished runs.
+    """Draw bars of methods by task (paper, figure 1) or test set (figure 5). Returns ``None`` without finished runs.
 
     The paper's numbers are drawn beside those measured in its setting, and with ``with_paper`` beside all. So are the
     published results of systems that are not run here.
@@ -93,7 +93,7 @@ def _draw_bar(  # noqa: PLR0913 - what stands where, and how it looks
 
 
 def _bar_cells(name: str, selection: Selection) -> dict[str, dict[str, Measured]]:
-    """Return the cells behind the bars by group and method; groups without a score are left out."""
+    """Return the cells behind the bars by group and method. Groups without a score are left out."""
     table = cache(lambda name: paper_table(name, selection))
     experiments = selection.experiments
     cells: dict[str, dict[str, Measured]] = {}
@@ -106,7 +106,10 @@ def _bar_cells(name: str, selection: Selection) -> dict[str, dict[str, Measured]
 
 
 def published_bars(name: str, experiments: Experiments) -> dict[str, dict[str, float]]:
-    """Return the scores of systems that are not run here, by group; in a group without any, their mean."""
+    """Return the scores of systems that are not run here, by group.
+
+    In a group without a score a system has the mean of its others.
+    """
     bars = experiments.by_name[name].bars
     scores_by_method: dict[str, dict[str, float]] = {}
     for group, methods in bars.items():
@@ -121,7 +124,10 @@ def published_bars(name: str, experiments: Experiments) -> dict[str, dict[str, f
 
 
 def draw_sensitivity(name: str, selection: Selection, title: str, sheet: Sheet, *, with_paper: bool) -> Figure | None:
-    """Draw scores by the setting that a table varies, and the base as a line; ``None`` for fewer than two rows."""
+    """Draw scores by the setting that a table varies, and the base as a line.
+
+    Returns ``None`` for fewer than two rows.
+    """
     experiment = selection.experiments.by_name[name]
     table = paper_table(name, selection)
     rows = {row: line for row, line in table.cells.items() if row != table.base}
@@ -154,7 +160,10 @@ def draw_sensitivity(name: str, selection: Selection, title: str, sheet: Sheet, 
 
 
 def draw_speed(selection: Selection, title: str, sheet: Sheet) -> Figure | None:
-    """Draw score and calls over the seconds of adaptation, by size of the batch; ``None`` without finished runs."""
+    """Draw score and calls over the seconds of adaptation, by size of the batch.
+
+    Returns ``None`` without finished runs.
+    """
     table = paper_table(_SPEED, selection)
     ways: dict[str, list[tuple[float, str, Mapping[str, Measured]]]] = {}
     for row, planned_row in selection.experiments.by_name[_SPEED].rows.items():

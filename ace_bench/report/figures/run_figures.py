@@ -61,7 +61,7 @@ def draw_learning_curves(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
 
 
 def draw_cache_reuse(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
-    """Draw the share of prompt tokens served from a cache, by call; ``None`` where no run knows it."""
+    """Draw the share of prompt tokens served from a cache, by call. Returns ``None`` where no run knows it."""
     curves = [(series, cache_curve(read_calls(series.runs[0].folder), _WINDOW)) for series in compared.series]
     known = [(series, curve) for series, curve in curves if curve is not None]
     if not known:
@@ -76,7 +76,7 @@ def draw_cache_reuse(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
 
 
 def draw_score_against_cost(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
-    """Draw the headline score over the cost of adaptation; ``None`` if no cost is known.
+    """Draw the headline score over the cost of adaptation. Returns ``None`` if no cost is known.
 
     Costs are tokens if any dollars are unknown or all are zero.
     """
@@ -102,7 +102,7 @@ def draw_score_against_cost(compared: ComparedRuns, sheet: Sheet) -> Figure | No
 
 
 def draw_cost_breakdown(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
-    """Draw tokens by role and stage as stacked bars; ``None`` if nothing is known."""
+    """Draw tokens by role and stage as stacked bars. Returns ``None`` if nothing is known."""
     spent = {way: _tokens_by_part(compared, way) for way in _DIRECTIONS}
     if spent["in"].isna().all(axis=None):
         return None
@@ -120,7 +120,7 @@ def draw_cost_breakdown(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
 
 
 def _tokens_by_part(compared: ComparedRuns, way: str) -> pd.DataFrame:
-    """Return the mean tokens over seeds, a row for each series and a column for each part; unknown ones are NaN."""
+    """Return the mean tokens over seeds, a row for each series and a column for each part. Unknown ones are NaN."""
     import pandas as pd
 
     calls = [
@@ -136,7 +136,7 @@ def _tokens_by_part(compared: ComparedRuns, way: str) -> pd.DataFrame:
 
 
 def _stack_bars(axis: Axes, tokens: pd.DataFrame) -> str:
-    """Stack the tokens of all parts on each other, one bar for each row; return the unit."""
+    """Stack the tokens of all parts on each other, one bar for each row. Return the unit."""
     drawn = looks([*_USUAL_PARTS, *sorted({*tokens}.difference(_USUAL_PARTS))])
     most = tokens.sum(axis=1).max()
     unit, scale = next((unit_and_scale for unit_and_scale in _UNITS if most < 1e4 * unit_and_scale[1]), _UNITS[-1])

@@ -37,7 +37,7 @@ _UNNAMED = ("mode.before", "mode.context", "seed", "attempt", "digest")
 
 @dataclass(frozen=True, kw_only=True)
 class RunSeries:
-    """The finished runs of one setting; ``name`` says in which settings it differs from the others of its figure.
+    """The finished runs of one setting. ``name`` says in which settings it differs from the others of its figure.
 
     It has the same look in all figures of a task.
     """
@@ -111,7 +111,7 @@ def size_curve(runs: Sequence[RunSummary]) -> pd.DataFrame:
 
 
 def cache_curve(calls: Sequence[CallCosts], window: int) -> pd.Series[float] | None:
-    """Share of prompt tokens served from a cache, in percent, over the last ``window`` calls; ``None`` if unknown."""
+    """Return the share of prompt tokens from a cache, in percent, over the last ``window`` calls, if it is known."""
     import pandas as pd
 
     made = [(call.usage.cached, call.usage.prompt) for call in calls if not call.replayed]
@@ -152,5 +152,5 @@ def _by_settings(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
 
 
 def _word(path: str, value: object) -> str:
-    """Return a value as text; each seed starts from a context of its own."""
+    """Return a value as text. Each seed starts from a context of its own."""
     return "given" if path.endswith(".initial") and value is not None else value_text(value)

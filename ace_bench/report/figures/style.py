@@ -38,7 +38,7 @@ MAX_SERIES = len(_COLOURS)
 _LEGEND_HANDLE, _LEGEND_LETTER = 0.6, 0.056
 """Inches that an entry of the legend takes beside its text, and for a letter."""
 _LEGEND_LINE = 0.15
-"""Inches of a line of the legend; figures have room for two."""
+"""Inches of a line of the legend. Figures have room for two."""
 
 GREY = "#666666"
 _PAD = 0.06
@@ -71,7 +71,7 @@ _SETTINGS: Mapping[Any, Any] = MappingProxyType(
 _PAPER: Mapping[Any, Any] = MappingProxyType(
     {"font.family": "serif", "pgf.texsystem": "pdflatex", "pgf.rcfonts": False, "lines.linewidth": 1.0}
 )
-"""LaTeX sets the text; a .pgf takes the font of the document that includes it."""
+"""LaTeX sets the text. A .pgf takes the font of the document that includes it."""
 _INPUT = """% needs \\usepackage{{pgf}}
 \\begin{{{kind}}}[tp]
 \\centering
@@ -106,7 +106,7 @@ class Sheet:
 
     @property
     def title_style(self) -> dict[str, Any]:
-        """How that is printed."""
+        """How that title is printed."""
         return {"fontsize": 6, "color": GREY} if self.for_paper else {}
 
 
@@ -125,7 +125,7 @@ class Look:
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Return a look for each name; after ``MAX_SERIES`` names they repeat."""
+    """Return a look for each name. After ``MAX_SERIES`` names they repeat."""
     return {
         name: Look(
             colour=_COLOURS[index % MAX_SERIES],
@@ -140,7 +140,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 @contextmanager
 def styled(sheet: Sheet = SCREEN) -> Iterator[None]:
-    """Apply the project's style inside the block; raises ``ConfigError`` without its packages, or LaTeX for a paper."""
+    """Apply the project's style inside the block. Raises ``ConfigError`` without its packages, or LaTeX for a paper."""
     require("drawing figures", "matplotlib", "pandas")
     if sheet.for_paper and which("pdflatex") is None:
         raise ConfigError(f"style={sheet.style} draws with LaTeX, and there is no pdflatex; install {_LATEX}")
@@ -208,7 +208,7 @@ def add_legend(figure: Figure, more: str = "") -> Figure:
 
 
 def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN) -> list[Path]:
-    """Write a figure as PDF and PNG, or for a paper as PDF and PGF with its caption; raises ``FileUnwritable``."""
+    """Write a figure as PDF and PNG, or for a paper as PDF and PGF with its caption. Raises ``FileUnwritable``."""
     _change_words(figure, _inert if sheet.for_paper else shown)
     if sheet.for_paper:
         _leave_out_hatches(figure)
@@ -226,7 +226,7 @@ def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN) -> list[Path]:
 
 
 def latex_input(figure: Figure, name: str) -> str:
-    """Return what a paper takes a figure with, by the ``name`` of its file; one as wide as a page spans the columns."""
+    """Return the LaTeX that puts a figure into a paper, by the ``name`` of its file. A wide one spans the columns."""
     kind = "figure" if figure.get_figwidth() == _INCHES["column"] else "figure*"
     return _INPUT.format(kind=kind, name=name, caption=latex(str(figure.get_label())))
 

@@ -57,7 +57,7 @@ _Figures: TypeAlias = "Iterator[tuple[str, Figure | None]]"
 
 
 def write_figures(index: ResultsIndex, out: Path, wanted: Wanted = ALL) -> list[Path]:
-    """Write all figures that have finished runs to ``out``, as ``save`` does; ``wanted.names`` are of ``KINDS``.
+    """Write all figures that have finished runs to ``out``, as ``save`` does. ``wanted.names`` are of ``KINDS``.
 
     Without names, experiments that must be named are left out.
 

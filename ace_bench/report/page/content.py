@@ -40,7 +40,7 @@ MOST_COMPARED = 50
 
 
 class Content:
-    """Answers by name. A query narrows an answer; a site holds the answers without one.
+    """Answers by name. A query narrows an answer. A site holds the answers without one.
 
     ``runs.bin`` is the list, ``run-KEY.bin`` a run without prompts and replies, ``calls-KEY.bin`` those, of one session
     with ``session``, and ``comparison.bin`` the paired tests of the ``runs`` (keys separated by commas). ``live`` tells
@@ -53,7 +53,7 @@ class Content:
         self._made = lru_cache(maxsize=_KEPT)(self._make)
 
     def read(self, name: str, query: Mapping[str, str]) -> bytes | None:
-        """Return an answer, ``None`` if there is no such name; raises ``StoreError`` and ``DataError``."""
+        """Return an answer, ``None`` if there is no such name. Raises ``StoreError`` and ``DataError``."""
         if name == RUNS:
             return _compress({**self._results.listing(), "live": self._live})
         runs = self._results.runs()
@@ -84,7 +84,7 @@ class Content:
             yield name, self.read(name, {}) or b""
 
     def _make(self, what: str, keys: tuple[str, ...], session: str | None, stamp: object) -> bytes:
-        """Make an answer about runs; it is made again when their ``stamp`` changes."""
+        """Make an answer about runs. It is made again when their ``stamp`` changes."""
         del stamp
         runs = self._results.runs()
         if not runs.keys() >= {*keys}:
@@ -96,9 +96,9 @@ class Content:
 
 
 def report_page(results: Results) -> str:
-    """Return the report of the runs as one HTML file; raises ``StoreError`` if none can be read.
+    """Return the report of the runs as one HTML file. Raises ``StoreError`` if none can be read.
 
-    Data is compressed and base64-encoded, so text from a model can neither end its block nor reach the HTML parser; the
+    Data is compressed and base64-encoded, so text from a model can neither end its block nor reach the HTML parser. The
     script inserts it as text.
     """
     blocks = [_block(name, data) for name, data in Content(results, live=False).whole()]
@@ -113,7 +113,9 @@ def viewer_page() -> str:
 
 
 def write_site(results: Results, folder: Path, *, tables: str) -> list[str]:
-    """Write viewer and ``tables`` as static files to a new or empty folder; return what is left out, and why.
+    """Write viewer and ``tables`` as static files to a new or empty folder.
+
+    Return the runs that are left out, with the reason.
 
     Raises ``ConfigError`` if the folder holds something, and ``FileUnwritable``.
     """
@@ -153,7 +155,7 @@ def _page(title: str, data: str, fetches: str = "") -> str:
 
 
 def _render(name: str, **values: object) -> str:
-    """Fill in a template; values are escaped where it does not call them safe."""
+    """Fill in a template. Values are escaped where it does not call them safe."""
     from jinja2 import Environment, StrictUndefined
 
     templates = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
@@ -161,7 +163,7 @@ def _render(name: str, **values: object) -> str:
 
 
 def _policy(fetches: str) -> str:
-    """Allow this script and this style alone; the script cannot turn text into markup or code either."""
+    """Allow this script and this style alone. The script cannot turn text into markup or code either."""
     return (
         f"default-src 'none'; {fetches}script-src {_source(_script())}; style-src {_source(_asset('page.css'))}; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"

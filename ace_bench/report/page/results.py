@@ -29,14 +29,14 @@ _SAMPLED = 8
 """Characters of a digest, enough to distinguish sets of samples."""
 _TOTAL = "total"
 _FOLDER = "folder"
-"""Tells copies of a run apart; every row has its own anyway."""
+"""Tells copies of a run apart. Every row has its own anyway."""
 _LISTED = ("identity.json", "metrics.json", "environment.json", "status.json")
 """The files that a row of the list is made from."""
 _GROWING = ("journal.jsonl", "calls.jsonl")
 _KEY = 12
 _FRESH_S = 0.8
 _PAUSES = 10
-"""A scan is not repeated for ``_FRESH_S`` seconds, nor for so many times as long as it took; all pages share it.
+"""A scan is not repeated for ``_FRESH_S`` seconds, nor for so many times as long as it took. All pages share it.
 
 The first one, which reads all runs, takes much longer than the others."""
 
@@ -73,7 +73,7 @@ class Results:
         self._listed: tuple[int, Record] | None = None
 
     def version(self) -> int:
-        """Look for runs that came, went or changed; return a number that grows with each such change."""
+        """Look for runs that came, went or changed. Return a number that grows with each such change."""
         with self._lock:
             started = time.monotonic()
             if started > self._next_scan:
@@ -107,7 +107,7 @@ class Results:
             self._version += 1
 
     def progress(self) -> Mapping[str, Record]:
-        """Return how far each unfinished run is, by key; a damaged one is left out."""
+        """Return how far each unfinished run is, by key. A damaged one is left out."""
         with self._lock:
             unfinished = {key: run.folder for key, run in self.runs().items() if not run.finished}
             self._followed = {key: self._followed.get(key) or Progress(folder) for key, folder in unfinished.items()}
@@ -145,7 +145,7 @@ class Results:
         self._read, self._closed = read, closed
 
     def _names(self, closed: list[str]) -> Iterator[str]:
-        """Yield the folders of runs as they are shown; ``closed`` gets those that may not be entered."""
+        """Yield the folders of runs as they are shown. ``closed`` gets those that may not be entered."""
         seen: dict[str, float] = {}
         for root in self._roots:
             for name in run_names(root, closed.append, seen):
@@ -223,7 +223,7 @@ def _listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damage
 
 
 def _label(differ: Differences, place: int, run: RunSummary, folder: str) -> str:
-    """Return the label of a run; copies of a run are named by the folder as the page shows it."""
+    """Return the label of a run. Copies of a run are named by the folder as the page shows it."""
     label = differ.labels[place]
     return label.replace(value_text(str(run.folder)), folder) if _FOLDER in differ.names else label
 
@@ -231,7 +231,7 @@ def _label(differ: Differences, place: int, run: RunSummary, folder: str) -> str
 def _row(run: RunSummary, folder: str, changed: float) -> Record:
     """Return what is listed of one run, without reading journal or calls. ``changed`` is a Unix time.
 
-    Runs with the same ``sampled`` were tested on the same samples, as far as the settings say; only their scores
+    Runs with the same ``sampled`` were tested on the same samples, as far as the settings say. Only their scores
     belong into one column.
     """
     about = {name: getattr(run, name) for name in ABOUT}

@@ -57,7 +57,7 @@ class _Contexts:
 
 
 def run_data(run: RunSummary) -> Record:
-    """Read a run folder, finished or not, but for what was sent to models and came back; raises ``StoreError``.
+    """Read a run folder, finished or not, but for what was sent to models and came back. Raises ``StoreError``.
 
     A playbook of either kind is given as its first bullets and the changes of each step, any other context as text in
     ``texts``. ``used`` is the last step that used a bullet. ``notes`` say what is missing in the folder.
@@ -101,7 +101,7 @@ def _warnings(run: RunSummary, calls: Sequence[StoredCall]) -> list[str]:
 
 
 def call_data(run: RunSummary, session: str | None = None) -> Record:
-    """Read what was sent in the calls of a run, or of one session, and what came back; raises ``StoreError``.
+    """Read what was sent in the calls of a run, or of one session, and what came back. Raises ``StoreError``.
 
     ``place`` of a call is its index in ``run_data``. Prompts are in ``texts``: ``at`` of a prompt is its index among
     the prompts of its role, ``heads`` are the role and the number of lines of each message.
@@ -119,7 +119,7 @@ def call_data(run: RunSummary, session: str | None = None) -> Record:
 
 
 def _samples(folder: Path) -> Mapping[str, Sample]:
-    """Return the samples by id; empty for folders of older versions, which have none."""
+    """Return the samples by id. Empty for folders of older versions, which have none."""
     try:
         return unpack_samples(read_object(folder, SAMPLES)) if (folder / SAMPLES).exists() else {}
     except DataError as error:
@@ -127,7 +127,7 @@ def _samples(folder: Path) -> Mapping[str, Sample]:
 
 
 def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: list[str]) -> _Contexts:
-    """Read the contexts of a run; those that are no playbooks are added to ``texts``."""
+    """Read the contexts of a run. Those that are no playbooks are added to ``texts``."""
     name = next((name for name in _FIRST if (folder / "contexts" / name).exists()), None)
     if name is None or (name != _FIRST[0] and steps):
         notes.append("The folder holds no context yet.")
@@ -241,7 +241,7 @@ class Texts:
         self._chains: dict[str, list[list[int]]] = {}
 
     def add(self, chain: str, parts: Iterable[str]) -> int:
-        """Append a text, given as one or several parts, to a chain; return its place in the chain."""
+        """Append a text, given as one or several parts, to a chain. Return its place in the chain."""
         numbers = self._numbers
         lines = [numbers.setdefault(line, len(numbers)) for part in parts for line in part.split("\n")]
         before = self._last.get(chain, [])

@@ -37,7 +37,7 @@ _IDLE_S = 60.0
 
 
 class ViewerServer(ThreadingHTTPServer):
-    """Serves the runs of a folder at ``http://127.0.0.1:PORT``; port 0 picks a free one. Raises ``OSError``.
+    """Serves the runs of a folder at ``http://127.0.0.1:PORT``. Port 0 picks a free one. Raises ``OSError``.
 
     ``make_tables`` returns the page of tables. It is called again once runs have changed.
     """
@@ -67,7 +67,7 @@ class ViewerServer(ThreadingHTTPServer):
             return self._tables[1]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore browsers that went away; anything else is reported as usual."""
+        """Ignore browsers that went away. Anything else is reported as usual."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 

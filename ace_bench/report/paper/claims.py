@@ -31,7 +31,7 @@ class PaperClaim(YamlModel, frozen=True, kw_only=True):
 
     ``primary`` claims are the family that is tested together. With ``within`` the claim is that the difference lies
     within that many points of 0. ``paper_claims`` adds the paper's number (``value``), the ``model`` whose runs it is
-    about, and ``differences``: it is their mean, each the sum of ``cells`` times their coefficients; with
+    about, and ``differences``: it is their mean, each the sum of ``cells`` times their coefficients. With
     ``relative_to`` in percent of that cell. Without differences it is a share: the ``metric`` of a cell's ``run``, in
     percent.
     """
@@ -63,7 +63,7 @@ class Contradiction(YamlModel, frozen=True, kw_only=True):
 
     ``rule`` is ``mean``, ``ratio``, ``sum``, ``repeated`` (the same result is in another table), ``change`` (against
     the reference row), ``text`` (a claim of the text), ``highest`` (the text says so) or ``unit`` (``printed`` compares
-    rollouts with calls; nothing can be recomputed).
+    rollouts with calls, so that nothing can be recomputed).
     """
 
     cell: str
@@ -89,7 +89,7 @@ def known_contradictions() -> list[Contradiction]:
 
 
 def paper_claims(paper: Experiments) -> list[PaperClaim]:
-    """Read the rows of the claims table (``data/claims_table.yaml``); raises ``DataError``."""
+    """Read the rows of the claims table (``data/claims_table.yaml``). Raises ``DataError``."""
     rows: list[PaperClaim] = read_yaml(DATA.joinpath("claims_table.yaml"), list[PaperClaim])
     return [_with_number(paper, row) for row in rows]
 
@@ -113,7 +113,7 @@ def _with_number(paper: Experiments, row: PaperClaim) -> PaperClaim:
 
 
 def _differences(paper: Experiments, claim: Claim) -> list[Difference]:
-    """Return the differences that a claim is the mean of; those in points are joined to one."""
+    """Return the differences that a claim is the mean of. Those in points are joined to one."""
     if not claim.mean:
         return [_difference(claim.gain, claim.over, claim.relative_to)]
     parts = [part for ref in claim.mean for part in _differences(paper, paper.claim(ref))]

@@ -22,7 +22,7 @@ class YamlModel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 def read_yaml(file: Traversable, kind: Any) -> Any:
-    """Read a YAML file as a value of type ``kind``; raises ``DataError`` that names the file and the error."""
+    """Read a YAML file as a value of type ``kind``. Raises ``DataError`` that names the file and the error."""
     try:
         return convert(msgspec.yaml.decode(file.read_bytes()), kind)
     except OSError as error:
@@ -66,15 +66,15 @@ class Row(YamlModel, frozen=True, kw_only=True):
     """One line of a table, with the settings of its runs, and the paper's numbers unless it is ours.
 
     ``values`` and ``changes`` (against the table's reference row) are in the order of the paper's columns. ``gt`` is
-    the paper's "GT labels" mark, ``None`` if the table has none. ``same_as`` names the row, here or in another
-    table, that it repeats; ``sum_of`` the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the row
+    the paper's "GT labels" mark, ``None`` if the table has none. ``same_as`` names the row, here or in another table,
+    that it repeats. ``sum_of`` names the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the row
     counts where the paper writes "rollouts" for two things (tables 12 to 15): rollouts, or calls of a model.
 
     ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` is
     the one that a column with ``evaluates`` evaluates: ``tested``, or that before or after the step that removed most
     tokens.
 
-    Rows of ``Combinations`` name their base row (``against``), ``scaffold`` and ``passes``; ``without`` says why a
+    Rows of ``Combinations`` name their base row (``against``), ``scaffold`` and ``passes``. ``without`` says why a
     column has no run of theirs, and ``agents_only`` that only agents' columns have one.
     """
 
@@ -112,7 +112,7 @@ class Row(YamlModel, frozen=True, kw_only=True):
 
 
 class Method(YamlModel, frozen=True, kw_only=True):
-    """Which combinations of a method make sense; empty means all, and ``why`` says why others are left out.
+    """Which combinations of a method make sense. Empty means all, and ``why`` says why others are left out.
 
     ``own`` is the scaffold that its prompts have by themselves, "" if it is not known. One that ``retries`` answers
     test samples again.
@@ -139,7 +139,7 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
     methods: Mapping[str, Method]
 
     def rows(self, agents: Sequence[str]) -> dict[str, Row]:
-        """Return the rows by name, grouped by scaffold; ``agents`` are columns without scaffolds."""
+        """Return the rows by name, grouped by scaffold. ``agents`` are columns without scaffolds."""
         rows = {}
         for scaffold in self.scaffolds:
             as_own_form = scaffold != "json"  # the answer alone is its own form
@@ -179,7 +179,7 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
         )
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Combinations:
-        """Return it with these ``methods``, ``scaffolds``, ``feedback`` and ``passes``; raises ``DataError``."""
+        """Return it with these ``methods``, ``scaffolds``, ``feedback`` and ``passes``. Raises ``DataError``."""
         axes: dict[str, Any] = {}
         for axis in ("scaffolds", "feedback", "passes"):
             choices = getattr(self, axis)

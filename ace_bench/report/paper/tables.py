@@ -19,7 +19,7 @@ DATA = files(__package__).joinpath("data")
 
 
 class Cell(YamlModel, frozen=True, kw_only=True):
-    """One number with its reference (``table/row/column``); ``value`` is ``None`` if the cell is empty."""
+    """One number with its reference (``table/row/column``). ``value`` is ``None`` if the cell is empty."""
 
     ref: str
     value: float | None
@@ -29,13 +29,13 @@ class Cell(YamlModel, frozen=True, kw_only=True):
 class Experiment(YamlModel, frozen=True, kw_only=True):
     """One result: a table with the runs behind its cells, and the paper's numbers where it has a ``section``.
 
-    ``model`` is the paper's, or by default our experiment's; ``against`` is the row that the others are
+    ``model`` is the paper's, or by default our experiment's. ``against`` is the row that the others are
     compared with. ``bars`` refer to cells of other results.
 
     An entry ``seed_<number>.yaml`` measures what one of the founding documents beside the paper claims, as rows and
     columns, or by the function that returns its table: ``measure: package.module:function`` (``core.measurement``),
     which gets the settings of the groups in ``takes``. Any other file without a ``section`` is an experiment that is
-    asked for by its name; ``combined`` adds rows. ``not_reproducible`` maps rows without runs to the reason.
+    asked for by its name. ``combined`` adds rows. ``not_reproducible`` maps rows without runs to the reason.
     """
 
     title: str
@@ -65,7 +65,7 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
         return [name for name, column in self.columns.items() if not column.ours]
 
     def cell(self, row: str, column: str) -> Cell:
-        """Return one of the paper's cells; raises ``DataError`` if it does not exist."""
+        """Return one of the paper's cells. Raises ``DataError`` if it does not exist."""
         if row not in self.rows or column not in self.printed or self.rows[row].ours:
             theirs = (name for name, line in self.rows.items() if not line.ours)
             raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {', '.join(theirs)}; columns: "
@@ -82,7 +82,7 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
         return replace(self, rows=self.combined.rows([name for name, spec in self.columns.items() if spec.agents]))
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiment:
-        """Return it with these ``methods`` in place of its own, and the columns of these ``tasks``; empty means all.
+        """Return it with these ``methods`` in place of its own, and the columns of these ``tasks``. Empty means all.
 
         Raises ``DataError`` for a task without a column.
         """
@@ -109,7 +109,7 @@ class Claim(YamlModel, frozen=True, kw_only=True):
 
 
 def check_experiment(result: Experiment, where: str) -> None:
-    """Raise ``DataError`` for numbers or names that do not fit each other; ``where`` is the file."""
+    """Raise ``DataError`` for numbers or names that do not fit each other. ``where`` is the file."""
     if not (result.model or result.section or result.bars):
         raise DataError(f"{where}: give the paper's section, or a model: the backbone by default")
     if result.measure and result.rows:

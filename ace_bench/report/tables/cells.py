@@ -49,11 +49,11 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One cell over the seeds in ``runs``; ``value`` is ``None`` if it is unknown or there are no runs.
+    """One cell over the seeds in ``runs``. ``value`` is ``None`` if it is unknown or there are no runs.
 
-    ``interval`` holds the 95% bounds of a score; of anything else, the smallest and largest value over seeds.
+    ``interval`` holds the 95% bounds of a score, or for other numbers the smallest and the largest over seeds.
     ``spread`` is the standard deviation of a score over seeds. ``points`` are the scores by seed, if the value is a
-    mean of scores. ``change`` is against the base row, in ``change_unit``; ``p_holm`` is the p-value of
+    mean of scores. ``change`` is against the base row, in ``change_unit``. ``p_holm`` is the p-value of
     ``comparison``, corrected for all comparisons of the table. ``few_seeds`` says that the comparison is about these
     playbooks only: a side that adapts has fewer than three seeds. ``derived`` cells are computed from others.
 
@@ -62,10 +62,10 @@ class Measured:
 
     ``other_models`` says which models answered in place of those that its runs asked for.
 
-    ``state`` is the state of the runs if none has finished; ``refused`` says why the program makes no such run.
+    ``state`` is the state of the runs if none has finished. ``refused`` says why the program makes no such run.
     ``once`` says why one run counts where other cells have several seeds. ``unfinished`` are runs that began. ``code``
     says where its runs were made by different code. ``deviations`` are settings of its runs that are not the paper's.
-    ``differs`` are those in which they are not the planned runs, so that nothing is compared with them; ``elsewhere``
+    ``differs`` are those in which they are not the planned runs, so that nothing is compared with them. ``elsewhere``
     says in what runs differ that are not shown.
     """
 
@@ -112,7 +112,7 @@ class Measured:
 
     @property
     def samples(self) -> int | None:
-        """Number of samples that each run tested; for a mean of scores, the number of samples or scenarios."""
+        """Number of samples that each run tested, or of scenarios if the score is a mean over them."""
         if self.points:
             return len(next(iter(self.points.values())))
         return int(self.runs[0].value("n") or 0) if self.runs else None
@@ -129,7 +129,7 @@ class Measured:
 
     @property
     def scope(self) -> str:
-        """Which context a score of one seed is about; "" for several seeds, or without adaptation."""
+        """Which context a score of one seed is about, or "" for several seeds, or without adaptation."""
         kind = str(self.runs[0].metrics["context"]["kind"]).replace("_", " ") if len(self.points) == 1 else "none"
         if kind == "none":
             return ""
@@ -150,7 +150,7 @@ class Measured:
 def measure(
     place: Place, planned: PlannedRun | None, metric: str, runs: Sequence[RunSummary], equal_seeds: int = 0
 ) -> Measured:
-    """Measure a cell from the runs of its plan; without a finished run, ``state`` says why.
+    """Measure a cell from the runs of its plan. Without a finished run, ``state`` says why.
 
     ``equal_seeds`` is the number of seeds in the table if the runs draw nothing by theirs, else 0. Such runs sent the
     same requests, so the first of them counts.
@@ -209,7 +209,7 @@ def _leakage(run: RunSummary) -> str:
 
 
 def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
-    """Say which code other than the others' made some of the runs that a cell averages, or what a user accepted."""
+    """Say where different code made the runs that a cell averages, and which changes of code a user accepted."""
     codes = [last_code(run.processes) for run in runs]
     changed = sorted({name for code, other in pairwise(codes) for name in changed_modules(code, other)})
     notes = [f"seeds by different code: {modules_in_words(changed)}"] if changed else []
@@ -239,8 +239,8 @@ def few_seeds(*sides: Measured) -> bool:
 def tested_difference(ours: Measured, base: Measured) -> Comparison | None:
     """Test a cell against another, whose seeds are averaged where it does not adapt.
 
-    ``None`` if one is no mean of scores, seeds collapsed, or one sample gives no interval. Raises ``DataError`` if
-    the samples differ.
+    Returns ``None`` if a side is not a mean of scores, if seeds collapsed, or if one sample gives no interval. Raises
+    ``DataError`` if the samples differ.
     """
     if not (ours.points and base.points) or ours.collapsed or base.collapsed:
         return None
@@ -255,7 +255,7 @@ def varies(cell: Measured) -> bool:
 
 
 def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[float]], float | None]) -> Measured:
-    """Compute a cell from others, such as an average; it has no interval."""
+    """Compute a cell from others, such as an average. It has no interval."""
     known = [part.value for part in parts if part.value is not None]
     state = next((part.state for part in parts if part.state), "")
     value = formula(known) if known and len(known) == len(parts) else None
@@ -274,7 +274,7 @@ def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[floa
 
 
 def setting_warning(cells: Iterable[Measured]) -> str:
-    """Return the part of a title that marks cells not measured in the paper's setting; "" if all were."""
+    """Return the part of a title that marks cells not measured in the paper's setting, or "" if all were."""
     depart = [bool(cell.deviations) for cell in cells if cell.runs]
     part = "in part " * (not all(depart))
     return f" [{part}not the paper's setting]" if any(depart) else ""
@@ -295,7 +295,7 @@ def certificate_note(runs: Iterable[RunSummary]) -> list[str]:
 
 
 def error_bars(cell: Measured) -> tuple[float, float]:
-    """Return the distances from a cell's value to the bounds of its interval; 0 without an interval."""
+    """Return the distances from a cell's value to the bounds of its interval, or 0 without an interval."""
     if cell.value is None or cell.interval is None:
         return (0.0, 0.0)
     return (max(0.0, cell.value - cell.interval.low), max(0.0, cell.interval.high - cell.value))
@@ -314,6 +314,6 @@ def mean_of(values: Sequence[float | None]) -> float | None:
 
 
 def _points(runs: Sequence[RunSummary], metric: str) -> dict[int, Points]:
-    """Return the scores by seed; empty if any run has none."""
+    """Return the scores by seed, or nothing if a run has none."""
     known = {run.seed: points for run in runs if (points := run.points(metric)) is not None}
     return known if len(known) == len(runs) else {}

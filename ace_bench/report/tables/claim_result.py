@@ -23,9 +23,9 @@ SHARE = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimResult:
-    """A claim by our runs; ``value`` is in the claim's unit, ``None`` if a run is missing (``state``).
+    """A claim by our runs. ``value`` is in the claim's unit, ``None`` if a run is missing (``state``).
 
-    ``interval`` has the confidence ``level``; ``equal`` says that all seeds have the same value. A claim about scores
+    ``interval`` has the confidence ``level``. ``equal`` says that all seeds have the same value. A claim about scores
     has a ``comparison``. ``few`` says that a side that adapts has fewer than three seeds.
     ``collapsed`` of the ``adapted`` runs lost most of a large context in one step.
     """
@@ -70,7 +70,7 @@ class ClaimResult:
 
 
 def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
-    """One row a claim; ``numbers``: with the paper's."""
+    """Return a row for each claim, with the paper's number if ``numbers`` says so."""
     lines = [_words(result, numbers=numbers) for result in results]
     return Grid(title="Claims", header=tuple(lines[0]), rows=tuple(tuple(line.values()) for line in lines))
 
@@ -153,7 +153,7 @@ def _remarks(result: ClaimResult) -> list[str]:
 
 
 def claim_record(result: ClaimResult, variant: Variant, *, numbers: bool) -> dict[str, object]:
-    """Return a line of CSV with numbers in full precision; unknown values are empty."""
+    """Return a line of CSV with numbers in full precision. Unknown values are empty."""
     claim, bounds = result.claim, result.bounds
     tested = result.comparison if bounds else None
     record: dict[str, object] = {

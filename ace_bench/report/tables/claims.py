@@ -25,7 +25,7 @@ _LEAST = 1e-6
 def claim_results(
     experiments: Experiments, selection: Selection, others: Mapping[str, Selection] | None = None
 ) -> list[ClaimResult]:
-    """Compute all claims from runs of one variant; ``others`` has the same conditions with the paper's other models.
+    """Compute all claims from runs of one variant. ``others`` has the same conditions with the paper's other models.
 
     The intervals of the primary claims about scores have the levels of Holm's method for that family.
     """
@@ -65,7 +65,7 @@ def _at_level(result: ClaimResult, level: float) -> ClaimResult:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """A measured cell with its coefficient; ``place`` names its test set.
+    """A measured cell with its coefficient. ``place`` names its test set.
 
     ``published`` is the number of a row that has no runs here.
     """
@@ -110,7 +110,7 @@ class _Reader:
         return row in self.experiments.table(table).not_reproducible
 
     def _parts(self, difference: Difference) -> Iterator[_Part]:
-        """Yield the measured cells; a column that is a mean is its columns with their weights."""
+        """Yield the measured cells. A column that is a mean stands for its columns with their weights."""
         for ref, coefficient in difference.cells.items():
             table, row, column = ref.split("/")
             spec = self.experiments.table(table).columns[column]
@@ -182,7 +182,7 @@ def _together(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int]) -> S
 
 
 def _common_seeds(parts: Sequence[_Part]) -> list[int]:
-    """Return the seeds that have finished in all parts; a part that is run once stands for every seed.
+    """Return the seeds that have finished in all parts. A part that is run once stands for every seed.
 
     Raises ``DataError`` if there is none.
     """
@@ -212,7 +212,7 @@ def _pool_points(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], s
 
 
 def _measure_saving(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
-    """Compute a saving or an increase by seed; raises ``DataError`` if no seed has all runs."""
+    """Compute a saving or an increase by seed. Raises ``DataError`` if no seed has all runs."""
     every = [part for group in parts for part in group]
     seeds = _common_seeds(every)
     differences = result.claim.differences
@@ -230,7 +230,7 @@ def _read_share(result: ClaimResult, cell: Measured) -> ClaimResult:
 def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[float | None], *, sign: int) -> ClaimResult:
     """Give the mean of values in percent, with a t interval over seeds of the logarithm of what remains (or is added).
 
-    Costs are ratios, whose logarithms vary about equally up and down; so a saving never exceeds 100%.
+    Costs are ratios, whose logarithms vary about equally up and down. A saving therefore never exceeds 100%.
     """
     result = replace(result, seeds=tuple(seeds), few=len(seeds) < FEW_SEEDS)
     known = [math.log(max(_LEAST, 1 + sign * value / 100)) for value in values if value is not None]

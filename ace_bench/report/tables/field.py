@@ -77,7 +77,7 @@ def per_query(run: RunSummary, amount: float | None) -> float | None:
 
 
 def groups_of(table: Table, amount: Amount = tokens) -> list[Group]:
-    """Return the groups with at least two finished methods as planned; base, whose row stands first, is first."""
+    """Return the groups with at least two finished methods as planned. Base, whose row stands first, is first."""
     groups: dict[Group, list[Member]] = {}
     bases: dict[tuple[str, str], Member] = {}
     for cell in table.measured:

@@ -39,7 +39,7 @@ _DASH = "–"
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """The text of a table; ``label`` starts its LaTeX labels."""
+    """The text of a table. ``label`` starts its LaTeX labels."""
 
     title: str
     label: str
@@ -76,7 +76,7 @@ def markdown(page: Page) -> str:
 
 
 def csv(tables: Sequence[Table]) -> str:
-    """Format one line per cell, with numbers in full precision; unknown values are empty."""
+    """Format one line per cell, with numbers in full precision. Unknown values are empty."""
     records = [
         _record(table, row, column, cell)
         for table in tables
@@ -189,7 +189,7 @@ def _best_rows(cells: dict[str, Measured], lines: dict[str, Heading], base: str)
 
 
 def _legend(table: Table, cell_rows: Iterable[Sequence[str | Number]]) -> Iterator[str]:
-    """Explain the words and marks in the results; a mark before a colon is the one in the cells."""
+    """Explain the words and marks in the results. A mark before a colon is the one in the cells."""
     cells = [word for line in cell_rows for word in line]
     numbers = [word for word in cells if isinstance(word, Number)]
     marks = "".join(word.marks for word in numbers)

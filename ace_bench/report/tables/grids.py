@@ -30,7 +30,7 @@ _INTERVALS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A measured number as shown; in LaTeX also its ``change`` against the base row, and bold if it is the ``best``."""
+    """A measured number as shown. LaTeX adds its ``change`` against the base row, and prints the ``best`` in bold."""
 
     text: str
     bounds: str = ""
@@ -45,7 +45,7 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Grid:
-    """Text in rows and columns; in LaTeX ``legend`` explains its marks below it.
+    """Text in rows and columns. ``legend`` explains its marks below it in LaTeX.
 
     There ``above`` has a header for neighbouring columns together ("" for none), and ``groups`` the title of each
     row's group, which stands above the first of them.
@@ -180,7 +180,7 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
 
 
 def _result_columns(table: Table, column: str) -> Iterator[tuple[str, Sequence[str | Number]]]:
-    """Yield a column, and beside it what the paper has there, each with its header."""
+    """Yield a column and beside it the paper's numbers, each with its header."""
     cells, paper = [line[column] for line in table.cells.values()], table.paper
     yield table.columns[column].title, [*map(shown, cells)]
     if paper.numbers:

@@ -50,7 +50,7 @@ _DOCUMENT = (
 
 
 def latex(pages: Sequence[Page], width: Width = "", *, standalone: bool = False) -> str:
-    """Format the grids of tables for LaTeX; their notes are comments. A long table is split, a wide one scaled down.
+    """Format the grids of tables for LaTeX. Their notes are comments. A long table is split, a wide one scaled down.
 
     Without a ``width`` each takes what fits. ``standalone`` makes a document for ``pdflatex``.
     """
@@ -86,7 +86,10 @@ def _parts(grid: Grid) -> list[Grid]:
 
 
 def _float(page: Page, grid: Grid, index: int, wanted: Width, *, last: bool) -> Iterator[str]:
-    """Yield the lines of one floating table, or of a part of it; what explains its marks stands below the ``last``."""
+    """Yield the lines of one floating table, or of a part of it.
+
+    The notes that explain its marks stand below the ``last`` part.
+    """
     columns = [[*cells] for cells in zip(*grid.rows, strict=True)]
     room = sum(_room(name, cells) for name, cells in zip(grid.header, columns, strict=True))
     width = wanted or ("column" if room <= _FITS["column"] else "page")
@@ -147,7 +150,7 @@ def _body(grid: Grid, columns: Sequence[Sequence[str | Number]]) -> Iterator[str
 
 
 def _notes(legend: Sequence[str]) -> Iterator[str]:
-    """Yield what explains the marks; one before a colon stands apart."""
+    """Yield the notes that explain the marks. A mark before a colon stands apart."""
     if not legend:
         return
     yield "\\begin{tablenotes}[para,flushleft]\\scriptsize"
@@ -209,6 +212,6 @@ def _after(word: Number) -> str:
 
 
 def _plain(word: Number) -> str | None:
-    """Return a number as ``siunitx`` reads it; ``None`` for a text such as "n/a"."""
+    """Return a number as ``siunitx`` reads it, or ``None`` for a text such as "n/a"."""
     text = word.text.replace(",", "")
     return text if text.lstrip("-").replace(".", "", 1).replace("e-", "", 1).isdigit() else None

@@ -62,7 +62,7 @@ class Layout:
 
 
 def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
-    """Return a table for each kind of run; raises ``ConfigError`` if a setting, metric or base row does not exist."""
+    """Return a table for each kind of run. Raises ``ConfigError`` if a setting, metric or base row does not exist."""
     require("a table or figure of your own runs", "pandas")
     counted = latest_repetitions(runs, _repetition_key)
     latest = sorted(counted.values(), key=lambda run: run.folder)
@@ -72,7 +72,7 @@ def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
 
 
 def _frame_of(runs: Sequence[RunSummary], metrics: Sequence[str]) -> pd.DataFrame:
-    """Return a row for each run and metric; ``settings`` holds those of the run by path, the metric among them."""
+    """Return a row for each run and metric. ``settings`` holds the settings of the run by path, and the metric."""
     import pandas as pd
 
     rows = [
@@ -90,7 +90,7 @@ def _frame_of(runs: Sequence[RunSummary], metrics: Sequence[str]) -> pd.DataFram
 
 
 def title_of(values: Settings, names: Mapping[str, str]) -> str:
-    """Return the values of settings in one line; ``names`` are short names of their paths."""
+    """Return the values of settings in one line. ``names`` are short names of their paths."""
     return " ".join(_part(path, value, names) for path, value in values.items() if value != MISSING)
 
 
@@ -143,7 +143,7 @@ class _Pivot:
         return f"{what[:1].upper()}{what[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
 
     def _heading(self, values: Settings, column: str, cells: Cells) -> Heading:
-        """Return the header of a column; the score has the name that its task gives it, if there is one."""
+        """Return the header of a column. The score has the name that its task gives it, if there is one."""
         metrics = {line[column].metric for line in cells.values()} - {""}
         metric = "" if METRIC in values else metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
         return Heading(texts=(" ".join(filter(None, (title_of(values, self._names), metric))),), fields=values)
@@ -199,7 +199,7 @@ class _Pivot:
         return cell
 
     def _base(self, rows: Mapping[str, Settings]) -> str:
-        """Return the name of the base row; raises ``ConfigError`` if ``Layout.base`` does not name one row."""
+        """Return the name of the base row. Raises ``ConfigError`` if ``Layout.base`` does not name one row."""
         conditions = [text.strip() for text in (self._layout.base or f"method={_BASE}").split(",")]
         names = short_names(self._rows)
         fitting = [

@@ -21,7 +21,7 @@ from ace_bench.report.tables.table import MISSING, NO_PAPER, Heading, PaperShown
 _GT = "GT labels"
 """The paper's column of check marks."""
 MOST_CUT = 0.1
-"""The share of a role's replies in a stage that may be cut at the limit of their length; with more, the row is void."""
+"""The share of a role's replies in a stage that may be cut at the limit of their length. With more, the row is void."""
 
 
 def paper_table(
@@ -40,7 +40,7 @@ def paper_table(
 
 
 def void_note(runs: Iterable[RunSummary]) -> str:
-    """Return why a row is void, such as ``void: 34% of the curator's replies were cut``; "" if it is not.
+    """Return why a row is void, such as ``void: 34% of the curator's replies were cut``, or "" if it is not.
 
     Runs with many replies cut at the limit of their length show the limit, not the method.
     """
@@ -113,7 +113,7 @@ class _Builder:
         )
 
     def _row(self, row: str) -> dict[str, Measured]:
-        """Return the cells of a row in the paper's order; derived columns are computed from measured ones."""
+        """Return the cells of a row in the paper's order. Derived columns are computed from measured ones."""
         columns = {column: (spec, self._place(row, column)) for column, spec in self.experiment.columns.items()}
         line = {column: self._measure(place, self.name) for column, (spec, place) in columns.items() if spec.metric}
         for column, (spec, place) in columns.items():
@@ -155,7 +155,7 @@ class _Builder:
         return derive(place, parts, lambda values: values[0] / values[1] if values[1] else None)
 
     def _heading(self, row: str, cells: Mapping[str, Measured]) -> Heading:
-        """Describe a row; the settings distinguish rows with the same name in the paper."""
+        """Describe a row. The settings distinguish rows with the same name in the paper."""
         plan = self.experiment.rows[row]
         settings = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in plan.settings.items())
         runs = [run for cell in cells.values() for run in cell.runs]
@@ -198,7 +198,7 @@ class _Builder:
         return Heading(texts=texts, fields=fields, printed=tuple(printed), above=above, part=bool(plan.who))
 
     def _answered_by(self, overrides: Iterable[str], runs: list[RunSummary]) -> str:
-        """Name the stand-in of a role that the row gives a model of its own; "" for runs of real models."""
+        """Name the stand-in of a role that the row gives a model of its own, or "" for runs of real models."""
         chosen = (override.partition("=")[0] for override in overrides if override.startswith("backbone@roles."))
         roles = [key.removeprefix("backbone@roles.") for key in chosen]
         if self.selection.variant.comparable or not roles or not runs:

@@ -38,7 +38,7 @@ Style = Literal["screen", "paper", "paper_times"]
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which tables or figures to write; all if ``names`` is empty.
+    """Which tables or figures to write, or all if ``names`` is empty.
 
     The paper's numbers are shown beside comparable ones, or as ``paper`` says. Differences to them are shown for cells
     in the paper's setting, and with ``differences`` for all cells.
@@ -67,7 +67,7 @@ class Selection:
     """The runs of one variant, by plan."""
 
     def __init__(self, index: ResultsIndex, variant: Variant, runs: Runs, members: Sequence[RunSummary] = ()) -> None:
-        """``runs`` may include other variants' runs; ``members`` belong to this one."""
+        """``runs`` may include other variants' runs. ``members`` belong to this one."""
         self.variant, self.members = variant, members
         self.seeds = sorted({run.seed for run in members}) or [0]
         self._kinds = {(run.task, run.method, run.mode) for run in members}
@@ -91,7 +91,7 @@ class Selection:
 
     @cached_property
     def preset(self) -> str:
-        """The preset of the paper's model that answered, by any of its names; "" for another model."""
+        """The preset of the paper's model that answered, by any of its names, or "" for another model."""
         return self._index.names.preset_of(self.model)
 
     def find(self, planned: PlannedRun) -> list[RunSummary]:
@@ -107,7 +107,7 @@ class Selection:
         return [run for run in self.find(planned) if run.finished]
 
     def measure(self, place: Place, planned: PlannedRun, metric: str) -> Measured:
-        """Measure a metric of a planned run for a cell; several tables show the same ones."""
+        """Measure a metric of a planned run for a cell. Several tables show the same cells."""
         key = (planned, metric)
         if key not in self._cells:
             runs = self.find(planned)
@@ -162,9 +162,9 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class ResultsIndex:
-    """All runs under ``results``; ``compose`` plans the experiments' runs, with ``extra`` overrides for all.
+    """All runs under ``results``. ``compose`` plans the experiments' runs, with ``extra`` overrides for all.
 
-    ``refusal`` says which runs are left out of experiments that list methods; ``chosen`` is the part of these.
+    ``refusal`` says which runs are left out of experiments that list methods. ``chosen`` narrows those experiments.
     ``draws`` says which runs draw something by their seed.
     """
 
@@ -197,7 +197,7 @@ class ResultsIndex:
 
     @cached_property
     def selections(self) -> list[Selection]:
-        """The runs by conditions; raises ``ConfigError`` if ``extra`` fits no run."""
+        """The runs by conditions. Raises ``ConfigError`` if ``extra`` fits no run."""
         variants = self._selector.variants(self.found.runs)
         kinds = defaultdict[tuple[bool, str], list[RunSummary]](list)
         for variant, members in variants.items():
@@ -240,7 +240,7 @@ class ResultsIndex:
 
     @cached_property
     def _checked(self) -> tuple[str, ...]:
-        """``extra``; raises ``ConfigError`` if a setting fits no run."""
+        """Return ``extra``. Raises ``ConfigError`` if a setting fits no run."""
         named = {name: group for group in ("method", "task") for name in options(group, config_folders())}
         for setting in map(read_setting, self.extra):
             chosen = [f"{named[setting.only]}={setting.only}"] if setting.only in named else []

@@ -73,8 +73,8 @@ class Table:
     """One table of runs of one kind.
 
     ``names`` are the headers of the texts that name a row, ``printed_names`` those in LaTeX. ``base`` is the row that
-    the others are compared with, "" without one, and ``base_title`` its name in notes. ``about`` is what each line of
-    CSV says of the table. ``intro`` stands before the notes on statistics, ``notes`` after them; ``commands`` make the
+    the others are compared with, "" without one, and ``base_title`` its name in notes. ``about`` holds the fields that
+    each line of CSV has. ``intro`` stands before the notes on statistics, ``notes`` after them. ``commands`` make the
     runs that are missing.
     """
 

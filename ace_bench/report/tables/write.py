@@ -50,7 +50,7 @@ _COSTS = ("calls", *_PATHS)
 
 
 class TableFiles(NamedTuple):
-    """A table: the name of its files without the ending, its text, its CSV, and what a paper prints of it."""
+    """A table: the name of its files without the ending, its text, its CSV, and its results as a paper prints them."""
 
     stem: str
     page: Page
@@ -73,10 +73,10 @@ def write_tables(
 
     ``tables.md`` holds all of them, and where names are given also those that an earlier command wrote to ``out``.
 
-    Names are names of tables (``2``, ``4a``; ``4`` is both; ``claims``); without names, all tables with a finished run
-    are written, except for experiments that list methods. Each shows runs of one set of conditions. ``measured``
-    are tables of measurements by name, which are written, too. Raises ``ConfigError``, ``DataError`` and
-    ``FileUnwritable``.
+    Names are names of tables, such as ``2`` and ``4a``, with ``4`` for both its parts, and ``claims``. Without names
+    all tables with a finished run are written, except for experiments that list methods. Each shows runs of one set of
+    conditions. ``measured`` are tables of measurements by name, which are written, too. Raises ``ConfigError``,
+    ``DataError`` and ``FileUnwritable``.
     """
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
@@ -105,7 +105,7 @@ def write_tables(
 def measured_table(
     name: str, experiment: Experiment, measurement: Measurement, backbone: tuple[str, ...]
 ) -> TableFiles:
-    """Lay out a measurement; ``backbone`` is the option's name, and the model's if the user named one."""
+    """Lay out a measurement. ``backbone`` is the option's name, and the model's if the user named one."""
     slug = _OTHER.sub("_", "-".join((*backbone, *["simulated"] * measurement.simulated)))
     rows = tuple(tuple(value if isinstance(value, str) else number(value) for value in row) for row in measurement.rows)
     notes = [*([experiment.notes] if experiment.notes else []), *measurement.notes]
@@ -122,7 +122,7 @@ def measured_table(
 
 
 def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
-    """Return the names of the tables in ``which``, all if it is empty; raises ``DataError``."""
+    """Return the names of the tables in ``which``, all if it is empty. Raises ``DataError``."""
     known = [name for name, plan in experiments.by_name.items() if plan.layout == "table" and plan.rows]
     chosen = []
     for wanted in which or [name for name in known if name not in experiments.combined]:
@@ -243,7 +243,7 @@ def _cost_grid(table: Table) -> Grid:
 
 
 def _costs(table: Table, stem: str) -> TableFiles:
-    """Return the costs of a table's runs, and in CSV a line for each run and stage; unknown values are empty."""
+    """Return the costs of a table's runs, and in CSV a line for each run and stage. Unknown values are empty."""
     note = (
         "Means over seeds. Online, prediction and learning are one pass, and all of it is adaptation. Latency is "
         "wall time without waiting on retries, model time the sum over all calls."
