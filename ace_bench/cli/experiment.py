@@ -121,7 +121,7 @@ def sweep() -> None:
 
     if launcher := next((word for word in sys.argv if word.startswith("hydra/launcher=")), None):
         raise ConfigError(
-            f"{launcher} is not a launcher of ace-bench: leave it out, or take launcher=joblib, ray or slurm"
+            f"{launcher} is not a launcher of ace-bench: leave it out, or take launcher=threads, ray or slurm"
         )
     kept = _check_runs(sys.argv[1:])
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -137,7 +137,7 @@ def sweep() -> None:
         if _SLURM not in sys.argv:
             raise
         reason = (str(error).strip() or "it gives no reason").splitlines()[-1]
-        where = "start the sweep on a machine of the cluster, or take launcher=joblib"
+        where = "start the sweep on a machine of the cluster, or take launcher=threads"
         raise ConfigError(f"{_SLURM} cannot submit jobs ({reason}); {where}") from error
     except KeyboardInterrupt:
         sys.stderr.write(INTERRUPTED)

@@ -35,7 +35,9 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--dry-run", action="store_true", help="the state of each run and its command; nothing is run")
     parser.add_argument("--only-missing", action="store_true", help="do not continue runs that were begun")
     parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
-    parser.add_argument("--jobs", type=count, help="runs at a time (default: 1; with the embedded backbone all cores)")
+    parser.add_argument(
+        "--jobs", type=count, help="runs at a time (default: 1; with the embedded backbone as many as cores)"
+    )
     options = parser.parse_intermixed_args(arguments)
 
     from ace_bench.cli.reproducing.session import reproduce  # slow to import, and --help does not need it

@@ -26,9 +26,9 @@ _LOOK_S = 0.5
 class Ticket:
     """What is reserved for a call that is under way.
 
-    ``extend`` reserves as much once more, for a request that follows a reply that was paid for; ``refused`` says why it
-    could not. A ticket that is not ``settled`` stays reserved in later processes: nobody knows what its call cost.
-    ``waited`` are the seconds until there was room in the budget.
+    ``extend`` reserves the same amount again, for another request after a reply that was paid for. ``refused`` says why
+    it could not. A ticket that is not ``settled`` stays reserved in later processes, because nobody knows what its call
+    cost. ``waited`` is how many seconds it took until there was room in the budget.
     """
 
     extend: Callable[[], bool] = lambda: True

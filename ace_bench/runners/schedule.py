@@ -32,9 +32,9 @@ class Batch(Generic[Job]):
 class Schedule(Generic[Job]):
     """Gives out jobs to several threads, those with the longest chain of calls first.
 
-    A job is ready once the jobs that it ``needs`` have ended, which come before it; ``words`` then returns its
-    settings, or ``None`` if it is not to be made. ``chain`` is the length of a job's own chain of calls,
-    ``memory`` what it takes in MiB, ``room`` what all jobs may take together, ``None`` without a limit. One job may
+    A job is ready once the jobs that it ``needs`` have ended, which come before it in ``jobs``. Then ``words`` returns
+    its settings, or ``None`` if it is not to be made. ``chain`` is the length of a job's own chain of calls. ``memory``
+    is what it takes in MiB, and ``room`` is what all jobs may take together, ``None`` without a limit. One job may
     always run.
     """
 

@@ -164,7 +164,7 @@ def test_calls_under_way_when_a_process_is_killed_count_as_spent(limit, server, 
 def test_a_sweep_that_is_killed_stays_within_its_shared_budget(server, tmp_path):
     server.latency_s = 0.1
     settings = [*SMALL, *over_http(server.address), *ONLINE, "seed=0,1,2", "budget.shared=true", f"results={tmp_path}"]
-    command = [sys.executable, "run.py", "-m", *settings, "launcher=joblib", "hydra.launcher.n_jobs=3"]
+    command = [sys.executable, "run.py", "-m", *settings, "launcher=threads", "hydra.launcher.n_jobs=3"]
     kill_at_moments([*command, "budget.calls=60"], server, (20, 40))
     about = {"cwd": ROOT, "capture_output": True, "text": True}
     stopped = subprocess.run([*command, "budget.calls=60"], check=False, **about)

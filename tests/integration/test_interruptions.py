@@ -160,7 +160,7 @@ def test_a_stop_while_the_program_is_still_loading_is_one_sentence(program, tmp_
             assert "nterrupted" in output or "Stopped" in output
 
 
-SWEEP = ("run.py", "-m", "task=formula", "method=ace", "seed=0,1,2", "launcher=joblib", "hydra.launcher.n_jobs=2")
+SWEEP = ("run.py", "-m", "task=formula", "method=ace", "seed=0,1,2", "launcher=threads", "hydra.launcher.n_jobs=2")
 
 
 @pytest.mark.slow

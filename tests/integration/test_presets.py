@@ -70,7 +70,7 @@ def test_a_search_finds_the_best_run_and_repeated_runs_nothing(tmp_path):
     pytest.importorskip("optuna")
     asked = ("hparams_search=ace", "task=finer", "debug=fast", "resume=true", "results=runs")
     asked += ("hydra.sweeper.n_trials=2", "hydra.sweeper.n_jobs=2")
-    done = command(*asked, "mode.epochs=1", "launcher=joblib", cwd=tmp_path)
+    done = command(*asked, "mode.epochs=1", "launcher=threads", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     best = yaml.safe_load((tmp_path / "runs/sweeps/optimization_results.yaml").read_text())
     assert 0 <= best["best_value"] <= 100

@@ -73,7 +73,7 @@ def checked(tmp_path, *launcher, **env):
     "launcher",
     [
         pytest.param((), id="one by one", marks=pytest.mark.thorough),
-        pytest.param(("launcher=joblib", "hydra.launcher.n_jobs=2"), id="joblib"),
+        pytest.param(("launcher=threads", "hydra.launcher.n_jobs=2"), id="threads"),
     ],
 )
 def test_a_run_that_fails_stops_no_other_and_a_repeated_sweep_does_what_is_left(launcher, tmp_path):
