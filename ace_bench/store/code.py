@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
@@ -143,7 +143,7 @@ class CodeReader:
         _list_folder.cache_clear()  # a notebook may have got new modules since its last run
         self._path = cache_folder("code") / "modules.msgpack"
         try:
-            self._known = msgspec.msgpack.decode(self._path.read_bytes(), type=dict[str, _Source])
+            self._known = _decode(self._path.read_bytes())
         except (OSError, ValueError):  # there is none yet, or another version wrote it
             self._known = {}
         self._new: dict[str, _Source] = {}
@@ -202,6 +202,12 @@ class CodeReader:
         if known is None:
             known = self._new[key] = _parse_source(name, file, content)
         return known
+
+
+@lru_cache(maxsize=1)
+def _decode(content: bytes) -> Mapping[str, _Source]:
+    """Return what the file of the cache holds, which the runs of one process share."""
+    return msgspec.msgpack.decode(content, type=dict[str, _Source])
 
 
 def _counts(folder: str, name: str, top: str, *, ours: bool) -> bool:

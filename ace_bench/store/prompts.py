@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -57,17 +57,7 @@ class PromptSet:
 
     @cached_property
     def _environment(self) -> ImmutableSandboxedEnvironment:
-        from jinja2 import FileSystemLoader, StrictUndefined
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-        # Templates may come from other packages: the sandbox keeps them from running code.
-        return ImmutableSandboxedEnvironment(
-            loader=FileSystemLoader(self._folders),
-            undefined=StrictUndefined,
-            autoescape=False,  # prompts are plain text, not HTML
-            trim_blocks=False,
-            keep_trailing_newline=False,
-        )
+        return _environment(tuple(self._folders))
 
     def render(self, role: str, fields: Mapping[str, Any]) -> tuple[Message, ...]:
         """Render a role's messages; a missing template or undefined field raises ``ConfigError``."""
@@ -162,6 +152,22 @@ class PromptSet:
     def digest(self) -> str:
         """Checksum over the templates this task can use."""
         return digest_of(dict(self.files))
+
+
+@lru_cache(maxsize=16)
+def _environment(folders: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
+    """Return what compiles the templates in folders: each once for all runs of a process, until its file changes."""
+    from jinja2 import FileSystemLoader, StrictUndefined
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+    # Templates may come from other packages: the sandbox keeps them from running code.
+    return ImmutableSandboxedEnvironment(
+        loader=FileSystemLoader(folders),
+        undefined=StrictUndefined,
+        autoescape=False,  # prompts are plain text, not HTML
+        trim_blocks=False,
+        keep_trailing_newline=False,
+    )
 
 
 class _Scan(NamedTuple):
