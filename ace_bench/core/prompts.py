@@ -136,6 +136,9 @@ def _step(number: int, turn: Turn, *, hidden: bool) -> str:
 
 
 def estimate_tokens(text: str) -> int:
-    """Estimate the number of tokens of ``text``: one per four UTF-8 bytes, rounded up."""
+    """Estimate the number of tokens of ``text``: one per four UTF-8 bytes, rounded up.
+
+    Tokenizers differ by model, and tiktoken downloads its vocabularies.
+    """
     size = len(text) if text.isascii() else len(text.encode())
     return -(-size // BYTES_PER_TOKEN)

@@ -1,6 +1,6 @@
-"""Long-lived worker processes that run queries, and the results of queries: what a model sees, when two are the same.
+"""Long-lived processes that run queries; ours, because the workers of library pools are not confined and send pickles.
 
-A worker that hangs or dies is replaced.
+A worker that hangs or dies is replaced. Here are also the results of queries: what a model sees, when two are the same.
 """
 
 from __future__ import annotations
