@@ -153,8 +153,8 @@ def _show(grid: Grid, console: Console) -> None:
     table = Table(title=grid.title, title_justify="left")
     for heading in grid.headings:
         add_column(table, heading)
-    for place, row in enumerate(grid.rows):
-        table.add_row(*row, end_section=place in grid.rules)
+    for index, row in enumerate(grid.rows):
+        table.add_row(*row, end_section=index in grid.rules)
     console.print(table)
     for note in grid.notes:
         console.print(note, style="dim", markup=False, highlight=False)

@@ -176,8 +176,8 @@ _Run = Iterator[tuple[float, tuple[float, ...]] | None]
 
 def _begin_chains(plan: RunPlan) -> _Run:
     """Yield each chain of calls when it may begin, with its urgency, and ``None`` to wait until one has ended."""
-    for place, phase in enumerate(plan.phases):
-        adapting = [one for one in plan.phases[place:] if one.adapts]
+    for index, phase in enumerate(plan.phases):
+        adapting = [one for one in plan.phases[index:] if one.adapts]
         urgency = sum(one.seconds(plan.concurrency) for one in adapting) if phase.adapts else 0.0
         for number, chain in enumerate(phase.chains):
             if number >= plan.concurrency:

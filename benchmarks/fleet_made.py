@@ -62,6 +62,6 @@ def _family(root: int) -> list[int]:
 def _memory(process: int) -> float:
     """Return a process's own memory and its part of what it shares, in MiB."""
     with suppress(OSError):  # it has ended meanwhile
-        if found := _PSS.search(Path(f"/proc/{process}/smaps_rollup").read_text()):
-            return int(found[1]) / 1024
+        if match := _PSS.search(Path(f"/proc/{process}/smaps_rollup").read_text()):
+            return int(match[1]) / 1024
     return 0.0

@@ -110,7 +110,7 @@ def settings_page() -> str:
 def _settings_table(option: OptionDoc) -> str:
     if not option.settings:
         return ""
-    rows = [f"| `{one.key}` | {_code(one.default)} | {_escape(one.text)} |" for one in option.settings]
+    rows = [f"| `{setting.key}` | {_code(setting.default)} | {_escape(setting.text)} |" for setting in option.settings]
     return "\n".join(["| setting | default | meaning |", "|---|---|---|", *rows])
 
 

@@ -51,8 +51,10 @@ def _close(node: Any, sets: ClosedSets) -> Any:
         return node
     closed = {key: value for key, value in node.items() if key != MARK}
     if (members := sets.get(node.get(MARK, ""))) is not None:
-        known = node.get("enum")
-        closed["enum"] = [*dict.fromkeys(members)] if known is None else [value for value in known if value in members]
+        allowed = node.get("enum")
+        closed["enum"] = (
+            [*dict.fromkeys(members)] if allowed is None else [value for value in allowed if value in members]
+        )
     if "anyOf" in node:
         parts = [_close(part, sets) for part in node["anyOf"]]
         closed["anyOf"] = [part for part in parts if part is not None]

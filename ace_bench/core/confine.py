@@ -81,12 +81,12 @@ class Bounds:
 
 def describe_layers(layers: Iterable[str]) -> str:
     """Return a description of layers for messages."""
-    return ", ".join(words for layer, words in _DESCRIPTIONS.items() if layer in layers) or "nothing"
+    return ", ".join(description for layer, description in _DESCRIPTIONS.items() if layer in layers) or "nothing"
 
 
 def missing_layers(layers: Iterable[str]) -> str:
     """Return why the required layers are missing; "" if none is."""
-    return "; ".join(words for layer, words in _MISSING.items() if layer not in layers)
+    return "; ".join(reason for layer, reason in _MISSING.items() if layer not in layers)
 
 
 def own_user(reads: Path) -> int | None:
@@ -169,8 +169,8 @@ def _limit(bounds: Bounds) -> None:
         resource.RLIMIT_NOFILE: 256,
     }
     # The limit counts all threads of the user; it does not apply to root.
-    others = _SPARE_THREADS + _threads_of(os.getuid()) if os.getuid() else 0
-    limits[resource.RLIMIT_NPROC] = _THREADS + others
+    other_threads = _SPARE_THREADS + _threads_of(os.getuid()) if os.getuid() else 0
+    limits[resource.RLIMIT_NPROC] = _THREADS + other_threads
     for kind, value in limits.items():
         _, hard = resource.getrlimit(kind)
         bound = value if hard == resource.RLIM_INFINITY else min(value, hard)

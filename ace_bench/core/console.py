@@ -27,5 +27,5 @@ class Console(console.Console):  # noqa: TID251 - it is what others use in its p
     ) -> Iterable[Segment]:
         """Yield segments without commands but rich's own."""
         for segment in super().render(renderable, options):
-            own = segment.control or not COMMANDS.search(segment.text)
-            yield segment if own else segment._replace(text=shown(segment.text))
+            is_safe = segment.control or not COMMANDS.search(segment.text)
+            yield segment if is_safe else segment._replace(text=shown(segment.text))

@@ -57,31 +57,31 @@ def model_folder(embedder: str) -> Path | None:
     return path if name.startswith(("/", ".", "~")) or (name != HASHING and path.exists()) else None
 
 
-def embedder_identity(given: Any) -> Any:
+def embedder_identity(setting: Any) -> Any:
     """Return what decides the vectors of an embedder: an endpoint's model, a folder's content, or its name."""
-    if isinstance(given, Mapping):
-        return f"endpoint: {given.get('model')}"
-    if isinstance(given, str) and (folder := model_folder(given)) is not None and folder.is_dir():
-        kind = STATIC if given.startswith(STATIC) else ""
+    if isinstance(setting, Mapping):
+        return f"endpoint: {setting.get('model')}"
+    if isinstance(setting, str) and (folder := model_folder(setting)) is not None and folder.is_dir():
+        kind = STATIC if setting.startswith(STATIC) else ""
         return f"{kind}folder: sha256 {_digest_of_model(folder)[:16]}"
-    return given
+    return setting
 
 
 def _digest_of_model(folder: Path) -> str:
     files = (path for path in folder.rglob("*") if path.suffix in _MODEL_FILES and path.is_file())
-    found = sorted((path.relative_to(folder).as_posix(), path) for path in files)
-    stats = ((name, str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for name, path in found)
+    model_files = sorted((path.relative_to(folder).as_posix(), path) for path in files)
+    stats = ((name, str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for name, path in model_files)
     return _digest_of_files(tuple(stats))
 
 
 @lru_cache(maxsize=8)
 def _digest_of_files(files: tuple[tuple[str, str, int, int], ...]) -> str:
     """Name files by their relative paths and contents; unchanged files are read once, as plans are compared often."""
-    found = []
+    digests = []
     for name, path, *_ in files:
         try:
             with Path(path).open("rb") as file:
-                found.append((name, hashlib.file_digest(file, "sha256").hexdigest()))
+                digests.append((name, hashlib.file_digest(file, "sha256").hexdigest()))
         except OSError as error:
             raise ConfigError(f"the embedding model's file {path} cannot be read: {error.strerror}") from error
-    return digest_of(found)
+    return digest_of(digests)

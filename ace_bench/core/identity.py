@@ -76,8 +76,8 @@ class RunIdentity(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def digest(self) -> str:
         """SHA-256 (hex); the run folder's name starts with it."""
-        named = {key: value for key, value in self.settings.items() if key not in _BY_CONTENT}
-        return digest_of({**named, "contents": self.contents, "form": FORM})
+        naming_settings = {key: value for key, value in self.settings.items() if key not in _BY_CONTENT}
+        return digest_of({**naming_settings, "contents": self.contents, "form": FORM})
 
     def dump(self) -> Record:
         """Return the content of ``identity.json``."""
@@ -112,12 +112,12 @@ def identity_settings(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_embedder(config: Mapping[str, Any], name: Any) -> Mapping[str, Any]:
     """Return a resolved configuration with another embedder, which the method's settings repeat."""
-    given = config.get("embedder")
+    embedder = config.get("embedder")
 
     def named(value: Any) -> Any:
-        if value == given:
+        if value == embedder:
             return name
-        return {key: named(one) for key, one in value.items()} if isinstance(value, Mapping) else value
+        return {key: named(item) for key, item in value.items()} if isinstance(value, Mapping) else value
 
     return {**config, "method": named(config["method"]), "embedder": name}
 
@@ -134,12 +134,12 @@ def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict
 
     A run that was made before a setting existed is the one with its default.
     """
-    found = {**usual, **settings}
+    filled = {**usual, **settings}
     for key, part in settings.items():
-        other = usual.get(key)
-        if isinstance(part, Mapping) and isinstance(other, Mapping) and _class_of(part) == _class_of(other):
-            found[key] = fill_settings(part, other)
-    return found
+        default = usual.get(key)
+        if isinstance(part, Mapping) and isinstance(default, Mapping) and _class_of(part) == _class_of(default):
+            filled[key] = fill_settings(part, default)
+    return filled
 
 
 def without_fixed(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -149,24 +149,24 @@ def without_fixed(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapp
     """
     refiner = _part(settings, ("method", "refiner"))
     for path, value in {**_FIXED, "method.token_budget": refiner.get("max_tokens")}.items():
-        *place, key = path.split(".")
-        had = _part(settings, place)
-        if key in had and had[key] == value and key not in _part(usual, place):
-            settings = _without(settings, place, key)
+        *groups, key = path.split(".")
+        had = _part(settings, groups)
+        if key in had and had[key] == value and key not in _part(usual, groups):
+            settings = _without(settings, groups, key)
     return settings
 
 
-def _part(settings: Mapping[str, Any], place: Sequence[str]) -> Mapping[str, Any]:
-    for name in place:
-        found = settings.get(name)
-        settings = found if isinstance(found, Mapping) else {}
+def _part(settings: Mapping[str, Any], groups: Sequence[str]) -> Mapping[str, Any]:
+    for name in groups:
+        part = settings.get(name)
+        settings = part if isinstance(part, Mapping) else {}
     return settings
 
 
-def _without(settings: Mapping[str, Any], place: Sequence[str], key: str) -> Mapping[str, Any]:
-    if not place:
+def _without(settings: Mapping[str, Any], groups: Sequence[str], key: str) -> Mapping[str, Any]:
+    if not groups:
         return {name: value for name, value in settings.items() if name != key}
-    return {**settings, place[0]: _without(settings[place[0]], place[1:], key)}
+    return {**settings, groups[0]: _without(settings[groups[0]], groups[1:], key)}
 
 
 def settings_digest(settings: Mapping[str, Any], *, before: bool = True) -> str:
@@ -175,13 +175,15 @@ def settings_digest(settings: Mapping[str, Any], *, before: bool = True) -> str:
     Without ``before`` the evaluation before adaptation, which changes no other result, is left out. A class counts by
     its name: modules move between versions.
     """
-    named = _without_modules(settings)
-    return digest_of(named if before else {**named, "mode": {**named["mode"], "before": False}})
+    naming_settings = _without_modules(settings)
+    return digest_of(
+        naming_settings if before else {**naming_settings, "mode": {**naming_settings["mode"], "before": False}}
+    )
 
 
 def _without_modules(part: Mapping[str, Any]) -> dict[str, Any]:
-    found = {key: _without_modules(value) if isinstance(value, Mapping) else value for key, value in part.items()}
-    return {**found, _TARGET: _class_of(part)} if _TARGET in part else found
+    kept = {key: _without_modules(value) if isinstance(value, Mapping) else value for key, value in part.items()}
+    return {**kept, _TARGET: _class_of(part)} if _TARGET in part else kept
 
 
 def _class_of(part: Mapping[str, Any]) -> str:
@@ -192,27 +194,27 @@ def _class_of(part: Mapping[str, Any]) -> str:
 def changed_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
     """Yield path and value, of ``ours``, of the settings that differ; ``None`` for one that only ``theirs`` has."""
     for key in sorted({*ours, *theirs} - {_TARGET}):
-        mine, other, name = ours.get(key), theirs.get(key), f"{path}.{key}" if path else key
-        if isinstance(mine, Mapping) and isinstance(other, Mapping):
-            yield from changed_settings(mine, other, name)
-        elif mine != other:
-            yield name, mine
+        our_value, their_value, name = ours.get(key), theirs.get(key), f"{path}.{key}" if path else key
+        if isinstance(our_value, Mapping) and isinstance(their_value, Mapping):
+            yield from changed_settings(our_value, their_value, name)
+        elif our_value != their_value:
+            yield name, our_value
 
 
 def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings of a backbone that can change an answer: those in its ``identity``."""
-    found = {key: value for key, value in backbone.items() if key not in ACCESS and value is not None}
-    if found.get("structured") == "auto":
-        found["structured"] = "json_schema"  # the first that is tried; what the server takes is in its calls
+    kept = {key: value for key, value in backbone.items() if key not in ACCESS and value is not None}
+    if kept.get("structured") == "auto":
+        kept["structured"] = "json_schema"  # the first that is tried; what the server takes is in its calls
     if "empty" in (backbone.get("retry") or {}):
-        found["retry"] = {"empty": backbone["retry"]["empty"]}
+        kept["retry"] = {"empty": backbone["retry"]["empty"]}
     sampling = backbone.get("sampling")
     if isinstance(sampling, Mapping):
         sent = {key: value for key, value in sampling.items() if key not in _NOT_SENT}
         # Runs that differ in the seed alone are repetitions; sampling without a seed is a different setting.
-        found["sampling"] = {**sent, "seed": None} if sampling.get("seed") is None else sent
+        kept["sampling"] = {**sent, "seed": None} if sampling.get("seed") is None else sent
     if backbone.get("launch"):
         server = backbone["server"]
         loaded = {key: server[key] for key in ("served_name", *LOADING) if server.get(key)}
-        found.update({"server": loaded} if loaded else {})
-    return found
+        kept.update({"server": loaded} if loaded else {})
+    return kept

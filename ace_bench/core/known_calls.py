@@ -48,17 +48,19 @@ class KnownCalls:
         """Take in a statement; ``shown``: its action worked, ``whole``: all of the action's output is there."""
         self._opaque |= statement.opaque
         if statement.changes or self._opaque:
-            self._forget(known for known in self._known.values() if known.call.rule.access != "constant")
+            self._forget(
+                call_output for call_output in self._known.values() if call_output.call.rule.access != "constant"
+            )
         for call in statement.calls if shown else ():
             if call.is_lookup and (call.rule.access == "constant" or not (statement.changes or self._opaque)):
                 printed = whole and statement.printed == call
                 if printed or not self.has_finding_for(call.tool, call.query):
                     self._known[call.tool, call.query] = Known(call=call, step=step, printed=printed)
-        self._forget(known for known in self._known.values() if known.call.names & statement.binds)
+        self._forget(call_output for call_output in self._known.values() if call_output.call.names & statement.binds)
 
     def _forget(self, gone: Iterable[Known]) -> None:
-        for known in list(gone):
-            del self._known[known.call.tool, known.call.query]
+        for call_output in list(gone):
+            del self._known[call_output.call.tool, call_output.call.query]
 
 
 def redundant_calls(turns: Sequence[Turn], rules: ToolRules) -> int:
@@ -66,9 +68,9 @@ def redundant_calls(turns: Sequence[Turn], rules: ToolRules) -> int:
 
     Calls count as the agent wrote them, whether they were run or answered from memory.
     """
-    known, redundant = KnownCalls(rules), 0
+    known_calls, redundant = KnownCalls(rules), 0
     for step, turn in enumerate(turns, start=1):
         for statement in read_action(turn.action, rules):
-            redundant += sum(call.is_lookup and known.find(call) is not None for call in statement.calls)
-            known.note(step, statement, shown=rules.succeeded(turn.observation), whole=False)
+            redundant += sum(call.is_lookup and known_calls.find(call) is not None for call in statement.calls)
+            known_calls.note(step, statement, shown=rules.succeeded(turn.observation), whole=False)
     return redundant

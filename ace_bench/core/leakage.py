@@ -46,12 +46,12 @@ def find_leakage(task: Task, split: str, limit: int | None = None) -> Leakage:
     golds = [_plain(task.failing_grade(sample).gold) for sample in samples[:limit]]
     forms = {gold: _forms(gold) for gold in golds if gold}
     candidates = frozenset[str]().union(*forms.values()) if len(forms) <= _MOST_CANDIDATES else frozenset[str]()
-    found = 0
+    leaked = 0
     for gold, text in zip(golds, texts, strict=False):
         if gold:
-            own = [line for line in text if line not in shared and not _OPTION.match(line)]
-            found += _hold(own, forms[gold], [form for form in candidates - forms[gold] if form not in gold])
-    return Leakage(found=found, n=sum(map(bool, golds)))
+            own_lines = [line for line in text if line not in shared and not _OPTION.match(line)]
+            leaked += _hold(own_lines, forms[gold], [form for form in candidates - forms[gold] if form not in gold])
+    return Leakage(found=leaked, n=sum(map(bool, golds)))
 
 
 def _plain(text: str) -> str:
@@ -68,11 +68,11 @@ def _forms(gold: str) -> frozenset[str]:
     return frozenset((gold, *labelled.groups()) if labelled else (gold,))
 
 
-def _hold(lines: Sequence[str], forms: frozenset[str], others: Sequence[str]) -> bool:
+def _hold(lines: Sequence[str], forms: frozenset[str], other_forms: Sequence[str]) -> bool:
     """Whether lines hold an answer; one that holds another answer, too, does not count."""
-    found = [line for line in lines if any(_contains(line, form) for form in forms)]
-    if found:
-        return any(not any(_contains(line, other) for other in others) for line in found)
+    holding_lines = [line for line in lines if any(_contains(line, form) for form in forms)]
+    if holding_lines:
+        return any(not any(_contains(line, other_form) for other_form in other_forms) for line in holding_lines)
     text = " ".join(lines)  # an answer may be longer than a line
     return any(_contains(text, form) for form in forms)
 

@@ -53,23 +53,23 @@ def find_objects(text: str) -> Iterator[FoundObject]:
     if len(text) > _MAX_CHARS:
         return
     strict = json.JSONDecoder(strict=False)
-    place = 0
+    position = 0
     failed = 0
-    while failed < _MAX_STARTS and (start := _START.search(text, place)) is not None:
-        place = start.end()
+    while failed < _MAX_STARTS and (start := _START.search(text, position)) is not None:
+        position = start.end()
         try:
-            value, place = strict.raw_decode(text, start.start())
+            value, position = strict.raw_decode(text, start.start())
             yield FoundObject(value, whole=True)
         except (ValueError, RecursionError):
             scanner = _Scanner(text, start.start())
             try:
-                found = scanner.top()
+                scanned = scanner.top()
             except (ValueError, _Truncated):
                 failed += 1
                 continue
-            place = scanner.place
-            failed += not found.whole
-            yield found
+            position = scanner.place
+            failed += not scanned.whole
+            yield scanned
 
 
 class _Scanner:
@@ -131,20 +131,20 @@ class _Scanner:
 
     def _string(self, mark: str, after: re.Pattern[str]) -> str:
         start = self.place + 1
-        for found in _MARKS[mark].finditer(self._text, start):
-            if found[0] == mark and after.match(self._text, found.end()):
-                self.place = found.end()
-                return _ESCAPE.sub(_unescape, self._text[start : found.start()])
+        for match in _MARKS[mark].finditer(self._text, start):
+            if match[0] == mark and after.match(self._text, match.end()):
+                self.place = match.end()
+                return _ESCAPE.sub(_unescape, self._text[start : match.start()])
         raise _Truncated
 
     def _read_bare_word(self) -> Any:
-        found = _BARE.match(self._text, self.place)
-        if found is None:
+        match = _BARE.match(self._text, self.place)
+        if match is None:
             raise ValueError(f"a value was expected at character {self.place}")
-        self.place = found.end()
+        self.place = match.end()
         if self.place == len(self._text):
             raise _Truncated  # nobody knows whether 12 was to be 123
-        word = found[0].strip()
+        word = match[0].strip()
         if not word:
             raise ValueError(f"a value was expected at character {self.place}")
         if word in _WORDS:

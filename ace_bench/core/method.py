@@ -47,8 +47,8 @@ def may_draw(part: object) -> bool:
     be the class.
     """
     kind = part if isinstance(part, type) else type(part)
-    says = next((one for one in kind.__mro__ if "draws_from_seed" in vars(one)), None)
-    if says is None or _package_of(says) != _package_of(kind):
+    declaring = next((base for base in kind.__mro__ if "draws_from_seed" in vars(base)), None)
+    if declaring is None or _package_of(declaring) != _package_of(kind):
         return True
     return bool(getattr(part, "draws_from_seed", True))
 

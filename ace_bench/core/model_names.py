@@ -45,11 +45,12 @@ class _Name(NamedTuple):
 
 def is_same_model(asked: str, answered: str) -> bool:
     """Whether a reply of the model ``answered`` is one of the model ``asked``."""
-    ours, theirs = _read(asked), _read(answered)
-    if asked.strip().lower() in _PLACEHOLDERS or not theirs.model:
+    wanted, given = _read(asked), _read(answered)
+    if asked.strip().lower() in _PLACEHOLDERS or not given.model:
         return True
-    return ours.model == theirs.model and all(
-        one == other or not (one and other) for one, other in zip(ours[1:], theirs[1:], strict=True)
+    return wanted.model == given.model and all(
+        wanted_part == given_part or not (wanted_part and given_part)
+        for wanted_part, given_part in zip(wanted[1:], given[1:], strict=True)
     )
 
 
@@ -65,12 +66,12 @@ def count_models(calls: Iterable[tuple[str, str, int]]) -> dict[str, dict[str, i
 
 def other_models(counts: ModelCounts) -> dict[str, int]:
     """Return the calls by each model that answered in place of another one."""
-    others: dict[str, int] = {}
+    answering: dict[str, int] = {}
     for asked, answers in counts.items():
         for answered, number in answers.items():
             if not is_same_model(asked, answered):
-                others[answered] = others.get(answered, 0) + number
-    return others
+                answering[answered] = answering.get(answered, 0) + number
+    return answering
 
 
 def describe_other_models(counts: ModelCounts) -> str:

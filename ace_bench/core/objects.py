@@ -60,25 +60,27 @@ def holds_several(text: str, schema: Record, prompt: Sequence[Message]) -> bool:
     required: Sequence[str] = schema.get("required", ())
     if not required or text.count(required[-1]) < 2:
         return False
-    objects = [found.value for found in find_objects(text) if found.whole and set(required) <= set(found.value)]
-    own: list[Mapping[str, Any]] = []
+    objects = [
+        candidate.value for candidate in find_objects(text) if candidate.whole and set(required) <= set(candidate.value)
+    ]
+    own_objects: list[Mapping[str, Any]] = []
     for value in objects[-_MOST:]:
-        if value not in own and find_echo(value, required, prompt) is Echo.NONE:
-            own.append(value)
-    return len(own) > 1
+        if value not in own_objects and find_echo(value, required, prompt) is Echo.NONE:
+            own_objects.append(value)
+    return len(own_objects) > 1
 
 
 def find_echo(value: Mapping[str, Any], required: Collection[str], prompt: Sequence[Message]) -> Echo:
     """Return how much of an object repeats the form or the only example of a prompt."""
-    shown = [message.content for message in prompt if message.role != "assistant"]
+    prompt_texts = [message.content for message in prompt if message.role != "assistant"]
     texts = [(top, name, text) for top in value for name, text in _texts(top, value[top])]
-    repeats = [_repeats_form(name, text, shown) for _, name, text in texts]
+    repeats = [_repeats_form(name, text, prompt_texts) for _, name, text in texts]
     needed = [repeat for (top, _, _), repeat in zip(texts, repeats, strict=True) if top in required]
     if repeats and all(needed or repeats):
         return Echo.ALL
     if any(repeats):
         return Echo.PART
-    if _is_only_example(value, required, [text for _, _, text in texts], shown):
+    if _is_only_example(value, required, [text for _, _, text in texts], prompt_texts):
         return Echo.ALL if len(texts) > 1 else Echo.PART
     return Echo.NONE
 
@@ -95,7 +97,7 @@ def _texts(name: str, value: Any) -> Iterator[tuple[str, str]]:
             yield from _texts(inner, item)
 
 
-def _repeats_form(name: str, text: str, shown: Sequence[str]) -> bool:
+def _repeats_form(name: str, text: str, prompt_texts: Sequence[str]) -> bool:
     if _DOTS.fullmatch(text):
         return True
     names_itself = name.lower().rpartition("_")[2] in _WORD.findall(text.lower())
@@ -105,21 +107,21 @@ def _repeats_form(name: str, text: str, shown: Sequence[str]) -> bool:
     if not (bracketed or names_itself):
         return False
     member = re.compile(rf"""["']{re.escape(name)}["']\s*:\s*(?:\[\s*)?["']{re.escape(_escaped(text))}["']""")
-    return any(member.search(content) for content in shown)
+    return any(member.search(content) for content in prompt_texts)
 
 
 def _is_only_example(
-    value: Mapping[str, Any], required: Collection[str], texts: Sequence[str], shown: Sequence[str]
+    value: Mapping[str, Any], required: Collection[str], texts: Sequence[str], prompt_texts: Sequence[str]
 ) -> bool:
     """Whether a prompt holds all texts of an object, and no other value of the last member that is required."""
     longest_first = sorted(map(_escaped, texts), key=len, reverse=True)
-    if not texts or not all(any(text in content for content in shown) for text in longest_first):
+    if not texts or not all(any(text in content for content in prompt_texts) for text in longest_first):
         return False
     name = next((name for name in reversed([*required]) if isinstance(value.get(name), str)), None)
     if name is None:
         return False
     member = re.compile(rf"""["']{re.escape(name)}["']\s*:\s*["']((?:[^"'\\]|\\.)*)["']""")
-    return {text for content in shown for text in member.findall(content)} == {_escaped(value[name])}
+    return {text for content in prompt_texts for text in member.findall(content)} == {_escaped(value[name])}
 
 
 def _escaped(text: str) -> str:

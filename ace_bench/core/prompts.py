@@ -83,8 +83,8 @@ def send_within_limit(shown: S, send: Callable[[S], T]) -> tuple[T, int]:
 
 def cited_in(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the ids of bullets named in square brackets, such as ``[shr-00001]`` or ``[a-00001, b-00002]``, once."""
-    found = (name for text in texts for group in _BRACKETS.findall(text) for name in _ID.findall(group))
-    return tuple(dict.fromkeys(found))
+    cited_ids = (name for text in texts for group in _BRACKETS.findall(text) for name in _ID.findall(group))
+    return tuple(dict.fromkeys(cited_ids))
 
 
 def next_hidden(hidden: int, total: int) -> int | None:
@@ -93,8 +93,8 @@ def next_hidden(hidden: int, total: int) -> int | None:
     ``None`` if only the newest is left. It is a quarter at a time, because every change at the front of a prompt
     makes its cached prefix useless.
     """
-    left = total - 1 - hidden
-    return hidden + max(1, left // 4) if left > 0 else None
+    remaining = total - 1 - hidden
+    return hidden + max(1, remaining // 4) if remaining > 0 else None
 
 
 @dataclass(frozen=True)

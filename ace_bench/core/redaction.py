@@ -58,29 +58,29 @@ def redact_argument(word: str) -> str:
 
 def secret_by_name(name: str) -> bool:
     """Return whether a setting, header or flag holds a secret by its name, such as ``api_key`` or ``X-Auth-Token``."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2])
-    return bool(_NAME.search(re.sub(r"\W", "_", words).lower()))
+    spaced_name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.rpartition(".")[2])
+    return bool(_NAME.search(re.sub(r"\W", "_", spaced_name).lower()))
 
 
-def secret_by_value(value: str, known: Sequence[str]) -> str:
+def secret_by_value(value: str, secrets: Sequence[str]) -> str:
     """Describe the secret that a text holds, as the end of a sentence; "" if it holds none.
 
-    ``known`` is what `secrets_of_environment` returns: many values are checked against one reading of the environment.
+    ``secrets`` is what `secrets_of_environment` returns: one reading of the environment serves many values.
     """
     if _LOGIN.search(value):
         return "holds an address with a user or a password"
     if any(_secret_parameter(match[1]) for match in _QUERY.finditer(value)):
         return "holds an address with a secret in its query"
-    if any(secret in value for secret in known):
+    if any(secret in value for secret in secrets):
         return "holds the value of a secret environment variable"
     return "holds what looks like a key" if _FORMS.search(value) else ""
 
 
 def secrets_of_environment() -> list[str]:
     """Return the values of variables that hold a secret by their name, the longest first."""
-    found = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
+    values = {value.strip() for name, value in os.environ.items() if _VARIABLE.search(name.upper())}
     return sorted(
-        (value for value in found if len(value) >= SHORTEST and not value.startswith("/")), key=len, reverse=True
+        (value for value in values if len(value) >= SHORTEST and not value.startswith("/")), key=len, reverse=True
     )
 
 

@@ -74,32 +74,32 @@ def parse(
     """
     problems: list[str] = []
     fitting: list[tuple[Mapping[str, Any], Reply]] = []
-    names = [one.encode_name for one in msgspec.structs.fields(kind)]
+    names = [field.encode_name for field in msgspec.structs.fields(kind)]
     cut_off = False
-    for found in _find_all(text, problems):
+    for candidate in _find_all(text, problems):
         try:
-            reply = _decode(found, kind) if read is None else read(found)
+            reply = _decode(candidate, kind) if read is None else read(candidate)
         except msgspec.ValidationError as error:
             problems.insert(0, str(error))
             continue
         except ValueError as error:
             problems.append(str(error))
-            cut_off = not found.whole and not {*found.value, found.cut_in}.isdisjoint(names)
+            cut_off = not candidate.whole and not {*candidate.value, candidate.cut_in}.isdisjoint(names)
             continue
-        fitting.append((found.value, reply))
+        fitting.append((candidate.value, reply))
         cut_off = False
     if not fitting:
         raise ValueError(problems[0] if problems else "the reply holds no JSON object")
     if cut_off:
         raise DraftOnly("the last JSON object is cut off")
-    required = [one.encode_name for one in msgspec.structs.fields(kind) if one.required]
+    required = [field.encode_name for field in msgspec.structs.fields(kind) if field.required]
     return choose_last(fitting, required, prompt)
 
 
-def _decode(found: FoundObject, kind: type[Reply]) -> Reply:
-    if not found.whole:
+def _decode(candidate: FoundObject, kind: type[Reply]) -> Reply:
+    if not candidate.whole:
         raise ValueError("the JSON object is cut off")
-    reply: Reply = decoder_of(kind).decode(msgspec.json.encode(found.value))
+    reply: Reply = decoder_of(kind).decode(msgspec.json.encode(candidate.value))
     return reply
 
 
@@ -108,7 +108,7 @@ def _find_all(text: str, problems: list[str]) -> Sequence[FoundObject]:
     return (
         _read_object(text.strip(), problems)
         or [*find_objects(text)]
-        or [found for block in _FENCE.findall(text) for found in _read_object(block, problems)]
+        or [candidate for block in _FENCE.findall(text) for candidate in _read_object(block, problems)]
     )
 
 

@@ -70,17 +70,17 @@ def config_folders() -> tuple[Path, ...]:
 
 def prompt_folders() -> tuple[Path, ...]:
     """Return all folders that hold prompt sets, in the order in which they are searched."""
-    others = (*_plugins(), *(folder.parent for folder in _config_dirs()))
-    return (prompts_folder(), *(folder / "prompts" for folder in others if (folder / "prompts").is_dir()))
+    roots = (*_plugins(), *(folder.parent for folder in _config_dirs()))
+    return (prompts_folder(), *(folder / "prompts" for folder in roots if (folder / "prompts").is_dir()))
 
 
 def options(group: str, folders: Sequence[Path]) -> dict[str, Path]:
     """Return the options of a config group with their files, sorted by name; of equal names the first counts."""
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for folder in folders:
         for path in (folder / group).glob("*.yaml"):
-            found.setdefault(path.stem, path)
-    return dict(sorted(found.items()))
+            paths.setdefault(path.stem, path)
+    return dict(sorted(paths.items()))
 
 
 def option_place(text: str, group: str) -> str:
@@ -92,10 +92,10 @@ def option_place(text: str, group: str) -> str:
 def add_config_dir(folder: str) -> None:
     """Add a folder of configs for the rest of this process; raises ``ConfigError`` if it does not exist."""
     if not folder or not Path(folder).is_dir():
-        named = f"--config-dir {folder} is not a folder" if folder else "--config-dir has no value"
-        raise ConfigError(f"{named}; name a folder that holds config groups such as task/")
-    known = os.environ.get(CONFIG_DIRS)
-    os.environ[CONFIG_DIRS] = os.pathsep.join([*([known] if known else []), str(Path(folder).resolve())])
+        problem = f"--config-dir {folder} is not a folder" if folder else "--config-dir has no value"
+        raise ConfigError(f"{problem}; name a folder that holds config groups such as task/")
+    earlier = os.environ.get(CONFIG_DIRS)
+    os.environ[CONFIG_DIRS] = os.pathsep.join([*([earlier] if earlier else []), str(Path(folder).resolve())])
 
 
 def _config_dirs() -> tuple[Path, ...]:
@@ -105,7 +105,7 @@ def _config_dirs() -> tuple[Path, ...]:
 @cache  # looking through all installed packages takes 7 ms of CPU
 def _plugins() -> tuple[Path, ...]:
     """Return the folders of installed packages that extend this one."""
-    found = []
+    folders = []
     for point in sorted(entry_points(group=PLUGINS)):
         spec = find_spec(point.value)
         if spec is None or not spec.submodule_search_locations:
@@ -113,13 +113,13 @@ def _plugins() -> tuple[Path, ...]:
                 f"the package {point.value} is not there, which joins by the entry point {point.name} of {PLUGINS}: "
                 "install again the package that has this entry point"
             )
-        found.append(Path(next(iter(spec.submodule_search_locations))))
-    return tuple(found)
+        folders.append(Path(next(iter(spec.submodule_search_locations))))
+    return tuple(folders)
 
 
 def context_kinds() -> Mapping[str, EntryPoint]:
     """Return where the kinds of context are that methods bring, ours and those of other packages."""
-    ours = {kind: EntryPoint(kind, place, CONTEXTS) for kind, place in _METHODS_CONTEXTS.items()}
+    ours = {kind: EntryPoint(kind, target, CONTEXTS) for kind, target in _METHODS_CONTEXTS.items()}
     return {**ours, **{point.name: point for point in sorted(entry_points(group=CONTEXTS))}}
 
 

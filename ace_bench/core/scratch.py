@@ -72,12 +72,12 @@ def clear_abandoned(kind: str) -> None:
 
 def abandoned_folders(kind: str = "*") -> list[Path]:
     """Return this user's scratch folders that killed processes left behind."""
-    found = []
+    folders = []
     for folder in Path(tempfile.gettempdir()).resolve().glob(f"{_NAME}{kind}-*"):
         with suppress(OSError):  # it has gone meanwhile
             if _is_abandoned(folder):
-                found.append(folder)
-    return sorted(found)
+                folders.append(folder)
+    return sorted(folders)
 
 
 def _is_abandoned(folder: Path) -> bool:

@@ -83,8 +83,8 @@ def _base64_of(secret: str) -> Iterator[str]:
     """Yield what base64 makes of a secret wherever it begins within a longer text, without the ends it shares."""
     content = secret.encode("utf-8", "surrogatepass")
     for before in range(3) if len(secret) >= _SHORTEST else ():
-        whole = base64.b64encode(bytes(before) + content).decode()
-        core = whole[(0, 2, 3)[before] : (before + len(content)) // 3 * 4]
+        encoded = base64.b64encode(bytes(before) + content).decode()
+        core = encoded[(0, 2, 3)[before] : (before + len(content)) // 3 * 4]
         yield core
         yield core.translate(str.maketrans("+/", "-_"))
 

@@ -44,22 +44,22 @@ def refuse_secret_arguments(arguments: Iterable[str]) -> None:
                 refuse_secrets({name: msgspec.yaml.decode(value)})
 
 
-def _find_keys(value: object, path: str, known: Sequence[str]) -> Iterator[tuple[str, str]]:
+def _find_keys(value: object, path: str, secrets: Sequence[str]) -> Iterator[tuple[str, str]]:
     if isinstance(value, Mapping):
         for key, part in value.items():
             name = str(key)
-            whole = f"{path}.{name}" if path else name
-            variable = _NAMES_OF_VARIABLES in whole.split(".")
+            full_path = f"{path}.{name}" if path else name
+            variable = _NAMES_OF_VARIABLES in full_path.split(".")
             is_value = not isinstance(part, bool | Mapping | list) and part not in (None, "", "null")
             if is_value and not variable and secret_by_name(name):
-                yield whole, "is a secret by its name"
-            yield from _find_keys(part, whole, known)
+                yield full_path, "is a secret by its name"
+            yield from _find_keys(part, full_path, secrets)
     elif isinstance(value, Sequence) and not isinstance(value, str):
-        for place, part in enumerate(value):
+        for index, part in enumerate(value):
             flag, equals, _ = str(part).partition("=")
-            given = equals or value[place + 1 :]
-            if flag.startswith("--") and given and secret_by_name(flag.lstrip("-")):
+            values = equals or value[index + 1 :]
+            if flag.startswith("--") and values and secret_by_name(flag.lstrip("-")):
                 yield path, f"holds a secret ({flag})"
-            yield from _find_keys(part, path, known)
-    elif isinstance(value, str) and (why := secret_by_value(value, known)):
+            yield from _find_keys(part, path, secrets)
+    elif isinstance(value, str) and (why := secret_by_value(value, secrets)):
         yield path, why

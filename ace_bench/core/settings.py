@@ -76,10 +76,10 @@ class PartSettings:
         try:
             make = pkgutil.resolve_name(self.target)
         except (ImportError, AttributeError, ValueError) as error:
-            named = f"{self.path}.{_TARGET}={self.target}"
-            if (needed := missing_extra(error, named)) is not None:
+            setting = f"{self.path}.{_TARGET}={self.target}"
+            if (needed := missing_extra(error, setting)) is not None:
                 raise needed from error
-            raise ConfigError(f"{named} cannot be imported: {error}") from error
+            raise ConfigError(f"{setting} cannot be imported: {error}") from error
         settings = {name: value for name, value in self.node.items() if name != _TARGET}
         return make_part(make, settings, self.path, **parts)
 
@@ -92,14 +92,18 @@ def build(node: Any, path: str, **parts: Any) -> Any:
 def make_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str, **parts: Any) -> Any:
     """Check settings against a constructor's annotations and call it; ``path`` is "" for the top level."""
     inside = f"{path}." if path else ""
-    known = {name: one for name, one in _parameters(make).items() if name not in parts}
+    own_parameters = {name: one for name, one in _parameters(make).items() if name not in parts}
     for name in settings:
-        if name not in known:
-            raise ConfigError(f"there is no setting {inside}{name}; {_suggest_setting(str(name), inside, list(known))}")
-    for name, parameter in known.items():
+        if name not in own_parameters:
+            raise ConfigError(
+                f"there is no setting {inside}{name}; {_suggest_setting(str(name), inside, list(own_parameters))}"
+            )
+    for name, parameter in own_parameters.items():
         if parameter.default is parameter.empty and name not in settings:
             raise ConfigError(f"{inside}{name} is missing; set it, as the file in configs/ does")
-    values = {name: _value(value, known[name].annotation, f"{inside}{name}") for name, value in settings.items()}
+    values = {
+        name: _value(value, own_parameters[name].annotation, f"{inside}{name}") for name, value in settings.items()
+    }
     try:
         with settings_of(path):
             return make(**values, **parts)
@@ -139,11 +143,11 @@ def check(value: Any, kind: Any, path: str) -> None:
 def check_size(value: Any, path: str) -> None:
     """Raise ``ConfigError`` for a number, at any depth, that the libraries that get it cannot handle."""
     if isinstance(value, Mapping):
-        for name, one in value.items():
-            check_size(one, f"{path}.{name}" if path else str(name))
+        for name, item in value.items():
+            check_size(item, f"{path}.{name}" if path else str(name))
     elif isinstance(value, list | tuple):
-        for one in value:
-            check_size(one, path)
+        for item in value:
+            check_size(item, path)
     elif isinstance(value, int | float) and abs(value) > _LARGEST and not math.isinf(value):
         bound = f"at most {_LARGEST:,}" if value > 0 else f"at least -{_LARGEST:,}"
         raise ConfigError(f"{path}{_format_given(value)} must be {bound}")
@@ -154,19 +158,19 @@ def _value(value: Any, kind: Any, path: str) -> Any:
     if isinstance(value, Mapping):
         if _TARGET in value:
             return build(value, path)
-        for one in (kind, *get_args(kind)):
-            inner = get_args(one)[1] if get_origin(one) is Mapping else None
+        for alternative in (kind, *get_args(kind)):
+            inner = get_args(alternative)[1] if get_origin(alternative) is Mapping else None
             if any(map(dataclasses.is_dataclass, (inner, *get_args(inner)))):
                 return {name: _value(part, inner, f"{path}.{name}") for name, part in value.items()}
-            if isinstance(one, type) and dataclasses.is_dataclass(one):
-                return make_part(one, value, path)
+            if isinstance(alternative, type) and dataclasses.is_dataclass(alternative):
+                return make_part(alternative, value, path)
     check(value, kind, path)
     return value
 
 
 def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
     """Return a constructor's parameters; ``**rest: Annotated[Any, Class]`` means the parameters of ``Class``."""
-    found: dict[str, inspect.Parameter] = {}
+    parameters: dict[str, inspect.Parameter] = {}
     signature, hints = inspect.signature(make), dict[str, Any]()
     with suppress(NameError):  # a type that is imported for type checkers only: these settings are not checked
         if dataclasses.is_dataclass(make):  # the fields of its bases have the names of their own modules
@@ -175,30 +179,30 @@ def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
             signature = inspect.signature(make, eval_str=True)
     for name, parameter in signature.parameters.items():
         if parameter.kind is not parameter.VAR_KEYWORD:
-            found[name] = parameter.replace(annotation=hints.get(name, parameter.annotation))
+            parameters[name] = parameter.replace(annotation=hints.get(name, parameter.annotation))
         elif get_origin(parameter.annotation) is Annotated:
-            made = get_args(parameter.annotation)[1]
-            rest = _parameters(made)
-            if not dataclasses.is_dataclass(made):  # the constructor sets some of them itself
-                rest = {key: one.replace(default=None) for key, one in rest.items()}
-            found = {**rest, **found}
-    return found
+            maker = get_args(parameter.annotation)[1]
+            inner = _parameters(maker)
+            if not dataclasses.is_dataclass(maker):  # the constructor sets some of them itself
+                inner = {key: inner_parameter.replace(default=None) for key, inner_parameter in inner.items()}
+            parameters = {**inner, **parameters}
+    return parameters
 
 
 def _fits(value: Any, kind: Any) -> bool:  # noqa: PLR0911 - one line per kind of annotation
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _fits(value, arguments[0]) and all(_within(value, one) for one in arguments[1:])
+        return _fits(value, arguments[0]) and all(_within(value, argument) for argument in arguments[1:])
     if origin in (Union, UnionType):
-        return any(_fits(value, one) for one in arguments)
+        return any(_fits(value, argument) for argument in arguments)
     if origin is Literal:
         return isinstance(value, str) and value in arguments
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return isinstance(value, Mapping) and all(
-            _fits(name, arguments[0]) and _fits(one, arguments[1]) for name, one in value.items()
+            _fits(name, arguments[0]) and _fits(argument, arguments[1]) for name, argument in value.items()
         )
     if isinstance(origin, type) and issubclass(origin, Sequence):
-        return isinstance(value, list | tuple) and all(_fits(one, arguments[0]) for one in value)
+        return isinstance(value, list | tuple) and all(_fits(argument, arguments[0]) for argument in value)
     if kind is float:
         return type(value) in (int, float) and math.isfinite(value)
     if kind in (bool, int, str, NoneType):
@@ -225,7 +229,7 @@ def describe(kind: Any) -> str:  # noqa: PLR0911 - one line a kind of annotation
         bounds: Meta = arguments[1]
         return bounds.description or f"{describe(arguments[0])}{_bounds_in_words(bounds)}"
     if origin in (Union, UnionType):
-        *first, last = (describe(one) for one in arguments)
+        *first, last = (describe(argument) for argument in arguments)
         return f"{', '.join(first)}, or {last}"
     if origin is Literal:
         return f"one of {', '.join(arguments)}"
@@ -235,8 +239,8 @@ def describe(kind: Any) -> str:  # noqa: PLR0911 - one line a kind of annotation
         return f"a list, each item {describe(arguments[0])}"
     if dataclasses.is_dataclass(kind):
         return f"a group of settings ({', '.join(field.name for field in dataclasses.fields(kind))})"
-    words = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "null"}
-    return words.get(kind, f"a group of settings with a {_TARGET}, as in configs/")
+    descriptions = {int: "a whole number", float: "a number", bool: "true or false", str: "a text", NoneType: "null"}
+    return descriptions.get(kind, f"a group of settings with a {_TARGET}, as in configs/")
 
 
 def _bounds_in_words(bounds: Meta) -> str:
@@ -257,15 +261,15 @@ def _format_given(value: Any) -> str:
 
 def _format_value(value: Any) -> str:
     if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{name}: {_format_value(one)}' for name, one in value.items())}}}"
+        return f"{{{', '.join(f'{name}: {_format_value(item)}' for name, item in value.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_format_value, value))}]"
     return {None: "null", True: "true", False: "false"}[value] if isinstance(value, bool | None) else str(value)
 
 
-def _suggest_setting(name: str, inside: str, known: Sequence[str]) -> str:
-    matches = get_close_matches(name, known, n=1)
-    return f"did you mean {inside}{matches[0]}?" if matches else f"there are {', '.join(known) or 'none'}"
+def _suggest_setting(name: str, inside: str, names: Sequence[str]) -> str:
+    matches = get_close_matches(name, names, n=1)
+    return f"did you mean {inside}{matches[0]}?" if matches else f"there are {', '.join(names) or 'none'}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -278,8 +282,8 @@ class RoleSampling:
 
 def given_by_role(config: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return what is set for single roles, without the roles for which nothing is set."""
-    found = {
+    by_role = {
         role: {name: value for name, value in (values or {}).items() if value is not None}
         for role, values in (config.get("sampling") or {}).items()
     }
-    return {role: values for role, values in found.items() if values}
+    return {role: values for role, values in by_role.items() if values}

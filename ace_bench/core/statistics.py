@@ -39,22 +39,22 @@ def t_quantile(df: float, level: float) -> float:
     the density one over a power of the cosine. It is ours because a run needs it, and
     importing scipy takes 0.15 s of CPU time.
     """
-    found = NormalDist().inv_cdf((1 + level) / 2)
+    quantile = NormalDist().inv_cdf((1 + level) / 2)
     if math.isinf(df):
-        return found
+        return quantile
     gammas = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) if df < _LARGE_DF else math.sqrt(df / 2 - 0.25)
     places = np.linspace(0, 1, _PARTS + 1)
     weights = np.where(np.arange(_PARTS + 1) % 2, 4, 2) / (3 * _PARTS)  # Simpson's rule
     weights[[0, -1]] /= 2
     for _ in range(_ITERATIONS):
-        angle = math.atan(found / math.sqrt(df))
+        angle = math.atan(quantile / math.sqrt(df))
         inside = 2 * angle * gammas / math.sqrt(math.pi) * float(weights @ np.cos(angle * places) ** (df - 1))
-        density = gammas / math.sqrt(df * math.pi) * (1 + found**2 / df) ** (-(df + 1) / 2)
+        density = gammas / math.sqrt(df * math.pi) * (1 + quantile**2 / df) ** (-(df + 1) / 2)
         step = (level - inside) / (2 * density)
-        found += step
-        if abs(step) < _PRECISION * found:
+        quantile += step
+        if abs(step) < _PRECISION * quantile:
             break
-    return found
+    return quantile
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,7 +85,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
         So it is never narrower than the t interval over seeds, or that over samples, alone (Zou and Donner 2008).
         """
-        return math.sqrt(sum(one.variance * t_quantile(one.df, level) ** 2 for one in (self.samples, self.seeds)))
+        return math.sqrt(sum(part.variance * t_quantile(part.df, level) ** 2 for part in (self.samples, self.seeds)))
 
     def bounds(self, level: float = LEVEL) -> tuple[float, float]:
         """Bounds of the interval."""
@@ -113,7 +113,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
             tail = math.exp(middle) / 2
-            square = sum(one.variance * stdtrit(one.df, tail) ** 2 for one in (self.samples, self.seeds))
+            square = sum(part.variance * stdtrit(part.df, tail) ** 2 for part in (self.samples, self.seeds))
             low, high = (middle, high) if square > self.value**2 else (low, middle)
         return math.exp(high)
 
@@ -192,9 +192,9 @@ def exact_bounds(count: int, n: int) -> tuple[float, float]:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjust the p-values of a family of tests by Holm's step-down method."""
     adjusted, largest = [0.0] * len(p_values), 0.0
-    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
-        largest = max(largest, min(1.0, p_values[place] * (len(p_values) - rank)))
-        adjusted[place] = largest
+    for rank, index in enumerate(sorted(range(len(p_values)), key=lambda place: p_values[place])):
+        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))
+        adjusted[index] = largest
     return adjusted
 
 
@@ -262,7 +262,7 @@ def _seed_variances(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[Arr
 
 def _sums(values: Array, groups: Sequence[Sequence[int]]) -> Array:
     """Sum over the samples of each group, the last axis."""
-    order = [place for group in groups for place in group]
+    order = [index for group in groups for index in group]
     starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
     return np.add.reduceat(values[..., order], starts, axis=-1)
 
@@ -286,13 +286,13 @@ def bootstrap_interval(
 
 def clusters(items: Iterable[T], group: Callable[[T], str]) -> list[list[T]]:
     """Group items, in order of first appearance; an item without a group ("") is a group of its own."""
-    found: dict[str | int, list[T]] = {}
-    for place, item in enumerate(items):
-        found.setdefault(group(item) or place, []).append(item)
-    return list(found.values())
+    members: dict[str | int, list[T]] = {}
+    for index, item in enumerate(items):
+        members.setdefault(group(item) or index, []).append(item)
+    return list(members.values())
 
 
 def blocks(groups: Sequence[Sequence[int]]) -> list[list[int]]:
     """Join n groups that follow each other to about the square root of n blocks, at least two."""
     parts = np.array_split(np.arange(len(groups)), min(len(groups), max(2, math.isqrt(len(groups)))))
-    return [[place for index in part for place in groups[index]] for part in parts]
+    return [[member for index in part for member in groups[index]] for part in parts]

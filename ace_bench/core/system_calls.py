@@ -109,7 +109,11 @@ def _program(machine: str, pid: int) -> list[_Instruction]:
         for name, *numbers in (call.split(":") for call in calls):
             number = dict(zip(_MACHINES, numbers, strict=True))[machine]
             if number != "-":
-                checks = [step for one in (conditions[name] if answer == "checked" else ()) for step in _check(one)]
+                checks = [
+                    step
+                    for condition in (conditions[name] if answer == "checked" else ())
+                    for step in _check(condition)
+                ]
                 program += [_step(_EQUAL, int(number), false=len(checks) + 1), *checks]
                 program.append(_step(_RETURN, _ANSWERS[answer]))
     return [

@@ -97,9 +97,9 @@ class Parts(NamedTuple):
 def cut_thoughts(completion: Completion, schema: Record | None) -> Completion:
     """Return a completion without its thoughts, which are kept beside its text, as is the whole text as it came."""
     turn = _read_tool_turn(completion.text) if is_offer(schema) else None
-    whole = completion.text if turn is None else turn.content
-    parts = split_thoughts(whole)
-    if parts.said == whole:
+    full_text = completion.text if turn is None else turn.content
+    parts = split_thoughts(full_text)
+    if parts.said == full_text:
         return completion
     return replace(
         completion,
@@ -131,8 +131,8 @@ def _read_tool_turn(text: str) -> ToolTurn | None:
 def split_thoughts(text: str) -> Parts:
     """Return a text without its thoughts, and these; a text without marks is returned as it is. Takes linear time."""
     marks = _find_marks(text)
-    said, thoughts = _cut(text, marks) if marks else (text, "")
-    answer = _without_ends(said)
+    reply, thoughts = _cut(text, marks) if marks else (text, "")
+    answer = _without_ends(reply)
     return Parts(text if answer == text.strip() else answer, thoughts)
 
 
@@ -163,12 +163,12 @@ def _cut(text: str, marks: Sequence[_Mark]) -> tuple[str, str]:
     closed = frozenset(closing.values())
     last = max((at for at, mark in enumerate(marks) if mark.kind == "close" and not mark.quoted), default=-1)
     last = last if last >= 0 else max((at for at, mark in enumerate(marks) if mark.kind == "close"), default=-1)
-    said, thoughts = list[str](), list[str]()
+    spoken, thoughts = list[str](), list[str]()
     begin, first = 0, _first_character(text, 0)
     at = 0
     while at < len(marks):
         mark = marks[at]
-        leads = not said and first >= mark.start
+        leads = not spoken and first >= mark.start
         next_at = at + 1
         ends = closing.get(at, last if leads and last > at else None)
         if (
@@ -176,17 +176,17 @@ def _cut(text: str, marks: Sequence[_Mark]) -> tuple[str, str]:
             and (leads or (mark.opens and not mark.quoted and not mark.weak))
             and (ends is not None or mark.endless)
         ):
-            said += [text[begin : mark.start]] if text[begin : mark.start].strip() else []
+            spoken += [text[begin : mark.start]] if text[begin : mark.start].strip() else []
             thoughts.append(text[mark.end : len(text) if ends is None else marks[ends].start])
             begin, next_at = (len(text), len(marks)) if ends is None else (marks[ends].end, ends + 1)
         elif mark.kind == "close" and (leads or _ends_thoughts(mark, mentioned=at in closed)):
-            thoughts, said = ["".join([*thoughts, *said, text[begin : mark.start]])], []
+            thoughts, spoken = ["".join([*thoughts, *spoken, text[begin : mark.start]])], []
             begin = mark.end
         if next_at > at + 1 or begin > mark.start:
             first = _first_character(text, begin)
         at = next_at
-    said.append(text[begin:])
-    return "".join(said), "\n\n".join(filter(None, map(str.strip, thoughts)))
+    spoken.append(text[begin:])
+    return "".join(spoken), "\n\n".join(filter(None, map(str.strip, thoughts)))
 
 
 def _first_character(text: str, begin: int) -> int:

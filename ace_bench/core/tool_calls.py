@@ -53,7 +53,9 @@ def dotted(node: ast.expr) -> str | None:
 def is_plain_call(node: ast.Call) -> bool:
     """Whether a call is one of a known function, or of a method of a built-in type, and calls back nothing else."""
     callbacks = [word.value for word in node.keywords if word.arg in _CALLBACKS]
-    if not all(isinstance(one, ast.Lambda | ast.Constant) or dotted(one) in _FUNCTIONS for one in callbacks):
+    if not all(
+        isinstance(callback, ast.Lambda | ast.Constant) or dotted(callback) in _FUNCTIONS for callback in callbacks
+    ):
         return False
     path = dotted(node.func)
     if path is not None and ("." not in path or path.split(".")[0] in _MODULES):
@@ -91,9 +93,9 @@ def _bindings(statement: ast.stmt) -> Iterator[tuple[str, bool]]:
             case ast.Global(names=names) | ast.Nonlocal(names=names):
                 yield from ((name, False) for name in names)
             case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
-                for one in aliases:
-                    name = (one.asname or one.name).split(".")[0]
-                    yield name, one.asname in (None, one.name)
+                for alias in aliases:
+                    name = (alias.asname or alias.name).split(".")[0]
+                    yield name, alias.asname in (None, alias.name)
 
 
 _LONGEST_QUERY = 120
@@ -146,9 +148,11 @@ def read_action(action: str, rules: ToolRules) -> tuple[StatementReading, ...]:
     """Return an action's statements in their order; what cannot be read may change anything."""
     declared = rules.rule_of_action(action)
     if declared is not None:
-        name, rule, shown = declared
+        name, rule, shown_query = declared
         query = " ".join(action.split())
-        call = ActionCall(tool=rule.tool or name, query=query, shown=shown[:_LONGEST_QUERY], rule=rule, fixed=True)
+        call = ActionCall(
+            tool=rule.tool or name, query=query, shown=shown_query[:_LONGEST_QUERY], rule=rule, fixed=True
+        )
         printed = call if call.is_lookup else None
         return (StatementReading(calls=(call,), printed=printed, changes=rule.access == "write"),)
     try:
@@ -209,24 +213,29 @@ def _tool_call(node: ast.Call, rules: ToolRules, *, once: bool) -> ActionCall | 
     if path is None:
         return None
     chain = [node, *(part for part in _chain(node.func) if isinstance(part, ast.Call))]
-    given = [one for call in reversed(chain) for one in call.args]
-    words = [word for call in reversed(chain) for word in call.keywords]
-    hidden = [word for word in words if word.arg in rules.hidden]
-    open_words = [word for word in words if word not in hidden]
-    named = [ast.unparse(word) for word in open_words]
-    declared = rules.rule_for(path, ", ".join([*map(ast.unparse, given), *named]))
+    arguments = [name_node for call in reversed(chain) for name_node in call.args]
+    keywords = [word for call in reversed(chain) for word in call.keywords]
+    hidden = [word for word in keywords if word.arg in rules.hidden]
+    open_words = [word for word in keywords if word not in hidden]
+    open_names = [ast.unparse(word) for word in open_words]
+    declared = rules.rule_for(path, ", ".join([*map(ast.unparse, arguments), *open_names]))
     if declared is None:
         return None
-    rule, shown = declared
-    constant = all(map(_is_constant, [*given, *(word.value for word in open_words)]))
+    rule, shown_query = declared
+    constant = all(map(_is_constant, [*arguments, *(word.value for word in open_words)]))
     fixed = constant and all(isinstance(word.value, ast.Name | ast.Constant) for word in hidden)
     return ActionCall(
         tool=rule.tool or path.removeprefix(rules.prefix or ""),
-        query=", ".join([*map(ast.unparse, given), *sorted(map(ast.unparse, words))]),
-        shown=shown[:_LONGEST_QUERY],
+        query=", ".join([*map(ast.unparse, arguments), *sorted(map(ast.unparse, keywords))]),
+        shown=shown_query[:_LONGEST_QUERY],
         rule=rule,
-        fixed=once and fixed and all(word.arg for word in words),
-        names=frozenset(one.id for part in (node.func, *hidden) for one in ast.walk(part) if isinstance(one, ast.Name)),
+        fixed=once and fixed and all(word.arg for word in keywords),
+        names=frozenset(
+            name_node.id
+            for part in (node.func, *hidden)
+            for name_node in ast.walk(part)
+            if isinstance(name_node, ast.Name)
+        ),
     )
 
 

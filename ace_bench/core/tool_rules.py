@@ -62,8 +62,8 @@ class ToolRule:
         """Return the query to show; ``None`` if the rule is not about such arguments."""
         if self.query is None:
             return text
-        found = re.fullmatch(self.query, text, re.DOTALL)
-        return None if found is None else found.groupdict().get("query") or text
+        match = re.fullmatch(self.query, text, re.DOTALL)
+        return None if match is None else match.groupdict().get("query") or text
 
     @cached_property
     def _parts(self) -> list[str]:
@@ -93,18 +93,18 @@ class ToolRules:
     def rule_for(self, path: str, query: str) -> tuple[ToolRule, str] | None:
         """Return the rule of a call in Python and the query to show."""
         for rule in self.rules.values():
-            shown = rule.shown_query(query) if rule.names(path) else None
-            if shown is not None:
-                return rule, shown
+            shown_query = rule.shown_query(query) if rule.names(path) else None
+            if shown_query is not None:
+                return rule, shown_query
         return None
 
     def rule_of_action(self, action: str) -> tuple[str, ToolRule, str] | None:
         """Return the rule of an action that is not Python, with its name and the query to show."""
         for name, rule in self.rules.items():
             if rule.action is not None and re.fullmatch(rule.action, action, re.DOTALL):
-                shown = rule.shown_query(action)
-                if shown is not None:
-                    return name, rule, shown
+                shown_query = rule.shown_query(action)
+                if shown_query is not None:
+                    return name, rule, shown_query
         return None
 
     def named(self, path: str) -> ToolRule | None:

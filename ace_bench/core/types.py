@@ -329,11 +329,11 @@ def reveal(grade: Grade, labels: Labels) -> Feedback:
         return Feedback(correct=None, message=grade.observed, gold=None)
     correct, score = (grade.correct, grade.score) if grade.judged else (None, None)
     verdict = {True: "The answer is correct.", False: "The answer is not correct.", None: ""}[correct]
-    shown = [grade.observed, verdict]
+    parts = [grade.observed, verdict]
     if labels is Labels.CORRECTNESS:
         known = None if correct is None else float(correct)
-        return Feedback(correct=correct, message=_lines(shown), gold=None, score=known)
-    report = _lines([*shown, grade.report])
+        return Feedback(correct=correct, message=_lines(parts), gold=None, score=known)
+    report = _lines([*parts, grade.report])
     return Feedback(correct=correct, message=report, gold=grade.gold, score=score, report=grade.report)
 
 

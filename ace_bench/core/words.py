@@ -67,32 +67,34 @@ def words_of(text: str) -> list[str]:
     return list(_TOKEN.findall(text))
 
 
-def has_words(text: str, words: str) -> bool:
-    """Whether ``words``, which are not empty, occur in a text as whole words; both are as ``visible`` returns them."""
-    place, inside = text.find(words), None
-    while place >= 0:
+def has_words(text: str, phrase: str) -> bool:
+    """Whether ``phrase``, which are not empty, occur in a text as whole words; both are as ``visible`` returns them."""
+    position, inside = text.find(phrase), None
+    while position >= 0:
         if inside is None:
             inside = _places_in_numbers(text)
-        end = place + len(words)
-        if not (_begins_within_word(text, place) or _ends_within_word(text, end) or inside & {place, end}):
+        end = position + len(phrase)
+        if not (_begins_within_word(text, position) or _ends_within_word(text, end) or inside & {position, end}):
             return True
-        place = text.find(words, place + 1)
+        position = text.find(phrase, position + 1)
     return False
 
 
 def _places_in_numbers(text: str) -> set[int]:
-    return {place for number in _NUMBER.finditer(text) for place in range(number.start() + 1, number.end())}
+    return {index for number in _NUMBER.finditer(text) for index in range(number.start() + 1, number.end())}
 
 
-def _begins_within_word(text: str, place: int) -> bool:
-    return bool(_MARK.match(text, place)) or _joins(text[place], text[place - 1 : place])
+def _begins_within_word(text: str, position: int) -> bool:
+    return bool(_MARK.match(text, position)) or _joins(text[position], text[position - 1 : position])
 
 
-def _ends_within_word(text: str, place: int) -> bool:
-    last = text[place - 1]
-    if _HANGUL.match(last) and _PARTICLE.match(text, place):
+def _ends_within_word(text: str, position: int) -> bool:
+    last = text[position - 1]
+    if _HANGUL.match(last) and _PARTICLE.match(text, position):
         return False
-    return bool(_MARK.match(text, place) or _NEGATION.match(text, place)) or _joins(last, text[place : place + 1])
+    return bool(_MARK.match(text, position) or _NEGATION.match(text, position)) or _joins(
+        last, text[position : position + 1]
+    )
 
 
 def _joins(inner: str, outer: str) -> bool:

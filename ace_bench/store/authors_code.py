@@ -52,7 +52,7 @@ def describe_checkout(checkout: Path, repository: str) -> tuple[Source, str | No
         texts = [path.read_text("utf-8", errors="replace") for path in sorted(checkout.glob("LICEN[CS]E*"))[:1]]
     except OSError as error:
         raise DataError(f"{error.filename} cannot be read: {error.strerror}") from error
-    names = [name for words, name in _LICENCES.items() if words in "".join(texts)]
+    names = [name for marker, name in _LICENCES.items() if marker in "".join(texts)]
     licence = (names or ["of its own" if texts else "none found"])[0]
     return Source(repository=repository, commit=commit, licence=licence), next(iter(texts), None)
 
@@ -78,14 +78,14 @@ def read_imported(folder: Path) -> ImportedSet | None:
         return None
     name = RECORD
     try:
-        found = msgspec.json.decode((folder / RECORD).read_bytes(), type=ImportedSet)
-        for name, expected in found.files.items():
+        record = msgspec.json.decode((folder / RECORD).read_bytes(), type=ImportedSet)
+        for name, expected in record.files.items():
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected:
                 raise ConfigError(f"prompts={folder}: {name} has changed since it was imported: import the set anew")
     except (OSError, msgspec.DecodeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ConfigError(f"prompts={folder}: {name} cannot be read ({reason}): import the set anew") from error
-    return found
+    return record
 
 
 def state_followed(method: Method[Any], task: Task) -> str:
@@ -96,11 +96,11 @@ def state_followed(method: Method[Any], task: Task) -> str:
 
 def check_commit(commit: str, state: str) -> str:
     """Return the state that a commit names, the run's or another known one; else raise ``ConfigError``."""
-    known = dict.fromkeys((FINANCE, APPWORLD, state))
-    named = next((one for one in known if commit.startswith(one.partition("@")[2])), None)
-    if named is None:
-        raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {', '.join(known)}")
-    return named
+    states = dict.fromkeys((FINANCE, APPWORLD, state))
+    matching = next((known_state for known_state in states if commit.startswith(known_state.partition("@")[2])), None)
+    if matching is None:
+        raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {', '.join(states)}")
+    return matching
 
 
 def notes_on_state(state: str, commit: str | None, imported: Mapping[str, str]) -> Iterator[str]:
@@ -109,9 +109,9 @@ def notes_on_state(state: str, commit: str | None, imported: Mapping[str, str]) 
     ``imported`` are commits by repository.
     """
     repository, _, followed = state.partition("@")
-    if commit is not None and (named := check_commit(commit, state)) != state:
-        yield f"protocol=official@{commit} names a state of {named.partition('@')[0]}; this run follows {state}."
-    theirs = imported.get(repository, followed)
-    if not is_at(theirs, followed):
-        theirs = "an unknown commit" if theirs == UNKNOWN else theirs
-        yield f"The imported prompts are of {repository} at {theirs}; protocol=official follows {followed}."
+    if commit is not None and (named_state := check_commit(commit, state)) != state:
+        yield f"protocol=official@{commit} names a state of {named_state.partition('@')[0]}; this run follows {state}."
+    imported_state = imported.get(repository, followed)
+    if not is_at(imported_state, followed):
+        imported_state = "an unknown commit" if imported_state == UNKNOWN else imported_state
+        yield f"The imported prompts are of {repository} at {imported_state}; protocol=official follows {followed}."

@@ -45,8 +45,8 @@ class _Line(msgspec.Struct):
 
 
 def _parse(line: bytes) -> tuple[_Line, PaidReply]:
-    found: _Line = decoder_of(_Line).decode(line)
-    return found, PaidReply(completion=decoder_of(Completion).decode(line), fault=found.fault)
+    record: _Line = decoder_of(_Line).decode(line)
+    return record, PaidReply(completion=decoder_of(Completion).decode(line), fault=record.fault)
 
 
 class CallLog(AppendLog[tuple[_Line, PaidReply]]):
@@ -87,8 +87,8 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
 
     def replies(self, role: str) -> Iterator[Completion]:
         """Yield the usable replies that a role has got so far."""
-        known = [(call_id, reply) for call_id, reply in [*self._by_id.items()] if reply.fault is None]
-        for call_id, reply in known:
+        answered = [(call_id, reply) for call_id, reply in [*self._by_id.items()] if reply.fault is None]
+        for call_id, reply in answered:
             if call_id.rsplit("/", 3)[-3] == role:  # session/role/digest/repetition
                 yield reply.completion
 

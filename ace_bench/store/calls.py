@@ -111,45 +111,45 @@ def stored_calls(folder: Path) -> Lines[StoredCall]:
 def restore_calls(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
     """Yield calls with their requests, as far as they can be restored; each is kept while a later one refers to it."""
     places: dict[str, list[int]] = {}
-    for place, call in enumerate(calls):
-        places.setdefault(call.digest, []).append(place)
+    for index, call in enumerate(calls):
+        places.setdefault(call.digest, []).append(index)
     sources = [
-        (_place_of(call.stored.base, place, places), _place_of(call.stored.first, place, places))
-        for place, call in enumerate(calls)
+        (_place_of(call.stored.base, index, places), _place_of(call.stored.first, index, places))
+        for index, call in enumerate(calls)
     ]
-    last_use = {source: place for place, some in enumerate(sources) for source in some}
-    known: dict[int, Request | None] = {}
-    for place, call in enumerate(calls):
-        pending: dict[int, None] = {place: None}
+    last_use = {source: index for index, indices in enumerate(sources) for source in indices}
+    restored: dict[int, Request | None] = {}
+    for index, call in enumerate(calls):
+        pending: dict[int, None] = {index: None}
         while pending:
             at = next(reversed(pending))
-            missing = {one for one in sources[at] if one is not None} - known.keys() - pending.keys()
+            missing = {one for one in sources[at] if one is not None} - restored.keys() - pending.keys()
             if missing:
                 pending[missing.pop()] = None
             else:
                 del pending[at]
-                base, first = (None if source is None else known.get(source) for source in sources[at])
-                known[at] = restore_request(calls[at].stored, base, first, calls[at].digest)
-        yield replace(call.record, request=known[place])
-        for one in (place, *sources[place]):
-            if one is not None and last_use.get(one, -1) <= place:
-                known.pop(one, None)
+                base, first = (None if source is None else restored.get(source) for source in sources[at])
+                restored[at] = restore_request(calls[at].stored, base, first, calls[at].digest)
+        yield replace(call.record, request=restored[index])
+        for one in (index, *sources[index]):
+            if one is not None and last_use.get(one, -1) <= index:
+                restored.pop(one, None)
 
 
 def parse_call(line: bytes) -> StoredCall:
     """Read a line of ``calls.jsonl``; raises ``ValueError``."""
-    found: _Line = decoder_of(_Line).decode(line)
-    own = msgspec.structs.asdict(found) | {"request": None, "completion": decoder_of(Completion).decode(line)}
-    return StoredCall(record=CallRecord(**own), stored=found.request)
+    record: _Line = decoder_of(_Line).decode(line)
+    fields = msgspec.structs.asdict(record) | {"request": None, "completion": decoder_of(Completion).decode(line)}
+    return StoredCall(record=CallRecord(**fields), stored=record.request)
 
 
-def _place_of(digest: str | None, place: int, places: dict[str, list[int]]) -> int | None:
-    """Return where a request stands: before ``place``, or behind it where the line was damaged and made again."""
-    found = places.get(digest, []) if digest is not None else []
-    before = bisect_left(found, place)
+def _place_of(digest: str | None, index: int, places: dict[str, list[int]]) -> int | None:
+    """Return where a request stands: before ``index``, or behind it where the line was damaged and made again."""
+    candidates = places.get(digest, []) if digest is not None else []
+    before = bisect_left(candidates, index)
     if before:
-        return found[before - 1]
-    return next((one for one in found[before:] if one != place), None)
+        return candidates[before - 1]
+    return next((candidate for candidate in candidates[before:] if candidate != index), None)
 
 
 def _restore_head(stored: Record, base: Request | None) -> Record:
@@ -163,11 +163,16 @@ def _restore_head(stored: Record, base: Request | None) -> Record:
 
 def restore_request(stored: StoredRequest, base: Request | None, first: Request | None, digest: str) -> Request | None:
     """Return a request, given those that it refers to; ``None`` if it was not stored against these."""
-    known = base.messages if base is not None else ()
-    more = first.messages[-1].content if first is not None and first.messages else ""
+    base_messages = base.messages if base is not None else ()
+    first_text = first.messages[-1].content if first is not None and first.messages else ""
     messages = tuple(
-        Message(role=role, content=join_spans(spans, (known[place].content if place < len(known) else "") + more))
-        for place, (role, spans) in enumerate(stored.messages)
+        Message(
+            role=role,
+            content=join_spans(
+                spans, (base_messages[index].content if index < len(base_messages) else "") + first_text
+            ),
+        )
+        for index, (role, spans) in enumerate(stored.messages)
     )
     try:
         head = _restore_head(stored.head or {}, base)

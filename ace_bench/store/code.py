@@ -77,8 +77,8 @@ def changed_modules(earlier: Mapping[str, str], later: Mapping[str, str]) -> lis
 
 def modules_in_words(modules: list[str]) -> str:
     """Name the first modules, and count the others."""
-    named, more = modules[:_MOST_NAMED], len(modules) - _MOST_NAMED
-    return ", ".join(named) + (f" and {more} more modules" if more > 0 else "")
+    first_modules, others_count = modules[:_MOST_NAMED], len(modules) - _MOST_NAMED
+    return ", ".join(first_modules) + (f" and {others_count} more modules" if others_count > 0 else "")
 
 
 def code_of(config: Mapping[str, Any]) -> Code:
@@ -93,8 +93,8 @@ def _targets(node: Any) -> Iterator[str]:
             yield node["_target_"]
         node = list(node.values())
     if isinstance(node, list):
-        for one in node:
-            yield from _targets(one)
+        for child in node:
+            yield from _targets(child)
     elif isinstance(node, str) and node.startswith(_FUNCTION):
         yield node.removeprefix(_FUNCTION)
 
@@ -122,8 +122,8 @@ def _loaded_by(part: Mapping[str, Any]) -> Iterator[str]:
         return
     with suppress(OSError, msgspec.DecodeError, RecursionError):  # loading it says what is wrong
         kind = msgspec.json.decode(Path(file).read_bytes(), type=_Kind).kind
-        if kind in (known := context_kinds()):
-            yield known[kind].module
+        if kind in (kinds := context_kinds()):
+            yield kinds[kind].module
 
 
 class _Source(msgspec.Struct, array_like=True):
@@ -153,35 +153,35 @@ class CodeReader:
     def code_of(self, config: Mapping[str, Any]) -> Code:
         """Return the code that a resolved configuration runs; none of it is imported."""
         groups = {group: config.get(group) for group in _GROUPS}
-        named = (_METRICS, *_targets(groups), *_named_by(config.get("task") or {}))
-        named += tuple(one for group in ("method", "mode") for one in _loaded_by(config.get(group) or {}))
+        targets = (_METRICS, *_targets(groups), *_named_by(config.get("task") or {}))
+        targets += tuple(module for group in ("method", "mode") for module in _loaded_by(config.get(group) or {}))
         answering = tuple(_targets([config.get(group) for group in _BACKBONES]))
-        if (named, answering) not in self._found:
+        if (targets, answering) not in self._found:
             answers = self._modules(answering, ours=False)
-            modules = {**self._modules(named, ours=True), **answers}
-            self._found[named, answering] = Code(modules=dict(sorted(modules.items())), backbones=frozenset(answers))
+            modules = {**self._modules(targets, ours=True), **answers}
+            self._found[targets, answering] = Code(modules=dict(sorted(modules.items())), backbones=frozenset(answers))
             self._keep()
-        return self._found[named, answering]
+        return self._found[targets, answering]
 
     def _modules(self, targets: Sequence[str], *, ours: bool) -> dict[str, str]:
         """Return the digests of the modules behind dotted names or files and of what they import."""
-        found: dict[str, str] = {}
+        digests: dict[str, str] = {}
         roots = [root for target in targets if (root := _root(target)) is not None]
         waiting = [root for root in roots if _counts(*root, ours=ours)]
-        seen = set(waiting)
+        queued = set(waiting)
         while waiting:
             folder, name, top = waiting.pop()
             file = _file(folder, name)
             if file is None or (source := self._read(name, file)) is None:
                 continue
-            found[name] = source.digest
-            for other in source.imports:
-                is_ours = other.startswith(f"{_OURS}.")
-                place = (self._here if is_ours else folder, other, _OURS if is_ours else top)
-                if place not in seen and _counts(*place, ours=ours):
-                    waiting.append(place)
-                seen.add(place)
-        return found
+            digests[name] = source.digest
+            for imported in source.imports:
+                is_ours = imported.startswith(f"{_OURS}.")
+                module = (self._here if is_ours else folder, imported, _OURS if is_ours else top)
+                if module not in queued and _counts(*module, ours=ours):
+                    waiting.append(module)
+                queued.add(module)
+        return digests
 
     def _keep(self) -> None:
         """Add what was parsed to the cache."""
@@ -198,10 +198,10 @@ class CodeReader:
         except OSError:  # a module without a source that can be read
             return None
         key = sha256(f"{name} {os.path.basename(file)}\n".encode() + content).hexdigest()
-        known = self._known.get(key) or self._new.get(key)
-        if known is None:
-            known = self._new[key] = _parse_source(name, file, content)
-        return known
+        parsed = self._known.get(key) or self._new.get(key)
+        if parsed is None:
+            parsed = self._new[key] = _parse_source(name, file, content)
+        return parsed
 
 
 @lru_cache(maxsize=1)
@@ -220,8 +220,8 @@ def _counts(folder: str, name: str, top: str, *, ours: bool) -> bool:
 
 def _root(target: str) -> tuple[str, str, str] | None:
     """Return folder, module and top-level package of a dotted name or a file; ``None`` without a source."""
-    if found := _FILE.fullmatch(target):
-        path = Path(found[1]).resolve()
+    if match := _FILE.fullmatch(target):
+        path = Path(match[1]).resolve()
         return str(path.parent), path.stem, path.stem
     top = target.partition(".")[0]
     folder = _folder(top)
@@ -239,8 +239,8 @@ def _folder(top: str) -> str | None:
         spec = find_spec(top)
     except (ImportError, ValueError):
         spec = None
-    place = next(iter((spec and spec.submodule_search_locations) or ()), spec.origin if spec else None)
-    return os.getcwd() if place is None else os.path.dirname(place)  # a grader may be in the current folder
+    location = next(iter((spec and spec.submodule_search_locations) or ()), spec.origin if spec else None)
+    return os.getcwd() if location is None else os.path.dirname(location)  # a grader may be in the current folder
 
 
 def _file(folder: str, name: str) -> str | None:
@@ -283,8 +283,8 @@ def _imports(tree: ast.AST, package: str) -> Iterator[str]:
             names = [base, *(f"{base}.{alias.name}" for alias in node.names)]
         else:
             continue
-        for one in names:
-            parts = one.split(".")
+        for name in names:
+            parts = name.split(".")
             yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 
 

@@ -103,7 +103,9 @@ def examine(folder: Path) -> Damage:
     elif lost:
         problems.append(f"{folder / CALLS} lacks {lost} of {lost + len(records)} recorded calls")
     elif metrics and not journal.problems:
-        problems += [f"{folder}: {one}" for one in _contradictions(metrics, journal.entries, records)]
+        problems += [
+            f"{folder}: {contradiction}" for contradiction in _contradictions(metrics, journal.entries, records)
+        ]
     return Damage(
         problems=_distinct(problems),
         finished=finished,
@@ -137,25 +139,25 @@ def _read(
 
 def _distinct(problems: Iterable[str]) -> tuple[str, ...]:
     """Return the problems, each file that is named in two ways once."""
-    found: dict[str, str] = {}
+    by_problem: dict[str, str] = {}
     for problem in problems:
-        found.setdefault(problem.partition(" is ")[0], problem)
-    return tuple(found.values())
+        by_problem.setdefault(problem.partition(" is ")[0], problem)
+    return tuple(by_problem.values())
 
 
 def _lost_usage(metrics: Record | None, calls: Iterable[CallRecord]) -> Usage:
     """Return what the lost calls cost: the sums of the result less the calls that are left."""
     if metrics is None:
         return _UNKNOWN
-    left, total = _ledger(calls).total.usage, metrics["tokens"]["total"]
+    remaining, total = _ledger(calls).total.usage, metrics["tokens"]["total"]
 
     def less(sum_: Any, part: Any) -> Any:
         return None if sum_ is None or part is None else max(0, sum_ - part)
 
     return Usage(
-        prompt=less(total["in"], left.prompt),
-        completion=less(total["out"], left.completion),
-        usd=less(metrics["usd"]["total"], left.usd),
+        prompt=less(total["in"], remaining.prompt),
+        completion=less(total["out"], remaining.completion),
+        usd=less(metrics["usd"]["total"], remaining.usd),
     )
 
 
@@ -177,9 +179,9 @@ def _foreign(journal: Sequence[JournalLine], calls: Sequence[CallRecord]) -> str
         if line.calls_made > len(calls):
             break  # calls that it counts are lost
         if isinstance(rollout, RolloutRecord) and rollout.fault is None and not rollout.restarts:
-            found = bisect_right(numbers[rollout.key], line.calls_made)
-            if found < rollout.calls:
-                return f"{found} of {rollout.calls} calls of the rollout {rollout.key} are recorded"
+            position = bisect_right(numbers[rollout.key], line.calls_made)
+            if position < rollout.calls:
+                return f"{position} of {rollout.calls} calls of the rollout {rollout.key} are recorded"
     return ""
 
 
@@ -188,17 +190,19 @@ def _contradictions(metrics: Record, journal: Sequence[JournalLine], calls: Sequ
     rollouts = {line.record.key: line.record.stage for line in journal if isinstance(line.record, RolloutRecord)}
     stages = Counter(rollouts.values())
     ledger = _ledger(calls)
-    found: Record = {
+    recomputed: Record = {
         "rollouts": {stage.value: stages[stage] for stage in Stage},
         "steps": len({line.record.index for line in journal if isinstance(line.record, StepRecord)}),
-        "calls": {stage.value: {role: one.calls for role, one in ledger.roles(stage).items()} for stage in Stage},
+        "calls": {
+            stage.value: {role: account.calls for role, account in ledger.roles(stage).items()} for stage in Stage
+        },
         "tokens": {
-            name: {"in": one.usage.prompt, "out": one.usage.completion}
-            for name, one in [*((stage.value, ledger.stage(stage)) for stage in Stage), ("total", ledger.total)]
+            name: {"in": account.usage.prompt, "out": account.usage.completion}
+            for name, account in [*((stage.value, ledger.stage(stage)) for stage in Stage), ("total", ledger.total)]
         },
     }
     return [
         f"journal and calls have {name} {value}, the result {metrics[name]}"
-        for name, value in found.items()
+        for name, value in recomputed.items()
         if value != metrics[name]
     ]

@@ -57,8 +57,8 @@ def _versions() -> dict[str, str]:
 
 def _version(package: metadata.Distribution) -> str:
     # Python parses a package's description as an e-mail, which takes three times as long.
-    found = _VERSION.search(package.read_text("METADATA") or "")
-    return found[1].strip() if found else package.version
+    match = _VERSION.search(package.read_text("METADATA") or "")
+    return match[1].strip() if match else package.version
 
 
 def _commits() -> dict[str, dict[str, Any] | None]:
@@ -68,10 +68,10 @@ def _commits() -> dict[str, dict[str, Any] | None]:
     if pip took it from a repository.
     """
     root, code = _code()
-    here = Path.cwd()
+    current = Path.cwd()
     # Most runs are started in the checkout's top folder, which needs no question.
-    elsewhere = here != root and _git(here, "rev-parse", "--show-toplevel") not in (None, str(root))
-    return {"code": code, "folder": git_state(here) if elsewhere else None}
+    elsewhere = current != root and _git(current, "rev-parse", "--show-toplevel") not in (None, str(root))
+    return {"code": code, "folder": git_state(current) if elsewhere else None}
 
 
 @cache
@@ -116,7 +116,7 @@ def _any_differs(root: str, lines: Sequence[str]) -> bool | None:
 def _differs(root: str, line: str) -> bool:
     """Whether a file is not the one of a line of ``git ls-tree -l``."""
     about, _, name = line.partition("\t")
-    mode, kind, known, size = about.split() if name else ("", "", "", "")
+    mode, kind, indexed, size = about.split() if name else ("", "", "", "")
     if kind != "blob":  # the end of the list, or the checkout of another repository
         return False
     path = os.path.join(root, name)
@@ -133,8 +133,8 @@ def _differs(root: str, line: str) -> bool:
                 content = file.read()
     except (OSError, ValueError):
         return True
-    make = hashlib.sha1 if len(known) == hashlib.sha1().digest_size * 2 else hashlib.sha256
-    return make(f"blob {len(content)}\0".encode() + content).hexdigest() != known
+    make = hashlib.sha1 if len(indexed) == hashlib.sha1().digest_size * 2 else hashlib.sha256
+    return make(f"blob {len(content)}\0".encode() + content).hexdigest() != indexed
 
 
 def _installed_commit() -> dict[str, Any] | None:
@@ -149,9 +149,9 @@ def _installed_commit() -> dict[str, Any] | None:
 def _git(folder: Path, *words: str) -> str | None:
     # A checkout's own configuration may name programs: of these no question here starts one. What lacks an object is
     # not fetched, and variables that point to another checkout do not count.
-    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     quiet = {"GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0"}
-    return _output(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *words], {**own, **quiet})
+    return _output(["git", "-C", str(folder), "-c", "core.fsmonitor=false", *words], {**environment, **quiet})
 
 
 @cache
@@ -174,9 +174,9 @@ def _host() -> dict[str, Any]:
 
 def _processor() -> str | None:
     with suppress(OSError):  # only Linux has it
-        found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
-        if found:
-            return found[1].strip()
+        match = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(errors="replace"), re.MULTILINE)
+        if match:
+            return match[1].strip()
     return _output(["sysctl", "-n", "machdep.cpu.brand_string"]) or platform.processor() or None
 
 

@@ -48,8 +48,8 @@ class AuthorsChoices(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def _choices() -> tuple[AuthorsChoices, ...]:
     text = (files(__package__) / "authors_choices.yaml").read_bytes()
-    found: tuple[AuthorsChoices, ...] = convert(msgspec.yaml.decode(text), tuple[AuthorsChoices, ...])
-    return found
+    choices: tuple[AuthorsChoices, ...] = convert(msgspec.yaml.decode(text), tuple[AuthorsChoices, ...])
+    return choices
 
 
 def certify(folder: Path, metrics: Record) -> Record:
@@ -61,7 +61,9 @@ def certify(folder: Path, metrics: Record) -> Record:
     counts the calls by the field that is not as theirs (without a code: by the field that is sent), ``asked_again``
     replies by why they were asked for once more, and ``repeats_sent_once`` prompts that the authors' code sends again.
     """
-    code = next((one for one in _choices() if metrics["task"] in one.tasks and metrics["method"] == _ACE), None)
+    code = next(
+        (choice for choice in _choices() if metrics["task"] in choice.tasks and metrics["method"] == _ACE), None
+    )
     calls = _read_calls(folder)
     if not calls and any(map(sum, (roles.values() for roles in metrics["calls"].values()))):
         raise StoreError(f"{folder / FILE} is missing; restore it")
@@ -84,18 +86,18 @@ def _switches(settings: Record, metrics: Record, code: AuthorsChoices) -> Record
     follows = str(settings["method"].get("_target_", "")).endswith(f".{code.loop}")
     wanted = {**code.settings, **code.by_mode.get(metrics["mode"], {}), **code.built_in}
     differs: dict[str, Any] = {} if follows else {_PROTOCOL: {"ours": "our loop", "theirs": "official"}}
-    for path, theirs in wanted.items():
+    for path, their_value in wanted.items():
         if follows and path in code.built_in:
             continue
-        ours = _lookup(settings, path)
-        if ours not in theirs:
-            differs[path] = {"ours": ours, "theirs": theirs[0]}
+        our_value = _lookup(settings, path)
+        if our_value not in their_value:
+            differs[path] = {"ours": our_value, "theirs": their_value[0]}
     repository, _, followed = code.name.partition("@")
     imported = metrics.get(_PROMPTS, {}).get("sources", {}).get(repository, UNKNOWN)
-    words = "default" if settings[_PROMPTS] == "default" else imported
-    unknown = [_PROMPTS] if words == UNKNOWN else []
-    if not unknown and not is_at(words, followed):
-        differs[_PROMPTS] = {"ours": words, "theirs": "imported" if words == "default" else followed}
+    prompt_set = "default" if settings[_PROMPTS] == "default" else imported
+    unknown = [_PROMPTS] if prompt_set == UNKNOWN else []
+    if not unknown and not is_at(prompt_set, followed):
+        differs[_PROMPTS] = {"ours": prompt_set, "theirs": "imported" if prompt_set == "default" else followed}
     total = len(wanted) + 2  # with the loop and the prompts
     return {"switches": total, "equal": total - len(differs) - len(unknown), "differs": differs, "unknown": unknown}
 
@@ -133,15 +135,15 @@ def _read_calls(folder: Path) -> list[_Call]:
     retries: dict[str, int] = {}
 
     def parse(line: bytes) -> tuple[str, _Call]:
-        found: _Line = decoder_of(_Line).decode(line)
-        digest, request = found.id.rpartition("/")[0].rpartition("/")[2], found.request
+        record: _Line = decoder_of(_Line).decode(line)
+        digest, request = record.id.rpartition("/")[0].rpartition("/")[2], record.request
         base, last = request.base or "", len(request.messages) - 1
         heads[digest] = {**heads.get(base, {}), **(request.head or {})}
         retry = last > 0 and _is_retry(request.messages[last][1], repeated=retries.get(base) == last)
         if retry:
             retries[digest] = last
-        fields = _fields_of(heads[digest], found.role)
-        return found.id, _Call(fields=fields, asked_again=found.asked_again, retry=retry)
+        fields = _fields_of(heads[digest], record.role)
+        return record.id, _Call(fields=fields, asked_again=record.asked_again, retry=retry)
 
     return [*dict(read_lines(folder / FILE, parse).check().entries).values()]
 
@@ -161,12 +163,14 @@ def _fields_of(head: Mapping[str, Any], role: str) -> Mapping[str, Any] | None:
     sampling = settings.get("sampling")
     if sampling is None:
         return None
-    own = {name: value for name, value in (sampling.get("roles", {}).get(role) or {}).items() if value is not None}
-    found = {name: own.get(name, sampling.get(name)) for name in ("temperature", "max_tokens", "top_p")}
+    role_values = {
+        name: value for name, value in (sampling.get("roles", {}).get(role) or {}).items() if value is not None
+    }
+    values = {name: role_values.get(name, sampling.get(name)) for name in ("temperature", "max_tokens", "top_p")}
     schema = head.get("schema")
     asks = schema is not None and not is_offer(schema) and settings.get("structured") != "none"
     return {
-        **{name: value for name, value in found.items() if value is not None},
+        **{name: value for name, value in values.items() if value is not None},
         **({"seed": True} if sampling.get("seeded") else {}),
         **({"response_format": True} if asks else {}),
         **(settings.get("extra_body") or {}),
@@ -196,27 +200,27 @@ class _Rollout(msgspec.Struct):
 def _repeats(folder: Path, metrics: Record) -> int:
     """Return how many attempts at the same sample under the same context were made once and used again."""
     lines = read_lines(folder / "journal.jsonl", decoder_of(_Rollout).decode).check().entries
-    found = [line for line in lines if line.kind == "rollout" and line.trial == 0]
+    first_rollouts = [line for line in lines if line.kind == "rollout" and line.trial == 0]
     tested: int = metrics["headline"]["n"]
     online = metrics["mode"] == "online"
     stage = Stage.ADAPT if online else Stage.EVALUATE
-    made = [line for line in found if line.stage == stage]
+    stage_rollouts = [line for line in first_rollouts if line.stage == stage]
     if online:
-        asked: int = 2 * metrics["steps"]  # each sample is predicted, then learnt from
+        expected: int = 2 * metrics["steps"]  # each sample is predicted, then learnt from
     else:
-        validation = {line.sample for line in made if line.split == "val"} if metrics["validation"] else set()
-        asked = tested * (2 if metrics["headline"]["before"] is not None else 1)
-        asked += len(validation) * len(metrics["validation"])
-    return max(0, asked - len(made))
+        validation = {line.sample for line in stage_rollouts if line.split == "val"} if metrics["validation"] else set()
+        expected = tested * (2 if metrics["headline"]["before"] is not None else 1)
+        expected += len(validation) * len(metrics["validation"])
+    return max(0, expected - len(stage_rollouts))
 
 
 def certificate_text(certificates: Sequence[Record], *, simulated: bool) -> str:
     """Say in one or two lines which switches and requests of some runs are as the authors'."""
     by_code: dict[str, list[Record]] = {}
-    for one in certificates:
-        by_code.setdefault(one["code"] or "", []).append(one)
+    for certificate in certificates:
+        by_code.setdefault(certificate["code"] or "", []).append(certificate)
     unknown = len(by_code.pop("", ()))
-    parts = [_switches_in_words(code, some) for code, some in by_code.items()]
+    parts = [_switches_in_words(code, code_certificates) for code, code_certificates in by_code.items()]
     if unknown:
         runs = f" for {unknown} of {len(certificates)} runs" if by_code else ""
         parts.append(f"unknown{runs}, as the authors published no code for the task and method")
@@ -225,18 +229,18 @@ def certificate_text(certificates: Sequence[Record], *, simulated: bool) -> str:
 
 
 def _switches_in_words(code: str, certificates: Sequence[Record]) -> str:
-    equal = sorted({one["equal"] for one in certificates})
+    equal = sorted({certificate["equal"] for certificate in certificates})
     changes = dict.fromkeys(
-        f"{path}={_word(each['ours'])} ({_word(each['theirs'])})"
-        for one in certificates
-        for path, each in one["differs"].items()
+        f"{path}={_word(change['ours'])} ({_word(change['theirs'])})"
+        for certificate in certificates
+        for path, change in certificate["differs"].items()
     )
-    shown, left = [*changes][:_SHOWN], len(changes) - _SHOWN
-    unknown = dict.fromkeys(chain.from_iterable(one["unknown"] for one in certificates))
+    first_changes, hidden = [*changes][:_SHOWN], len(changes) - _SHOWN
+    unknown = dict.fromkeys(chain.from_iterable(certificate["unknown"] for certificate in certificates))
     span = " to ".join(map(str, dict.fromkeys((equal[0], equal[-1]))))
-    more = f", {left} more in metrics.json" * (left > 0)
+    rest_text = f", {hidden} more in metrics.json" * (hidden > 0)
     parts = [f"{span} of {certificates[0]['switches']} switches ({code})"]
-    parts += [f"differs (theirs): {', '.join(shown)}{more}"] if shown else []
+    parts += [f"differs (theirs): {', '.join(first_changes)}{rest_text}"] if first_changes else []
     parts += [f"unknown: {', '.join(unknown)}"] if unknown else []
     return "; ".join(parts)
 
@@ -244,15 +248,15 @@ def _switches_in_words(code: str, certificates: Sequence[Record]) -> str:
 def _requests_in_words(certificates: Sequence[Record]) -> str:
     """Say how many requests hold other fields than the authors', were asked again, or were not sent again."""
     counts = Counter[str]()
-    for one in certificates:
-        requests, verb = one["requests"], "is sent" if one["code"] is None else "differs"
+    for certificate in certificates:
+        requests, verb = certificate["requests"], "is sent" if certificate["code"] is None else "differs"
         counts["sent"] += requests["compared"]
         counts.update({f"where {name} {verb}": count for name, count in requests["differs"].items()})
         counts.update({f"{kind} replies asked for again": count for kind, count in requests["asked_again"].items()})
         counts["repeats sent once"] += requests["repeats_sent_once"]
     if not counts["sent"]:
         return "none was sent to a server"
-    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    return ", ".join(f"{count:,} {description}" for description, count in counts.items() if count)
 
 
 def _word(value: Any) -> str:

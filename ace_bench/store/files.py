@@ -49,12 +49,12 @@ def disk_problem(error: OSError, path: object = None, *, elsewhere: str = _ELSEW
     ``path`` replaces a missing or temporary file name; without either, it may be about the standard output.
     ``elsewhere`` is how the user chooses another place, ``failed`` what could not be done to the file.
     """
-    named = error.filename2 or error.filename
-    file = path if named is None or str(named).endswith(DRAFT) else named
+    file_name = error.filename2 or error.filename
+    file = path if file_name is None or str(file_name).endswith(DRAFT) else file_name
     unnamed = "the output cannot be written" if error.errno in _OF_OUTPUTS else f"a file cannot be {failed}"
-    what = unnamed if file is None else f"{file} cannot be {failed}"
+    subject = unnamed if file is None else f"{file} cannot be {failed}"
     fix = _FIXES.get(error.errno or 0, "{elsewhere}").format(elsewhere=elsewhere)
-    return f"{what} ({error.strerror or error}); {fix}"
+    return f"{subject} ({error.strerror or error}); {fix}"
 
 
 def write_files(contents: Mapping[Path, str | bytes]) -> list[Path]:
@@ -170,9 +170,9 @@ def cache_folder(name: str) -> Path:
 
     The root is ``$ACE_BENCH_CACHE``, else ``$XDG_CACHE_HOME/ace-bench``, else ``~/.cache/ace-bench``.
     """
-    own = os.environ.get(CACHE_VARIABLE)
-    if own:
-        return Path(own).expanduser() / name
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen).expanduser() / name
     shared = os.environ.get("XDG_CACHE_HOME")
     root = Path(shared).expanduser() if shared else Path.home() / ".cache"
     return root / "ace-bench" / name

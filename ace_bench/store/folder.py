@@ -223,8 +223,8 @@ def unpack_samples(record: Record) -> Mapping[str, Sample]:
     try:
         file: _Samples = convert(record, _Samples)
         return {
-            name: Sample(id=name, split=one.split, inputs={key: file.texts[at] for key, at in one.inputs.items()})
-            for name, one in file.samples.items()
+            name: Sample(id=name, split=sample.split, inputs={key: file.texts[at] for key, at in sample.inputs.items()})
+            for name, sample in file.samples.items()
         }
     except (msgspec.ValidationError, IndexError) as error:
         raise DataError(f"{SAMPLES} is damaged: {error}; restore it, or repeat the run") from error

@@ -95,10 +95,10 @@ class JournalLine(msgspec.Struct):
 
 def parse_journal(line: bytes) -> JournalLine:
     """Read a line of ``journal.jsonl``; raises ``ValueError``."""
-    found: JournalLine = decoder_of(JournalLine).decode(line)
-    if (kind := _KINDS.get(found.kind)) is not None:
-        found.record = decoder_of(kind).decode(line)
-    return found
+    record: JournalLine = decoder_of(JournalLine).decode(line)
+    if (kind := _KINDS.get(record.kind)) is not None:
+        record.record = decoder_of(kind).decode(line)
+    return record
 
 
 class Journal(AppendLog[JournalLine]):
@@ -123,12 +123,12 @@ class Journal(AppendLog[JournalLine]):
         lines = self.found.entries
         lost = max((line.calls_made for line in lines), default=0) - calls.seen
         if lost > 0:  # from the end of their file, which itself does not show it
-            what = "1 call that was recorded is" if lost == 1 else f"{lost} calls that were recorded are"
-            _log.warning("%s: %s gone from its end, made again and paid for again", calls.path, what)
+            lost_calls = "1 call that was recorded is" if lost == 1 else f"{lost} calls that were recorded are"
+            _log.warning("%s: %s gone from its end, made again and paid for again", calls.path, lost_calls)
         gone = min(calls.lost, default=calls.made + 1)
         with_calls = takewhile(lambda line: line.calls_made < gone, lines)
         gap = min(self.found.lost, default=len(lines) + 1)
-        kept = {place for place, line in enumerate(with_calls) if self._load(line, follows_gap=place + 1 >= gap)}
+        kept = {index for index, line in enumerate(with_calls) if self._load(line, follows_gap=index + 1 >= gap)}
         self.repair(kept)
         self._process = str(1 + max((int(p) for p, _ in self._walls), default=0))
         self._stage: Stage | None = None

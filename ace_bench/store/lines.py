@@ -67,8 +67,8 @@ class Lines(Generic[T]):
     @property
     def summary(self) -> str:
         """What is wrong with the file, in one line."""
-        more = len(self.problems) - _SHOWN
-        return f"{self.path}: {', '.join(self.problems[:_SHOWN])}" + (f" and {more} more" if more > 0 else "")
+        hidden = len(self.problems) - _SHOWN
+        return f"{self.path}: {', '.join(self.problems[:_SHOWN])}" + (f" and {hidden} more" if hidden > 0 else "")
 
     def check(self) -> Lines[T]:
         """Return itself; raises ``StoreError`` if anything is wrong, since sums over the lines would be wrong."""
@@ -88,25 +88,25 @@ def read_lines(path: Path, parse: Callable[[bytes], T]) -> Lines[T]:
         return Lines(path=path)
     except OSError as error:
         raise StoreError.unreadable(path, error) from error
-    whole = data.rfind(b"\n") + 1
-    lines = data[:whole].split(b"\n")[:-1]
+    complete_bytes = data.rfind(b"\n") + 1
+    lines = data[:complete_bytes].split(b"\n")[:-1]
     entries = _parse_intact(lines, parse)
     if entries is None:
-        return _read_damaged(path, lines, parse, whole)
-    return Lines(path=path, entries=entries, lines=lines, count=len(lines), whole=whole)
+        return _read_damaged(path, lines, parse, complete_bytes)
+    return Lines(path=path, entries=entries, lines=lines, count=len(lines), whole=complete_bytes)
 
 
 def _parse_intact(lines: list[bytes], parse: Callable[[bytes], T]) -> list[T] | None:
     """Parse lines that are complete, in order and undamaged, as in almost every file; ``None`` if they are not."""
-    found = []
+    parsed = []
     try:
         for number, line in enumerate(lines, start=1):
             if not line.endswith(_seal(line[:-_CHECKSUM])) or not line.endswith(b',"line":%d' % number, 0, -_CHECKSUM):
                 return None
-            found.append(parse(line))
+            parsed.append(parse(line))
     except (ValueError, RecursionError):
         return None
-    return found
+    return parsed
 
 
 def _seal_line(text: bytes, number: int) -> bytes:
@@ -114,44 +114,44 @@ def _seal_line(text: bytes, number: int) -> bytes:
     return b"%b%b\n" % (head, _seal(head))
 
 
-def _read_damaged(path: Path, lines: list[bytes], parse: Callable[[bytes], T], whole: int) -> Lines[T]:
+def _read_damaged(path: Path, lines: list[bytes], parse: Callable[[bytes], T], complete_bytes: int) -> Lines[T]:
     """Parse the lines that can be read, and collect the damaged ones."""
     numbers = [_number(line) for line in lines]
     sealed = not lines or any(numbers)
-    found: dict[int, tuple[T, bytes]] = {}
+    parsed: dict[int, tuple[T, bytes]] = {}
     damaged: list[tuple[bytes, str]] = []
-    seen: set[bytes] = set()
+    contents: set[bytes] = set()
     twice = broken = broken_before_last = 0
-    for place, (line, sealed_as) in enumerate(zip(lines, numbers, strict=True), start=1):
-        number = sealed_as if sealed else place - twice
-        if number in found or (not sealed and line in seen):
+    for index, (line, sealed_as) in enumerate(zip(lines, numbers, strict=True), start=1):
+        number = sealed_as if sealed else index - twice
+        if number in parsed or (not sealed and line in contents):
             twice += 1
-            damaged.append((line, f"line {place} comes twice"))
+            damaged.append((line, f"line {index} comes twice"))
             continue
-        seen.add(line)
+        contents.add(line)
         try:
             if number is None:
                 raise ValueError("its checksum does not fit")
-            found[number] = parse(line), line
+            parsed[number] = parse(line), line
             broken_before_last = broken
         except (ValueError, RecursionError) as error:
             broken += 1
-            damaged.append((line, f"line {place} is damaged ({error})"))
-    last = max(found, default=0)
-    lost = sorted(set(range(1, last)) - found.keys())
+            damaged.append((line, f"line {index} is damaged ({error})"))
+    last = max(parsed, default=0)
+    lost = sorted(set(range(1, last)) - parsed.keys())
     problems = [problem for _, problem in damaged]
     if (missing := len(lost) - broken_before_last) > 0:
-        what = "a line is" if missing == 1 else f"{missing} lines are"
-        problems.append(f"{what} missing (the first gap is at number {lost[0]})")
+        lost_lines = "a line is" if missing == 1 else f"{missing} lines are"
+        problems.append(f"{lost_lines} missing (the first gap is at number {lost[0]})")
     return Lines(
         path=path,
-        entries=[found[number][0] for number in sorted(found)],
-        lines=[found[number][1] for number in sorted(found)],
+        entries=[parsed[number][0] for number in sorted(parsed)],
+        lines=[parsed[number][1] for number in sorted(parsed)],
         problems=tuple(problems),
         damaged=[line for line, _ in damaged],
         lost=lost,
         count=last + broken - broken_before_last,
-        whole=whole,
+        whole=complete_bytes,
         sealed=sealed,
     )
 
@@ -228,7 +228,7 @@ class AppendLog(Generic[T]):
         Damaged lines are moved to another file. Raises ``FolderUnwritable``.
         """
         found = self.found
-        kept = [line for place, line in enumerate(found.lines) if keep is None or place in keep]
+        kept = [line for index, line in enumerate(found.lines) if keep is None or index in keep]
         if found.problems:
             kept_in = f"; the damaged lines were moved to {self.path.name}{DAMAGED}" if found.damaged else ""
             _log.warning("%s%s; %s", found.summary, kept_in, self._meaning)

@@ -71,12 +71,12 @@ class Process:
 
     def changes_to(self, later: Process) -> list[str]:
         """What was other software in a later process, such as ``numpy 2.1 to 2.2``."""
-        mine, other = self._versions(), later._versions()
+        versions, later_versions = self._versions(), later._versions()
         modules = changed_modules(self.code, later.code)
         return [
-            f"{name} {mine.get(name, 'none')} to {other.get(name, 'none')}"
-            for name in {**mine, **other}
-            if mine.get(name) != other.get(name)
+            f"{name} {versions.get(name, 'none')} to {later_versions.get(name, 'none')}"
+            for name in {**versions, **later_versions}
+            if versions.get(name) != later_versions.get(name)
         ] + [f"the code of {modules_in_words(modules)}"] * bool(modules)
 
     def _versions(self) -> dict[str, str]:
@@ -114,7 +114,7 @@ class ProcessLog(AppendLog[Process | _End]):
         began = {name: value for name, value in asdict(process).items() if name not in _End.__dataclass_fields__}
         self._add(process, began)
         self.sync()
-        return [change for one in earlier for change in one.changes_to(process)]
+        return [change for earlier_process in earlier for change in earlier_process.changes_to(process)]
 
     def add_check(self, how: How, reason: str, command: str | None, environment: Mapping[str, Any]) -> None:
         """Record in one line that the run stands with the code of this process; raises ``FolderUnwritable``."""
@@ -169,10 +169,10 @@ def accepted_code(processes: Sequence[Process]) -> str:
     A finished run that the present code gives as well, as a replay showed later, needs no such words.
     """
     ends = [process.how for process in processes]
-    accepted = [place for place, how in enumerate(ends) if how == CHECKS[1]]
+    accepted = [index for index, how in enumerate(ends) if how == CHECKS[1]]
     if not accepted:
         return ""
-    followed = [place for place in accepted if any(how not in CHECKS for how in ends[place:])]
+    followed = [index for index in accepted if any(how not in CHECKS for how in ends[index:])]
     if followed:
         return f"made by several versions of the code: {processes[followed[-1]].reason}"
     return f"made by other code: {processes[-1].reason}" if ends[-1] == CHECKS[1] else ""

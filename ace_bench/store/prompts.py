@@ -42,16 +42,16 @@ class PromptSet:
 
     def __init__(self, *roots: Path, task: str, prompt_group: str, module: str = ""):
         """Use the set in the folders ``roots``; one must hold ``task`` or ``prompt_group``, else ``ConfigError``."""
-        own, common = (
+        own_files, common = (
             [root / name for name in names for root in roots if (root / name).is_dir()]
             for names in ((task, prompt_group), (_COMMON,))
         )
-        if not own:
+        if not own_files:
             set_of = " and ".join(map(str, roots))
             raise ConfigError(f"prompt set {set_of} has neither a folder {task}/ nor {prompt_group}/; check prompts=")
-        of_modules = [path for folder in (*own, *common) for path in sorted(folder.iterdir()) if path.is_dir()]
-        self._folders = [*own, *common, *of_modules]
-        self._counted = [*own, *common, *(path for path in of_modules if path.name == module)]
+        of_modules = [path for folder in (*own_files, *common) for path in sorted(folder.iterdir()) if path.is_dir()]
+        self._folders = [*own_files, *common, *of_modules]
+        self._counted = [*own_files, *common, *(path for path in of_modules if path.name == module)]
         self._templates: dict[str, Template] = {}
         self._fields: dict[str, frozenset[str]] = {}
 
@@ -105,7 +105,7 @@ class PromptSet:
         assert self._environment.loader is not None
         source, *_ = self._environment.loader.get_source(self._environment, name)
         scan = _scan(source)
-        included = (self._fields_of(other, required=required) for other in scan.includes if other != name)
+        included = (self._fields_of(include, required=required) for include in scan.includes if include != name)
         used = scan.used | frozenset[str]().union(*included) - scan.set_here
         return used - scan.optional if required else used
 
@@ -138,15 +138,15 @@ class PromptSet:
     @cached_property
     def files(self) -> Mapping[str, str]:
         """The templates that this task can use, by ``<folder>/<file>``."""
-        found: dict[str, str] = {}
+        files: dict[str, str] = {}
         for folder in self._counted:
             for path in sorted(folder.glob("*.j2")):
                 try:
                     name = f"{folder.name}/{path.name}"
-                    found[name] = found.get(name) or path.read_text(encoding="utf-8")
+                    files[name] = files.get(name) or path.read_text(encoding="utf-8")
                 except (OSError, UnicodeDecodeError) as error:
                     raise self._template_error(path.stem, error) from error
-        return found
+        return files
 
     @cached_property
     def digest(self) -> str:
@@ -189,9 +189,11 @@ def _scan(source: str) -> _Scan:
     tests = ("defined", "undefined", "default", "d")
     return _Scan(
         used=frozenset(meta.find_undeclared_variables(tree)),
-        set_here=frozenset(one.name for one in tree.find_all(nodes.Name) if one.ctx == "store"),
-        optional=frozenset(one.node.name for one in probed if one.name in tests and isinstance(one.node, nodes.Name)),
-        includes=tuple(other for other in meta.find_referenced_templates(tree) if other is not None),
+        set_here=frozenset(node.name for node in tree.find_all(nodes.Name) if node.ctx == "store"),
+        optional=frozenset(
+            node.node.name for node in probed if node.name in tests and isinstance(node.node, nodes.Name)
+        ),
+        includes=tuple(name for name in meta.find_referenced_templates(tree) if name is not None),
     )
 
 
@@ -218,4 +220,6 @@ def _turns(text: str) -> tuple[Message, ...]:
     before, *parts = _TURN.split(text)
     if before or not parts:
         raise ValueError(f"the dialogue does not begin with USER: on a line of its own, but with {text[:40]!r}")
-    return tuple(Message(role=role.lower(), content=said) for role, said in zip(parts[::2], parts[1::2], strict=True))
+    return tuple(
+        Message(role=role.lower(), content=content) for role, content in zip(parts[::2], parts[1::2], strict=True)
+    )

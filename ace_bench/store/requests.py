@@ -75,9 +75,9 @@ class _Hashed(msgspec.Struct, frozen=True, kw_only=True):
     head_digest: str
     texts: Sequence[_Text]
 
-    def content(self, place: int) -> str:
+    def content(self, index: int) -> str:
         """Return the content of a message, empty if it does not exist."""
-        return self.texts[place].content if place < len(self.texts) else ""
+        return self.texts[index].content if index < len(self.texts) else ""
 
     @property
     def size(self) -> int:
@@ -129,11 +129,11 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
     def record(self) -> Record:
         """Return the request as ``calls.jsonl`` stores it."""
         first, messages = None, []
-        for place, message in enumerate(self.messages):
-            known = self.base.content(place)
-            spans = split_spans(known, self.first.content, self.first.start, message.content, self.shared[place])
+        for index, message in enumerate(self.messages):
+            base_content = self.base.content(index)
+            spans = split_spans(base_content, self.first.content, self.first.start, message.content, self.shared[index])
             messages.append((message.role, spans))
-            if any(not isinstance(span, str) and span[0] >= len(known) for span in spans):
+            if any(not isinstance(span, str) and span[0] >= len(base_content) for span in spans):
                 first = self.first.digest
         return {
             "base": self.base.digest or None,
@@ -172,9 +172,9 @@ class RequestHistory:
     ) -> PreparedRequest:
         """Hash a request. Half surrogate pairs in it, which no file can hold, are replaced before it is sent."""
         with self._lock:
-            known = self._sessions.get(session, _NO_SESSION)
-            latest = known.latest.get(role)
-            base, first = (self._by_role.get(role, _NO_REQUEST), known) if latest is None else (latest, _NO_SESSION)
+            earlier = self._sessions.get(session, _NO_SESSION)
+            latest = earlier.latest.get(role)
+            base, first = (self._by_role.get(role, _NO_REQUEST), earlier) if latest is None else (latest, _NO_SESSION)
         try:
             hashed, shared = _hash_request(messages, (settings, schema), base)
         except UnicodeEncodeError:
@@ -196,16 +196,16 @@ class RequestHistory:
         hashed = request.hashed
         with self._lock:
             self._by_role[request.role] = hashed
-            known = self._sessions.pop(request.session, None)
-            if known is None:
+            session = self._sessions.pop(request.session, None)
+            if session is None:
                 content = request.messages[-1].content if request.messages else ""
                 start = request.shared[-1] if request.shared else 0
-                known = _Session(digest=hashed.digest, content=content, start=start)
+                session = _Session(digest=hashed.digest, content=content, start=start)
             else:
-                self._kept -= known.size
-            known.latest[request.role] = hashed
-            self._sessions[request.session] = known
-            self._kept += known.size
+                self._kept -= session.size
+            session.latest[request.role] = hashed
+            self._sessions[request.session] = session
+            self._kept += session.size
             while self._kept > _KEPT and len(self._sessions) > 1:
                 self._kept -= self._sessions.popitem(last=False)[1].size
 
@@ -218,18 +218,18 @@ def _hash_request(
         head, head_digest = base.head, base.head_digest
     else:
         head_digest = digest_of(head)
-    whole = hashlib.blake2b(head_digest.encode(), digest_size=_DIGEST_BYTES)
+    digest = hashlib.blake2b(head_digest.encode(), digest_size=_DIGEST_BYTES)
     texts, shared = [], []
-    for place, message in enumerate(messages):
-        text = base.texts[place] if place < len(base.texts) else _NO_TEXT
+    for index, message in enumerate(messages):
+        text = base.texts[index] if index < len(base.texts) else _NO_TEXT
         common = len(text.content)
         if message.content != text.content:
             common = common_length(text.content, 0, message.content, 0)
             text = _Text(message.content, text.states[: common // _BLOCK + 1])
-        whole.update(f"{message.role} {text.digest}\n".encode())
+        digest.update(f"{message.role} {text.digest}\n".encode())
         texts.append(text)
         shared.append(common)
-    return _Hashed(digest=whole.hexdigest(), head=head, head_digest=head_digest, texts=texts), shared
+    return _Hashed(digest=digest.hexdigest(), head=head, head_digest=head_digest, texts=texts), shared
 
 
 def digest_of_request(messages: Sequence[Message], head: Record) -> str:
@@ -277,15 +277,15 @@ def split_spans(base: str, first: str, start: int, text: str, shared: int) -> Sp
     while at < len(text):
         end = text.find("\n", at)
         line = text[at:] if end < 0 else text[at:end]
-        place = places.get(line)
-        if place is None:
+        span_index = places.get(line)
+        if span_index is None:
             at += len(line) + 1
             continue
         if new < at:
             spans.append(text[new:at])
-        in_first = place - len(base)
-        count = common_length(base, place, text, at) if in_first < 0 else common_length(first, in_first, text, at)
-        spans.append((place, count))
+        in_first = span_index - len(base)
+        count = common_length(base, span_index, text, at) if in_first < 0 else common_length(first, in_first, text, at)
+        spans.append((span_index, count))
         at = new = at + count
     if new < len(text):
         spans.append(text[new:])

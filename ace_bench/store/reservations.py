@@ -38,8 +38,8 @@ class _Line(msgspec.Struct, kw_only=True):
 
 
 def _parse(line: bytes) -> _Line:
-    found: _Line = decoder_of(_Line).decode(line)
-    return found
+    record: _Line = decoder_of(_Line).decode(line)
+    return record
 
 
 class ReservationLog(AppendLog[_Line]):

@@ -127,9 +127,9 @@ class Place:
     def problem(self) -> str:
         """Say which name of a folder is another run's, "" if none is. A name of another form says nothing."""
         seed, digest, group = (part.name for part in (self.folder, self.folder.parent, self.folder.parent.parent))
-        named = _SEED_FOLDER.fullmatch(seed)
+        match = _SEED_FOLDER.fullmatch(seed)
         wrong = [
-            named is not None and int(named[1]) != self.seed,
+            match is not None and int(match[1]) != self.seed,
             _DIGEST_FOLDER.fullmatch(digest) is not None and not self.digest.startswith(digest),
             _GROUP_FOLDER.fullmatch(group) is not None and group != self.group,
         ]
@@ -162,8 +162,8 @@ def read_object(folder: Path, name: str, kind: type | None = None) -> dict[str, 
 def _object(content: bytes, kind: type | None) -> dict[str, Any]:
     if kind is not None:
         decoder_of(kind).decode(content)
-    found: dict[str, Any] = decoder_of(dict[str, Any]).decode(content)
-    return found
+    record: dict[str, Any] = decoder_of(dict[str, Any]).decode(content)
+    return record
 
 
 @lru_cache(maxsize=8)
@@ -173,20 +173,20 @@ def _identity(content: bytes) -> dict[str, Any]:
 
 
 def _settings(content: bytes) -> dict[str, Any]:
-    found = msgspec.yaml.decode(content, type=dict[str, Any])
-    _check_size(found)
-    convert(found, _SETTINGS)
-    return found
+    settings = msgspec.yaml.decode(content, type=dict[str, Any])
+    _check_size(settings)
+    convert(settings, _SETTINGS)
+    return settings
 
 
 def _check_size(settings: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` for settings that repeat parts, by anchors of YAML, until nothing can walk through them."""
     parts: list[Any] = [settings]
-    seen = 0
+    count = 0
     while parts:
         part = parts.pop()
-        seen += 1
-        if seen > _MOST_SETTINGS:
+        count += 1
+        if count > _MOST_SETTINGS:
             raise ValueError(f"more than {_MOST_SETTINGS:,} settings")
         if isinstance(part, Mapping):
             parts.extend(part.values())
@@ -225,7 +225,9 @@ class Checksums(AppendLog[_ChecksumLine]):
 
     def add(self, contents: Mapping[str, bytes]) -> None:
         """Add the checksums of files that will be written next."""
-        lines = [_ChecksumLine(file=name, sha256=hashlib.sha256(one).hexdigest()) for name, one in contents.items()]
+        lines = [
+            _ChecksumLine(file=name, sha256=hashlib.sha256(content).hexdigest()) for name, content in contents.items()
+        ]
         new = [line for line in lines if (line.file, line.sha256) not in self._known]
         for line in new:
             self.append(msgspec.to_builtins(line))

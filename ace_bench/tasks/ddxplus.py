@@ -205,8 +205,8 @@ def grade_diagnosis(number: int, answer: str | None) -> Grade:
 
 
 def _read_officially(reply: str) -> int | None:
-    found = _NUMBER.search(reply)
-    return int(found[1]) if found and len(found[1]) <= _MOST_DIGITS else None
+    match = _NUMBER.search(reply)
+    return int(match[1]) if match and len(match[1]) <= _MOST_DIGITS else None
 
 
 def _read_leniently(reply: str) -> int | None:

@@ -82,8 +82,8 @@ class RunsLauncher(Launcher):
     ) -> Sequence[JobReturn]:
         """Return the results of runs that were dealt out like cards; a share that did not end is why."""
         found = []
-        for place, words in enumerate(runs):
-            share, turn = shares[place % len(shares)], place // len(shares)
+        for index, words in enumerate(runs):
+            share, turn = shares[index % len(shares)], index // len(shares)
             end = None if isinstance(share, str) else share[turn]
             reason = share if isinstance(share, str) else "its share was stopped before it began"
             found.append(self.result(words, end, reason=reason, shown=False, logs=logs))

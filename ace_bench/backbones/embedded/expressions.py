@@ -61,12 +61,12 @@ def read_quantities(question: str) -> tuple[Quantity, ...]:
     """All numbers of a question in order, at most a dozen; calendar years are left out."""
     matches = [match for match in _NUMBER.finditer(question) if match["word"] or match["digits"]]
     found: list[Quantity] = []
-    for place, match in enumerate(matches):
+    for index, match in enumerate(matches):
         read = _value(match)
         if read is None or abs(read[0]) > _LARGEST:
             continue
-        start = matches[place - 1].end() if place else 0
-        end = matches[place + 1].start() if place + 1 < len(matches) else len(question)
+        start = matches[index - 1].end() if index else 0
+        end = matches[index + 1].start() if index + 1 < len(matches) else len(question)
         left = _words(_CLAUSE.split(question[start : match.start()])[-1])
         after = _words(_CLAUSE.split(question[match.end() : end])[0])
         found.append(Quantity(value=read[0], kind=read[1], before=left[-_SPAN:], after=after[:_SPAN]))

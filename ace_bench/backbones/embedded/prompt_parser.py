@@ -100,11 +100,11 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def sections(self) -> tuple[str, ...]:
         """Names of the playbook sections the prompt allows."""
-        found = _SECTIONS.search(self.plain)
-        if found is None:  # in the authors' layout only the playbook's own titles name them
+        match = _SECTIONS.search(self.plain)
+        if match is None:  # in the authors' layout only the playbook's own titles name them
             titles = _TITLE.findall(self.get("playbook"))
             return tuple(_NOT_WORD.sub("_", title.lower().replace("&", "and")).strip("_") for title in titles)
-        return tuple(filter(None, (name.strip(" \t.") for name in found[1].split(","))))
+        return tuple(filter(None, (name.strip(" \t.") for name in match[1].split(","))))
 
     @property
     def operations(self) -> frozenset[str]:

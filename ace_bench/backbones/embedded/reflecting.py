@@ -107,8 +107,8 @@ def mislead(review: Review) -> Review:
 
 def find_advised_answer(reflection: str) -> str:
     """The answer that a reflection on this question names, "" if it names none."""
-    found = _RIGHT_ANSWER.findall(reflection)
-    return found[-1] if found else ""
+    matches = _RIGHT_ANSWER.findall(reflection)
+    return matches[-1] if matches else ""
 
 
 def write_refutation(answer: str) -> str:

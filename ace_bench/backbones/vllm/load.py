@@ -29,8 +29,8 @@ def read_load(page: str) -> ServerLoad | None:
 
 def _sum_samples(name: str, page: str) -> int | None:
     # The page is large and read often: prometheus-client reads all of it, which takes 100 times as long.
-    found = re.findall(rf"^{name}(?:\{{.*\}})? +(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", page, re.MULTILINE | re.IGNORECASE)
-    values = [value for value in map(float, found) if math.isfinite(value)]
+    matches = re.findall(rf"^{name}(?:\{{.*\}})? +(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", page, re.MULTILINE | re.IGNORECASE)
+    values = [value for value in map(float, matches) if math.isfinite(value)]
     return round(sum(values)) if values else None
 
 

@@ -58,8 +58,8 @@ def main(arguments: Sequence[str]) -> int:
             table = Table(title=f"Retrieval: {queries} {wording} queries, {bullets:,} bullets")
             for at, heading in enumerate(_HEADINGS):
                 add_column(table, heading, justify="left" if at < 2 else "right")
-            for one in results:
-                table.add_row(*_cells(one))
+            for result in results:
+                table.add_row(*_cells(result))
             Console().print(table)
     return 0
 

@@ -34,7 +34,7 @@ def _attempts(made: Run) -> Mapping[str, Record]:
 
 def _ask(words: Words, questions: Sequence[tuple[str, str]], instruction: str) -> dict[str, str]:
     """Return the words of a run that asks questions, each with its reference answer; one call a question."""
-    rows = [{"id": place, "question": text, "answer": gold} for place, (text, gold) in enumerate(questions)]
+    rows = [{"id": index, "question": text, "answer": gold} for index, (text, gold) in enumerate(questions)]
     file = keep(words, "".join(f"{msgspec.json.encode(row).decode()}\n" for row in rows), "jsonl")
     asked = {"data": f"{{test: {file}}}", "instruction": str(keep(words, instruction, "txt")), "grader": "f1"}
     form = {**asked, "id": "id", "question": "question", "answer": "answer", "split": "null", "source": "auto"}
@@ -45,7 +45,7 @@ def _ask(words: Words, questions: Sequence[tuple[str, str]], instruction: str) -
 def _replies(made: Run) -> list[str]:
     """Return the replies to ``_ask`` in the order of the questions."""
     found = {sample.rpartition("-")[2]: line["attempt"]["answer"] or "" for sample, line in _attempts(made).items()}
-    return [found[str(place)] for place in range(len(found))]
+    return [found[str(index)] for index in range(len(found))]
 
 
 class Contamination(Study):
@@ -74,9 +74,9 @@ class Contamination(Study):
         """Compare each reply with the reference of its sample, and with the references of others."""
         for (task, name), (planned, references) in self._probes.items():
             replies = _replies(make(planned))
-            scores = np.array([_own_and_others(place, reply, references) for place, reply in enumerate(replies)])
+            scores = np.array([_own_and_others(index, reply, references) for index, reply in enumerate(replies)])
             own, chance = scores.T
-            found = paired_difference(own[None], chance[None], [[place] for place in range(len(own))], paired=False)
+            found = paired_difference(own[None], chance[None], [[index] for index in range(len(own))], paired=False)
             width = "{:.1f} to {:.1f}".format(*(100 * bound for bound in found.bounds())) if found else None
             shown = (round(100 * float(value), 1) for value in (own.mean(), chance.mean(), (own - chance).mean()))
             yield task, name, len(own), *shown, width, p_value(found.p) if found else None
@@ -106,7 +106,7 @@ def _probes(
 
 def _own_and_others(place: int, reply: str, references: Sequence[str]) -> tuple[float, float]:
     others = [references[(place + step) % len(references)] for step in range(1, min(_CONTROLS + 1, len(references)))]
-    return _overlap(reply, references[place]), fmean(_overlap(reply, one) for one in others) if others else 0.0
+    return _overlap(reply, references[place]), fmean(_overlap(reply, other) for other in others) if others else 0.0
 
 
 def _overlap(reply: str, reference: str) -> float:

@@ -138,7 +138,7 @@ def _shuffle_words(book: Playbook) -> Playbook:
 
 
 def _fill_with_words(book: Playbook, words: Iterator[str]) -> Playbook:
-    return _with_contents(book, [" ".join(islice(words, len(one.content.split()))) for one in book.bullets])
+    return _with_contents(book, [" ".join(islice(words, len(bullet.content.split()))) for bullet in book.bullets])
 
 
 def _scatter(book: Playbook) -> Playbook:

@@ -183,6 +183,6 @@ class AppWorld:
 
 def _describe_apps(apps: Mapping[str, str]) -> str:
     """Describe the apps as the official prompts do."""
-    order = {name: place for place, name in enumerate(_OFFICIAL_ORDER)}
+    order = {name: index for index, name in enumerate(_OFFICIAL_ORDER)}
     names = sorted(apps, key=lambda name: order.get(name, len(order)))
     return json.dumps([{"name": name, "description": apps[name]} for name in names], indent=1)

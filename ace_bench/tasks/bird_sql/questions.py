@@ -104,7 +104,7 @@ def _draw_splits(rows: Sequence[Row], name: str, draw: Draw) -> Mapping[str, tup
     ends = (0, draw.train, draw.train + draw.val, len(texts))
     if ends[2] >= ends[3]:
         raise SettingError(f"{name} draws {ends[2]} of {ends[3]} questions for train and val: draw fewer")
-    places = {text: place for place, text in enumerate(texts)}
+    places = {text: index for index, text in enumerate(texts)}
     return {
         split: tuple(row for row in rows if start <= places[_identity(row)] < end)
         for split, (start, end) in zip(SPLITS, pairwise(ends), strict=True)

@@ -171,9 +171,11 @@ class HostedModel(Model):  # type: ignore[misc]
 
 
 def _request(messages: Sequence[ChatMessage], tools: Sequence[ToolInfo], choice: Any) -> ReplyRequest:
-    held = any(isinstance(one, ChatMessageTool) or getattr(one, "tool_calls", None) for one in messages)
+    held = any(isinstance(message, ChatMessageTool) or getattr(message, "tool_calls", None) for message in messages)
     schema = offer([_function(tool) for tool in tools], _choice(choice)) if tools or held else None
-    return ReplyRequest(messages=tuple(_message(one, tools=schema is not None) for one in messages), schema=schema)
+    return ReplyRequest(
+        messages=tuple(_message(message, tools=schema is not None) for message in messages), schema=schema
+    )
 
 
 def _function(tool: ToolInfo) -> Record:

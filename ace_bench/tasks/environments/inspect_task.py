@@ -66,7 +66,7 @@ def _item(task: Task, sample: Sample) -> EnvironmentItem:
 def _question(sample: Sample) -> str:
     asked = sample.input
     text = asked if isinstance(asked, str) else "\n\n".join(one.text for one in asked if one.role == "user")
-    choices = [f"{chr(ord('A') + place)}) {choice}" for place, choice in enumerate(sample.choices or ())]
+    choices = [f"{chr(ord('A') + index)}) {choice}" for index, choice in enumerate(sample.choices or ())]
     return "\n".join([text, *choices])
 
 
@@ -92,7 +92,7 @@ def _check_arguments(name: str, args: Mapping[str, Any]) -> None:
 
     make = registry_lookup("task", name.rpartition("@")[2])
     known = signature(make).parameters if callable(make) else args
-    if unknown := [one for one in args if one not in known]:
+    if unknown := [arg for arg in args if arg not in known]:
         there = ", ".join(known) or "none"
         raise SettingError(f"args: the task {name} has no argument {', '.join(unknown)}; there are {there}")
 

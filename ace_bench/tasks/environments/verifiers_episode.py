@@ -101,7 +101,9 @@ def opening(data: Any) -> list[Any]:
 
 def _request(messages: list[Any], tools: list[Any]) -> ReplyRequest:
     schema = offer([describe_tool(tool.name, tool.description, tool.parameters) for tool in tools]) if tools else None
-    return ReplyRequest(messages=tuple(_message(one, tools=schema is not None) for one in messages), schema=schema)
+    return ReplyRequest(
+        messages=tuple(_message(message, tools=schema is not None) for message in messages), schema=schema
+    )
 
 
 def _message(one: Any, *, tools: bool) -> Message:

@@ -240,5 +240,5 @@ def _show_question(record: Mapping[str, object], columns: Columns, choices: Sequ
     (question,) = columns.named["question"]
     parts.append(_required_text(record, question, where, "question"))
     if choices:
-        parts.append("\n".join(f"{letter(place)}. {choice}" for place, choice in enumerate(choices)))
+        parts.append("\n".join(f"{letter(index)}. {choice}" for index, choice in enumerate(choices)))
     return "\n\n".join(parts)

@@ -118,7 +118,7 @@ def _advise(content: bytes, place: int, encoding: str, path: Path) -> str:
 
 def _excerpt(text: str, line: int) -> str:
     words = text.split("\n")[line].strip()
-    first = next((place for place, char in enumerate(words) if not char.isascii()), 0)
+    first = next((index for index, char in enumerate(words) if not char.isascii()), 0)
     return words[max(0, first - _EXCERPT) : first + _EXCERPT]
 
 

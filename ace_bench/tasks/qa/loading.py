@@ -65,7 +65,9 @@ def by_shares(questions: Sequence[Question], *, shares: Shares, seed: int) -> Qu
     Units (groups, or questions) are ranked by a hash of the seed and their text. So the order of the rows does not
     matter, and rows that are added move only units near a border. Within a split the order of the rows is kept.
     """
-    unit_of = {one.where: f"group {one.group}" if one.group else one.digest for one in questions}
+    unit_of = {
+        question.where: f"group {question.group}" if question.group else question.digest for question in questions
+    }
     units = Counter(unit_of.values())
     ranked = sorted(units, key=lambda unit: hashlib.sha256(f"{seed}/{unit}".encode()).digest())
     reached = list(accumulate(getattr(shares, split) for split in SPLITS))
@@ -74,18 +76,20 @@ def by_shares(questions: Sequence[Question], *, shares: Shares, seed: int) -> Qu
     for unit in ranked:
         split_of[unit] = SPLITS[bisect_left(ends, place + units[unit] / 2)]  # where the unit's middle lies
         place += units[unit]
-    return {split: [one for one in questions if split_of[unit_of[one.where]] == split] for split in SPLITS}
+    return {
+        split: [question for question in questions if split_of[unit_of[question.where]] == split] for split in SPLITS
+    }
 
 
 def repeats(questions: Questions) -> list[str]:
     """Describe in a sentence each what is repeated: questions within a split and between splits."""
     digests = {split: Counter(question.digest for question in rows) for split, rows in questions.items()}
     found = []
-    for place, split in enumerate(SPLITS):
+    for index, split in enumerate(SPLITS):
         within = sum(digests[split].values()) - len(digests[split])
         if within:
             found.append(f"{within} of {len(questions[split])} questions of {split} repeat an earlier one of {split}")
-        for other in SPLITS[:place]:
+        for other in SPLITS[:index]:
             shared = [one for one in questions[split] if one.digest in digests[other]]
             if shared:
                 found.append(

@@ -86,7 +86,7 @@ class Qa(AnswerTask):
         self._rows = {split: loaded.questions.get(split, ()) for split in SPLITS}
         self.repeats: Sequence[str] = repeats(self._rows)
         self.splits: tuple[str, ...] = tuple(split for split, rows in self._rows.items() if rows)
-        keys = {one.where: kind.make(one) for rows in self._rows.values() for one in rows}
+        keys = {row.where: kind.make(row) for rows in self._rows.values() for row in rows}
         if grader.startswith(PREFIX):
             where, first = next(iter(keys.items()))
             try_function(first, where)
@@ -128,8 +128,8 @@ class Qa(AnswerTask):
                 f"share in task.split_ratio"
             )
         return [
-            Row(key=one.key, where=one.where, fields={"text": one.text, "group": one.group})
-            for one in self._rows[split]
+            Row(key=row.key, where=row.where, fields={"text": row.text, "group": row.group})
+            for row in self._rows[split]
         ]
 
     def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:

@@ -76,7 +76,7 @@ def read_calculation(background: str, question: str) -> Sequence[CalculationItem
 @lru_cache(maxsize=16_384)
 def _operands(cue: str, expression: str) -> Mapping[str, Quantity]:
     """The numbers of a lesson's question that its expression uses, in order; {} where one is absent."""
-    known = {f"n{place}": quantity for place, quantity in enumerate(read_quantities(cue), start=1)}
+    known = {f"n{index}": quantity for index, quantity in enumerate(read_quantities(cue), start=1)}
     used = names_in(expression)
     return {name: quantity for name, quantity in known.items() if name in used} if known.keys() >= set(used) else {}
 

@@ -131,8 +131,8 @@ def read_steps(trajectory: str) -> tuple[tuple[str, str], ...]:
 def read_step(text: str) -> tuple[str, str]:
     """The code of a reply and the output that follows it, "" if absent."""
     code, _, output = text.partition("Output:\n```\n")
-    found = _CODE.search(code)
-    return found[1] if found else "", output.rpartition("\n```")[0]
+    match = _CODE.search(code)
+    return match[1] if match else "", output.rpartition("\n```")[0]
 
 
 def described_apis(steps: Steps) -> Mapping[str, tuple[str, ...]]:

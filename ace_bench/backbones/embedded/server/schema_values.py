@@ -108,9 +108,9 @@ class _Builder:
 
     def _choice(self, choices: Sequence[Record], given: Any, depth: int) -> Any:
         """The alternative that keeps what is given, else the first that is not null; null where nothing is given."""
-        if any(self._resolve(one).get("type") == "null" for one in choices) and (given is None or depth >= _DEEP):
+        if any(self._resolve(choice).get("type") == "null" for choice in choices) and (given is None or depth >= _DEEP):
             return None
-        values = [self.value(one, given, depth) for one in choices]
+        values = [self.value(choice, given, depth) for choice in choices]
         kept = (value for value in values if _is_same(value, given))
         return next(kept, next((value for value in values if value is not None), None))
 
@@ -128,7 +128,7 @@ class _Builder:
         said = given if isinstance(given, list) else [] if given is None or depth >= _DEEP else [given]
         size = min(max(len(said), node.get("minItems", 0)), node.get("maxItems", math.inf))
         items = node.get("items", True)
-        return [self.value(items, said[place] if place < len(said) else None, depth + 1) for place in range(int(size))]
+        return [self.value(items, said[index] if index < len(said) else None, depth + 1) for index in range(int(size))]
 
 
 def _is_same(one: Any, other: Any) -> bool:
@@ -139,8 +139,8 @@ def _option(options: Sequence[Any], given: Any) -> Any:
     if not isinstance(options, list) or not options:
         raise _refusal("an enum has no options")
     said = given.lower() if isinstance(given, str) else ""
-    named = [one for one in options if isinstance(one, str) and one.lower() in said]
-    return next((one for one in options if _is_same(one, given)), max(named, key=len, default=options[0]))
+    named = [option for option in options if isinstance(option, str) and option.lower() in said]
+    return next((option for option in options if _is_same(option, given)), max(named, key=len, default=options[0]))
 
 
 def _plain(kind: str | None, node: Record, given: Any) -> Any:

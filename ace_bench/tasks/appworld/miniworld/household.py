@@ -59,7 +59,7 @@ def notes(supervisor: int) -> Mapping[str, str]:
     """Return the tags of a supervisor's notes by title; more notes share a tag than fit on one page."""
     by_row = zip(*(titles.split(", ") for titles in _TITLES.values()), strict=True)
     pairs = [pair for titles in by_row for pair in zip(titles, _TITLES, strict=True)]
-    return {title: tag for place, (title, tag) in enumerate(pairs) if (place + 2 * supervisor) % (5 + supervisor) != 4}
+    return {title: tag for index, (title, tag) in enumerate(pairs) if (index + 2 * supervisor) % (5 + supervisor) != 4}
 
 
 def song_list(supervisor: int) -> Sequence[str]:

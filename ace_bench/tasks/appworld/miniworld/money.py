@@ -42,39 +42,39 @@ def payments(supervisor: int, month: int) -> Sequence[Payment]:
     There are payments on the first and the last day of a month, so that a window that misses a day gives a wrong sum.
     """
     me, found = SUPERVISORS[supervisor], []
-    for place, (person, relation) in enumerate(contacts(supervisor).items()):
+    for index, (person, relation) in enumerate(contacts(supervisor).items()):
         for turn in range(2 if relation in ("roommate", "sibling") else 1):
-            day = 1 + (place * 3 + turn * 8) % _LENGTHS[month]
-            found.append(_payment(me, person, month + 7.5 * turn + place, dt.datetime(2023, month, day, 10 + turn)))
-        last = dt.datetime(2023, month, _LENGTHS[month] - place % 9, 20)
-        found.append(_payment(person, me, 3 * month + 1.25 * place, last))
+            day = 1 + (index * 3 + turn * 8) % _LENGTHS[month]
+            found.append(_payment(me, person, month + 7.5 * turn + index, dt.datetime(2023, month, day, 10 + turn)))
+        last = dt.datetime(2023, month, _LENGTHS[month] - index % 9, 20)
+        found.append(_payment(person, me, 3 * month + 1.25 * index, last))
     return found
 
 
 def later_payments(supervisor: int, relationship: str) -> Sequence[Payment]:
     """Return payments between the base data's end and June 12 with one circle of contacts, and decoys to a friend."""
     me, found = SUPERVISORS[supervisor], []
-    for place, person in enumerate((*circle(supervisor, relationship), *circle(supervisor, "friend")[:1])):
-        for month, day in ((5, 31 - place), (6, 1 + place)):
-            found.append(_payment(person, me, 4 + month * 2.5 + place, dt.datetime(2023, month, day, 18)))
-            found.append(_payment(me, person, 9 + month + place, dt.datetime(2023, month, day, 19)))
+    for index, person in enumerate((*circle(supervisor, relationship), *circle(supervisor, "friend")[:1])):
+        for month, day in ((5, 31 - index), (6, 1 + index)):
+            found.append(_payment(person, me, 4 + month * 2.5 + index, dt.datetime(2023, month, day, 18)))
+            found.append(_payment(me, person, 9 + month + index, dt.datetime(2023, month, day, 19)))
     return found
 
 
 def requests(supervisor: int) -> Sequence[Request]:
     """Return the requests a supervisor has received: paid and pending ones, of April and May, from every circle."""
     found = []
-    for place, (person, relation) in enumerate(contacts(supervisor).items()):
-        moments = [dt.datetime(2023, 5, 2 + place, 9)] if relation != "friend" else []
+    for index, (person, relation) in enumerate(contacts(supervisor).items()):
+        moments = [dt.datetime(2023, 5, 2 + index, 9)] if relation != "friend" else []
         if relation in ("roommate", "sibling"):
-            moments += [dt.datetime(2023, 4, 12 + place, 9), dt.datetime(2023, 3, 3 + place, 9)]
+            moments += [dt.datetime(2023, 4, 12 + index, 9), dt.datetime(2023, 3, 3 + index, 9)]
         for turn, at in enumerate(moments):
             found.append(
                 Request(
                     sender=person,
                     receiver=SUPERVISORS[supervisor],
-                    amount=6.25 + place + 11 * turn,
-                    note=_NOTES[(place + turn) % len(_NOTES)],
+                    amount=6.25 + index + 11 * turn,
+                    note=_NOTES[(index + turn) % len(_NOTES)],
                     at=at,
                     approved=at.month == 3,
                 )

@@ -48,7 +48,7 @@ SONGS = tuple(_song(number) for number in range(len(_FIRST) * len(_SECOND)))
 
 def library(supervisor: int) -> Sequence[Song]:
     """Return the 27 songs of a supervisor's library in the order they were added."""
-    return [SONGS[(11 * supervisor + place) % len(SONGS)] for place in range(27)]
+    return [SONGS[(11 * supervisor + index) % len(SONGS)] for index in range(27)]
 
 
 def liked(supervisor: int) -> Sequence[Song]:
