@@ -29,7 +29,7 @@ LOADING = ("arguments", "quantization", "max_model_len", "flags")
 """Settings of a started server that affect how its model is loaded."""
 
 _TARGET = "_target_"
-_FIXED: Mapping[str, Any] = {
+FIXED: Mapping[str, Any] = {
     "method.curator_every": 1,
     "method.bullet_tokens": 1000,
     "method.unknown_section": "reject",
@@ -148,7 +148,7 @@ def without_fixed(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapp
     ``usual`` are today's defaults: a class that still has such a setting keeps it.
     """
     refiner = _part(settings, ("method", "refiner"))
-    for path, value in {**_FIXED, "method.token_budget": refiner.get("max_tokens")}.items():
+    for path, value in {**FIXED, "method.token_budget": refiner.get("max_tokens")}.items():
         *groups, key = path.split(".")
         had = _part(settings, groups)
         if key in had and had[key] == value and key not in _part(usual, groups):

@@ -17,6 +17,7 @@ import msgspec
 
 from ace_bench.core.encoding import convert, decoder_of
 from ace_bench.core.errors import StoreError
+from ace_bench.core.identity import FIXED
 from ace_bench.core.replies import RETRY_START, is_offer
 from ace_bench.core.types import Record, Stage
 from ace_bench.store.authors_code import UNKNOWN, is_at
@@ -90,6 +91,7 @@ def _switches(settings: Record, metrics: Record, code: AuthorsChoices) -> Record
         if follows and path in code.built_in:
             continue
         our_value = _lookup(settings, path)
+        our_value = FIXED.get(path) if our_value is None else our_value
         if our_value not in their_value:
             differs[path] = {"ours": our_value, "theirs": their_value[0]}
     repository, _, followed = code.name.partition("@")
