@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
-from ace_bench.backbones.openai_compatible.settings import CacheHints, PriceCard, Rate, Retry, Sampling
+from ace_bench.backbones.openai_compatible.settings import CacheHints, PriceCard, Retry, Sampling
 from ace_bench.core.types import Attempt, Completion, Grade, Message, Stage
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop
@@ -64,7 +64,6 @@ def _ours(url: str) -> Callable[[int], object]:
         model="m",
         sampling=Sampling(),
         retry=Retry(),
-        rate=Rate(),
         cache=CacheHints(),
         prices=PriceCard(input=1.0, cached_input=1.0, output=2.0),
     )

@@ -29,7 +29,6 @@ from ace_bench.backbones.openai_compatible.settings import (
     CacheHints,
     ChatSettings,
     PriceCard,
-    Rate,
     Retry,
     Sampling,
 )
@@ -143,7 +142,6 @@ def _settings(url: str, model: str) -> dict[str, Any]:
         "model": model,
         "sampling": Sampling(max_tokens=_LONGEST),
         "retry": Retry(),
-        "rate": Rate(),
         "cache": CacheHints(),
         "prices": PriceCard(),
     }

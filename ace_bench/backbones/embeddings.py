@@ -18,12 +18,12 @@ from ace_bench.backbones.openai_compatible.list_prices import list_prices
 from ace_bench.backbones.openai_compatible.outcomes import accept, explain, price_usage, prices_fact
 from ace_bench.backbones.openai_compatible.probing import accept_probe, check_simulated, shorten_retries
 from ace_bench.backbones.openai_compatible.problems import Problem
-from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry, check_url
+from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Retry, check_url
 from ace_bench.core.backbones import Lm
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault, SettingError
-from ace_bench.core.prompts import CONTEXT_LENGTH, estimate_tokens
+from ace_bench.core.prompts import CONTEXT_LENGTH
 from ace_bench.core.types import Completion, Fault, Message, Probe, Record
 from ace_bench.playbook.embeddings import Matrix
 
@@ -61,7 +61,7 @@ class EmbeddingsBackbone(HttpBackbone):
         prices = PriceCard(input=price, cached_input=price, output=0.0)
         if price is None and not settings.simulated:
             prices = list_prices(settings.url, settings.model)
-        super().__init__(address, retry=retry or Retry(), rate=Rate(), prices=prices)
+        super().__init__(address, retry=retry or Retry(), prices=prices)
 
     def check(self) -> None:
         """Raise ``SettingError`` if a key is missing."""
@@ -135,8 +135,7 @@ class EmbeddingsBackbone(HttpBackbone):
     def _ask(self, texts: Sequence[str], retry: Retry, may_repeat: Callable[[], bool] = lambda: True) -> CallResult:
         filled = [text or " " for text in texts]  # the API refuses empty ones
         body = msgspec.json.encode({"model": self.name, "input": filled, "encoding_format": "float"})
-        tokens = sum(map(estimate_tokens, texts))
-        return self._send(lambda: self._endpoint.embeddings(body), tokens=tokens, retry=retry, may_repeat=may_repeat)
+        return self._send(lambda: self._endpoint.embeddings(body), retry=retry, may_repeat=may_repeat)
 
 
 _SHORTEST = 128

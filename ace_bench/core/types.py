@@ -130,8 +130,8 @@ class Completion:
     """A backbone's reply.
 
     ``seconds`` is the latency of the successful request, and ``retries`` the number of failed requests before it.
-    ``waited`` is the time lost to those, to pauses, and in our own queue: for a slot, the rate limit or room in the
-    budget. ``cut``: the reply ended at the limit of its length.
+    ``waited`` is the time lost to those, to pauses, and in our own queue: for a slot, or room in the budget.
+    ``cut``: the reply ended at the limit of its length.
     ``asked_again`` counts replies before this one that were paid for, and empty or unreadable. ``thoughts`` are what a
     reasoning model wrote beside its reply, or in it (``core.thoughts``): they are kept in the record, and no role sees
     them. ``written`` is the text as it came, "" if ``text`` is all of it. ``several``: it holds different objects that

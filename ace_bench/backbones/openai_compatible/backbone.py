@@ -28,8 +28,6 @@ from ace_bench.core.types import Completion, Message, Probe, Record
 
 _FIRST = Dialect(structured="json_schema")
 """The dialect before one is found; runs of versions without ``auto`` keep their names by it."""
-_MESSAGE_TOKENS = 4
-"""About what a chat template adds to a message."""
 
 
 class OpenAICompatible(HttpBackbone):
@@ -49,7 +47,7 @@ class OpenAICompatible(HttpBackbone):
         checked = ChatSettings(**settings)
         if self.hosted:
             checked = with_list_prices(checked)
-        super().__init__(checked, retry=checked.retry, rate=checked.rate, prices=checked.prices)
+        super().__init__(checked, retry=checked.retry, prices=checked.prices)
         self.name = checked.model or ""
         self.simulated = checked.simulated
         self.context_length = checked.context_length
@@ -155,8 +153,4 @@ class OpenAICompatible(HttpBackbone):
         self, question: Question, dialect: Dialect, retry: Retry, may_repeat: Callable[[], bool] = lambda: True
     ) -> CallResult:
         body, headers = self._requests.build(question, dialect)
-        tokens = self._estimate(question.messages) if self._pacer.counts_tokens else 0
-        return self._send(lambda: self._endpoint.chat(body, headers), tokens=tokens, retry=retry, may_repeat=may_repeat)
-
-    def _estimate(self, messages: Sequence[Message]) -> int:
-        return sum(self.count(message.content) + _MESSAGE_TOKENS for message in messages)
+        return self._send(lambda: self._endpoint.chat(body, headers), retry=retry, may_repeat=may_repeat)

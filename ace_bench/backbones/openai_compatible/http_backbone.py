@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
 from ace_bench.backbones.openai_compatible.problems import UNREADABLE_BODY, Disposition, Problem
 from ace_bench.backbones.openai_compatible.replies import Answer
-from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Rate, Retry
+from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Retry
 from ace_bench.backbones.openai_compatible.wordings import ended_by_filter
 from ace_bench.core.errors import Interrupted
 from ace_bench.core.prompts import estimate_tokens
@@ -29,12 +29,11 @@ class HttpBackbone:
     address_setting = "base_url"
     """What the settings call the address."""
 
-    def __init__(self, address: Address, *, retry: Retry, rate: Rate, prices: PriceCard):
+    def __init__(self, address: Address, *, retry: Retry, prices: PriceCard):
         self.prices = prices
         self._retry = retry
         self._interrupted = threading.Event()
         self._clock = Clock(sleep=self._pause)
-        self._pacer = Pacer(rate, now=self._clock.now)
         self._endpoint = Endpoint(address, self.address_setting)
         self._fruitless = 0
 
@@ -73,11 +72,10 @@ class HttpBackbone:
         self,
         send: Callable[[], Answer | Problem],
         *,
-        tokens: int,
         retry: Retry,
         may_repeat: Callable[[], bool] = lambda: True,
     ) -> CallResult:
-        """Send a request of about ``tokens``, with retries; raises ``Interrupted`` after ``interrupt``.
+        """Send a request, with retries; raises ``Interrupted`` after ``interrupt``.
 
         Where a server keeps sending empty replies, each is paid for once: asking again did not help before.
         """
@@ -94,8 +92,6 @@ class HttpBackbone:
         done = send_with_retries(
             send_unless_interrupted,
             retry=retry,
-            pacer=self._pacer,
-            tokens=tokens,
             clock=self._clock,
             may_repeat=may_repeat,
         )
@@ -112,44 +108,8 @@ class HttpBackbone:
             raise Interrupted("interrupted")
 
 
-_MINUTE_S = 60.0
 _FRUITLESS = 3
 """Empty replies that are asked for again in vain, one after the other, until none is asked for again."""
-
-
-class Pacer:
-    """Spaces requests and tokens evenly, within both limits of an account for all threads.
-
-    Each limit is a token bucket without a burst, in order of arrival.
-    """
-
-    def __init__(self, rate: Rate, *, now: Callable[[], float]):
-        limits = (rate.requests_per_minute, rate.tokens_per_minute)
-        self._seconds_each = [_MINUTE_S / limit if limit else 0.0 for limit in limits]
-        self._free_at = [float("-inf"), float("-inf")]
-        self._now = now
-        self._lock = threading.Lock()
-
-    @property
-    def counts_tokens(self) -> bool:
-        """Whether ``reserve`` needs an estimate of the tokens."""
-        return self._seconds_each[1] > 0
-
-    def reserve(self, tokens: int) -> float:
-        """Book one request of about ``tokens``; return the seconds to wait before it is sent."""
-        if not any(self._seconds_each):
-            return 0.0
-        with self._lock:
-            now = self._now()
-            starts = [max(free_at, now) for free_at in self._free_at]
-            booked = zip(starts, self._seconds_each, (1, tokens), strict=True)
-            self._free_at = [start + seconds * amount for start, seconds, amount in booked]
-        return max(starts) - now
-
-    def correct(self, estimated: int, used: int) -> None:
-        """Replace the estimate of a call with the server's count."""
-        with self._lock:
-            self._free_at[1] += (used - estimated) * self._seconds_each[1]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,39 +137,31 @@ class CallResult:
     asked_again: int = 0
 
 
-def send_with_retries(  # noqa: PLR0913 - what a retry depends on
+def send_with_retries(
     send: Callable[[], Answer | Problem],
     *,
     retry: Retry,
-    pacer: Pacer,
-    tokens: int,
     clock: Clock,
     may_repeat: Callable[[], bool] = lambda: True,
 ) -> CallResult:
     """Send until there is an answer or a problem that a retry cannot solve, or until the retries are used up.
 
-    With ``retry.empty`` an empty answer is retried once if the model ended normally. ``tokens`` is the estimate that
-    the pacer books for each attempt. Waiting for the pacer does not count towards ``retry.seconds``. Before a request
-    follows one that was paid for ``may_repeat`` is asked, which may refuse it.
+    With ``retry.empty`` an empty answer is retried once if the model ended normally. Before a request follows one that
+    was paid for ``may_repeat`` is asked, which may refuse it.
     """
     began, lost, unreadable = clock.now(), 0.0, 0
     discarded: Usage | None = None
     for retries in itertools.count():
-        queue = pacer.reserve(tokens)
-        if queue:
-            clock.sleep(queue)
         sent = clock.now()
         result = send()
         seconds = clock.now() - sent
-        if isinstance(result, Answer) and result.usage.prompt is not None:
-            pacer.correct(tokens, result.usage.prompt + (result.usage.completion or 0))
         unread = isinstance(result, Problem) and result.kind == UNREADABLE_BODY
         unreadable += unread
         done = CallResult(
             result=result,
             discarded=discarded or NO_USAGE,
             seconds=seconds,
-            waited=sent - began if retries or queue else 0.0,
+            waited=sent - began if retries else 0.0,
             retries=retries,
             asked_again=unreadable + (discarded is not None),
         )

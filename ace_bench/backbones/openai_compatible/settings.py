@@ -18,7 +18,6 @@ from ace_bench.core.secrets import refuse_secrets
 from ace_bench.core.settings import (
     Count,
     NotNegative,
-    Positive,
     RoleSampling,
     Seconds,
     Seed,
@@ -96,14 +95,6 @@ class Retry:
     first_pause: Pause = 0.5
     longest_pause: Pause = 30.0
     empty: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Rate:
-    """The account's limits; ``None`` is no limit. Calls are spaced evenly to stay within both."""
-
-    requests_per_minute: Positive | None = None
-    tokens_per_minute: Positive | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,7 +186,6 @@ class ChatSettings(Address):
 
     sampling: Sampling
     retry: Retry
-    rate: Rate
     cache: CacheHints
     prices: PriceCard
     structured: Structured = "json_schema"

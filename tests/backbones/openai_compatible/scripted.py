@@ -15,7 +15,7 @@ from ace_bench.ace.ablations import RewriterReply
 from ace_bench.ace.replies import CuratorReply, ReflectorReply
 from ace_bench.agents.single_turn import GeneratorReply
 from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
-from ace_bench.backbones.openai_compatible.settings import CacheHints, PriceCard, Rate, Retry, Sampling
+from ace_bench.backbones.openai_compatible.settings import CacheHints, PriceCard, Retry, Sampling
 from ace_bench.core.types import Completion, Message
 from tests.backbones.serving import running
 
@@ -196,7 +196,6 @@ SETTINGS: dict[str, Any] = {
     "model": "tiny",
     "sampling": Sampling(),
     "retry": Retry(times=3, first_pause=0.001, longest_pause=0.002),
-    "rate": Rate(),
     "cache": CacheHints(),
     "prices": PriceCard(),
     "timeout": 10.0,
