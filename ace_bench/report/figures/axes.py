@@ -8,7 +8,7 @@ from textwrap import fill
 from typing import TYPE_CHECKING
 
 from ace_bench.report.figures.style import Look
-from ace_bench.report.tables.cells import Measured, error_bars
+from ace_bench.report.tables.cells import Measured
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,6 +49,13 @@ def draw_cells(
         elinewidth=0.8 if joined else 0.6,
         capsize=2 if joined else 1.2,
     )
+
+
+def error_bars(cell: Measured) -> tuple[float, float]:
+    """Return the distances from a cell's value to the bounds of its interval, or 0 without an interval."""
+    if cell.value is None or cell.interval is None:
+        return (0.0, 0.0)
+    return (max(0.0, cell.value - cell.interval.low), max(0.0, cell.interval.high - cell.value))
 
 
 def draw_curve(axis: Axes, name: str, look: Look, curve: pd.DataFrame) -> None:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ace_bench.core.statistics import Array
-from ace_bench.report.figures.axes import draw_cells, label_axes, log_axis, percent_axis
+from ace_bench.report.figures.axes import draw_cells, error_bars, label_axes, log_axis, percent_axis
 from ace_bench.report.figures.style import GREY, SCREEN, Look, Sheet, add_legend, looks, new_figure
-from ace_bench.report.tables.cells import Measured, error_bars
+from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.field import Group, Member, dollars, groups_of, on_front, tokens, with_certainty
 from ace_bench.report.tables.table import Table
 

@@ -10,9 +10,9 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from ace_bench.report.experiments import Experiments
-from ace_bench.report.figures.axes import draw_cells, draw_level, label_axes, log_axis, percent_axis
+from ace_bench.report.figures.axes import draw_cells, draw_level, error_bars, label_axes, log_axis, percent_axis
 from ace_bench.report.figures.style import GREY, Look, Sheet, add_legend, looks, new_figure
-from ace_bench.report.tables.cells import Measured, error_bars, setting_warning
+from ace_bench.report.tables.cells import Measured, setting_warning
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import Selection
 from ace_bench.report.tables.table import Heading

@@ -23,7 +23,7 @@ from ace_bench.core.types import Message, Record, Sample
 from ace_bench.report.histories import history, last_used
 from ace_bench.report.page.results import ABOUT
 from ace_bench.report.records import RunSummary
-from ace_bench.report.tables.cells import certificate_note
+from ace_bench.report.tables.grids import certificate_note
 from ace_bench.store.calls import CallRecord, StoredCall, restore_calls, stored_calls
 from ace_bench.store.folder import SAMPLES, format_json, pack_samples, unpack_samples
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal

@@ -25,7 +25,6 @@ from ace_bench.report.statistics import (
     seed_spread,
 )
 from ace_bench.store.code import changed_modules, modules_in_words
-from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import accepted_code, last_code
 
 Change = Literal["points", "percent"]
@@ -278,27 +277,6 @@ def setting_warning(cells: Iterable[Measured]) -> str:
     depart = [bool(cell.deviations) for cell in cells if cell.runs]
     part = "in part " * (not all(depart))
     return f" [{part}not the paper's setting]" if any(depart) else ""
-
-
-def code_warnings(cells: Iterable[Measured]) -> list[str]:
-    """Return the note below a table on cells whose runs were made by different code."""
-    places = [f"{cell.place.row}, {cell.place.column}: {', '.join(cell.code)}" for cell in cells if cell.code]
-    return [f"Runs that were made by different code: {'; '.join(places)}."] if places else []
-
-
-def certificate_note(runs: Iterable[RunSummary]) -> list[str]:
-    """Return the note on how far finished runs are as the authors' code is."""
-    distinct = {run.folder: run for run in runs}.values()
-    known = [run.certificate for run in distinct if run.finished and run.certificate is not None]
-    simulated = any(run.simulated for run in distinct)
-    return [f"As the authors': {certificate_text(known, simulated=simulated)}."] if known else []
-
-
-def error_bars(cell: Measured) -> tuple[float, float]:
-    """Return the distances from a cell's value to the bounds of its interval, or 0 without an interval."""
-    if cell.value is None or cell.interval is None:
-        return (0.0, 0.0)
-    return (max(0.0, cell.value - cell.interval.low), max(0.0, cell.interval.high - cell.value))
 
 
 def _change(value: float | None, base: float | None, kind: Change) -> float | None:

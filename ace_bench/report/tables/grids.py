@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Interval, judge_equivalence
-from ace_bench.report.tables.cells import FEW_SEEDS, Measured, certificate_note, code_warnings
+from ace_bench.report.tables.cells import FEW_SEEDS, Measured
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
+from ace_bench.store.fidelity import certificate_text
 
 NOT_KNOWN = "n/a"
 SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED, OTHER_MODEL = "*", "‡", "†", "§", "¶", "#"
@@ -102,8 +104,22 @@ def notes_of(table: Table) -> list[str]:
             )
     notes += reservations(table)
     runs = (run for cell in table.measured for run in cell.runs)
-    of_runs = (*code_warnings(table.measured), *certificate_note(runs))
+    of_runs = (*_code_warnings(table.measured), *certificate_note(runs))
     return [*notes, *_other_settings(table), *of_runs, *table.notes]
+
+
+def _code_warnings(cells: Iterable[Measured]) -> list[str]:
+    """Return the note below a table on cells whose runs were made by different code."""
+    places = [f"{cell.place.row}, {cell.place.column}: {', '.join(cell.code)}" for cell in cells if cell.code]
+    return [f"Runs that were made by different code: {'; '.join(places)}."] if places else []
+
+
+def certificate_note(runs: Iterable[RunSummary]) -> list[str]:
+    """Return the note on how far finished runs are as the authors' code is."""
+    distinct = {run.folder: run for run in runs}.values()
+    known = [run.certificate for run in distinct if run.finished and run.certificate is not None]
+    simulated = any(run.simulated for run in distinct)
+    return [f"As the authors': {certificate_text(known, simulated=simulated)}."] if known else []
 
 
 def column_name(column: str, unit: str = "") -> str:
