@@ -237,10 +237,11 @@ def _scope(path: str, settings: Settings) -> object:
 
 
 def _order(path: str) -> tuple[int, ...]:
+    """Sort choices first, then by depth, a model before the settings beside it, and counted ones last."""
     first = (*CHOICES, _LABELS, _PROTOCOL)
     if path in first:
         return (first.index(path),)
-    return len(first) + (path in _COUNTED), path.count(".")
+    return len(first) + (path in _COUNTED), path.count("."), not path.endswith(".model")
 
 
 def _parts(names: Mapping[str, str], settings: Settings) -> Iterator[str]:
