@@ -29,7 +29,7 @@ LOADING = ("arguments", "quantization", "max_model_len", "flags")
 """Settings of a started server that affect how its model is loaded."""
 
 _TARGET = "_target_"
-FIXED: Mapping[str, Any] = {
+_FIXED: Mapping[str, Any] = {
     "method.curator_every": 1,
     "method.bullet_tokens": 1000,
     "method.unknown_section": "reject",
@@ -142,13 +142,17 @@ def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict
     return filled
 
 
+def fixed_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the values of the settings of 0.3 that are constants now, by path; one is that of another setting."""
+    return {**_FIXED, "method.token_budget": _part(settings, ("method", "refiner")).get("max_tokens")}
+
+
 def without_fixed(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return settings without those that are constants now, where a run had the same value.
 
     ``usual`` are today's defaults: a class that still has such a setting keeps it.
     """
-    refiner = _part(settings, ("method", "refiner"))
-    for path, value in {**FIXED, "method.token_budget": refiner.get("max_tokens")}.items():
+    for path, value in fixed_settings(settings).items():
         *groups, key = path.split(".")
         had = _part(settings, groups)
         if key in had and had[key] == value and key not in _part(usual, groups):

@@ -17,7 +17,7 @@ import msgspec
 
 from ace_bench.core.encoding import convert, decoder_of
 from ace_bench.core.errors import StoreError
-from ace_bench.core.identity import FIXED
+from ace_bench.core.identity import fixed_settings
 from ace_bench.core.replies import RETRY_START, is_offer
 from ace_bench.core.types import Record, Stage
 from ace_bench.store.authors_code import UNKNOWN, is_at
@@ -86,12 +86,13 @@ def certify(folder: Path, metrics: Record) -> Record:
 def _switches(settings: Record, metrics: Record, code: AuthorsChoices) -> Record:
     follows = str(settings["method"].get("_target_", "")).endswith(f".{code.loop}")
     wanted = {**code.settings, **code.by_mode.get(metrics["mode"], {}), **code.built_in}
+    fixed = fixed_settings(settings)
     differs: dict[str, Any] = {} if follows else {_PROTOCOL: {"ours": "our loop", "theirs": "official"}}
     for path, their_value in wanted.items():
         if follows and path in code.built_in:
             continue
         our_value = _lookup(settings, path)
-        our_value = FIXED.get(path) if our_value is None else our_value
+        our_value = fixed.get(path) if our_value is None else our_value
         if our_value not in their_value:
             differs[path] = {"ours": our_value, "theirs": their_value[0]}
     repository, _, followed = code.name.partition("@")
