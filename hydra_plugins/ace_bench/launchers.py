@@ -29,12 +29,11 @@ if TYPE_CHECKING:
 
 _NAME = "hydra_plugins.ace_bench.launchers"
 _NODES: Mapping[str, Mapping[str, Any]] = {
-    "basic": {
-        "_target_": f"{_NAME}.ThreadsLauncher",
-        "n_jobs": 1,
-    },  # in place of Hydra's own, which it takes by default
+    # Hydra takes "basic" where no launcher is named. Its own could not share limits between runs.
+    "basic": {"_target_": f"{_NAME}.ThreadsLauncher", "n_jobs": 1},
     "threads": {"_target_": f"{_NAME}.ThreadsLauncher", "n_jobs": -1},
     "ray": {"_target_": f"{_NAME}.RayLauncher", "init": {}, "remote": {}},
+    "slurm": {"_target_": f"{_NAME}.SlurmLauncher"},
 }
 for _option, _node in _NODES.items():
     ConfigStore.instance().store(group="hydra/launcher", name=_option, node=dict(_node), provider="ace_bench")
