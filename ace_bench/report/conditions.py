@@ -235,7 +235,7 @@ class Selector:
 
 
 def _changed_backbone(settings: Settings, usual: Settings) -> Iterator[str]:
-    """Yield the overrides that change the ``usual`` settings of a backbone into those ``found``."""
+    """Yield the overrides that change the ``usual`` settings of a backbone into ``settings``."""
     for path, value in changed_settings(settings, usual, "backbone"):
         keys = path.split(".")[1:]
         gone = keys[0] in ACCESS and keys[0] not in usual  # an older version reached servers by other settings

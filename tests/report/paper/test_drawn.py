@@ -161,3 +161,8 @@ def test_figures_for_a_paper_fit_a_column_and_keep_only_warnings_above(commands)
     assert curves.get_suptitle() == ""
     assert curves.get_label() == "FiNER: online adaptation, deepseek_v3_1, labels=gold", "of which the caption is made"
     assert figures["figure_01_overall_deepseek_v3_1"].get_figwidth() == 3.3
+
+
+def test_bars_for_a_paper_take_a_page_unless_a_column_is_asked_for(commands):
+    (bars_of_figure_1,) = commands.figures("PAPER figure=overall style=paper").values()
+    assert bars_of_figure_1.get_figwidth() == 6.8
