@@ -27,7 +27,6 @@ from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.workers import Workers
 from ace_bench.store.lines import SEAL
 from ace_bench.store.processes import read_processes
-from tests.launching import ROOT
 from tests.outcomes import outcomes
 from tests.report.paper.conftest import EXPERIMENTS, compose
 from tests.report.paper.planned import Planner
@@ -129,7 +128,7 @@ def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(repro
 
 @pytest.mark.slow
 def test_ctrl_c_stops_all_runs_cleanly(tmp_path):
-    command = [sys.executable, ROOT / "scripts" / "reproduce.py", *REHEARSED, "limit=60", f"results={tmp_path}"]
+    command = [sys.executable, "-m", "ace_bench", "reproduce", *REHEARSED, "limit=60", f"results={tmp_path}"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     while sum(path.stat().st_size > 0 for path in tmp_path.glob("**/calls.jsonl")) < len(os.sched_getaffinity(0)):
         assert process.poll() is None
