@@ -44,7 +44,11 @@ def test_a_collapse_is_labelled_by_its_sizes_and_accuracies(commands):
     figure = commands.figures("PAPER")["figure_02_collapse_deepseek_v3_1"]
     sizes, scores = figure.axes
     assert points(sizes)["DC"] == [[1, 9000], [2, 18282], [3, 122], [4, 122]]
-    assert {"18,282 tokens\naccuracy 66.7", "122 tokens\naccuracy 16.7"} <= {*texts(figure)}
+    labels = [(text.get_text(), text.xy, text.get_position(), text.get_ha()) for text in sizes.texts]
+    assert labels == [
+        ("18,282 tokens\naccuracy 66.7", (2, 18282), (-4, 4), "right"),
+        ("122 tokens\naccuracy 16.7", (3, 122), (4, 4), "left"),
+    ]
     assert points(scores)["DC"][:4] == [[1, 0], [2, 50], [3, 66.7], [4, 75]]
     assert points(scores)["ReAct, no adaptation"] == [[0, 40], [1, 40]]
     assert (sizes.get_xlabel(), sizes.get_ylabel()) == ("Adaptation steps", "Context (tokens)")

@@ -88,6 +88,18 @@ def test_a_figure_over_the_training_samples_is_their_curve(tmp_path):
     assert [*(tmp_path / "out").glob("*.png")]
 
 
+def test_panels_of_one_task_that_tested_different_samples_are_named_by_them(tmp_path):
+    for limit, scores in (("null", ACE), ("10", ACE[:10])):
+        for threshold in ("0.5", "0.7"):
+            make(tmp_path, "ace", scores, f"limit={limit}", f"method.refiner.threshold={threshold}")
+    panels = sweep_panels(tmp_path, "method.refiner.threshold")
+    assert sorted(panel.title for panel in panels) == ["FiNER (limit=10)", "FiNER (limit=null)"]
+    make(tmp_path, "ace", ACE, "method.refiner.threshold=0.5", task="formula")
+    make(tmp_path, "ace", ACE, "method.refiner.threshold=0.7", task="formula")
+    panels = sweep_panels(tmp_path, "method.refiner.threshold")
+    assert sorted(panel.title for panel in panels)[-1] == "Formula", "the only panel of its task"
+
+
 MISTAKES = [
     "tables --results RESULTS table=99",
     "tables --results RESULTS method.nothing=1",
