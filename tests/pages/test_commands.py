@@ -38,6 +38,7 @@ NOT_RUN = {
     PLAYS_ENVIRONMENT.pattern + ".*": "tests/tasks/environments does it",
     r"python run\.py .* backbone=smollm2_llama_cpp .*": "needs make real-model-llama",
     r"pip wheel .*": "tests/integration/test_wheel.py does it",
+    r"python -m benchmarks growth": "needs 16 samples; tests/benchmarks runs it",
     r"make statistics": "tests/simulation runs it in small",
     r"make docs": "continuous integration runs it",
 }
