@@ -39,19 +39,19 @@ def with_settings(runs: Iterable[R], conditions: Iterable[str]) -> list[R]:
     Raises ``ConfigError`` if no run is left, or a setting is unknown.
     """
     chosen = [*runs]
-    left = [*zip(chosen, all_settings(chosen), strict=True)]
+    remaining = [*zip(chosen, all_settings(chosen), strict=True)]
     for condition in conditions:
         key, _, values = condition.partition("=")
-        path = setting_path(key, [settings for _, settings in left])
-        known = list(dict.fromkeys(value_text(settings[path]) for _, settings in left if path in settings))
-        left = [
+        path = setting_path(key, [settings for _, settings in remaining])
+        values_found = list(dict.fromkeys(value_text(settings[path]) for _, settings in remaining if path in settings))
+        remaining = [
             (run, settings)
-            for run, settings in left
+            for run, settings in remaining
             if path in settings and value_text(settings[path]) in words(values, condition)
         ]
-        if not left:
-            raise ConfigError(f"no run has {condition}; there are {key}={','.join(known)}")
-    return [run for run, _ in left]
+        if not remaining:
+            raise ConfigError(f"no run has {condition}; there are {key}={','.join(values_found)}")
+    return [run for run, _ in remaining]
 
 
 def words(text: str, option: str) -> tuple[str, ...]:
@@ -89,9 +89,9 @@ def check_metric(metric: str, runs: Iterable[RunSummary]) -> None:
     names = dict.fromkeys([SCORE, *chain.from_iterable(tested)])  # the tasks' own first
     for run in done:
         names |= dict.fromkeys(path for path, value in flat("", run.metrics) if type(value) in (int, float))
-    known = [name for name in names if name not in _NO_METRICS]
-    close = get_close_matches(metric, known)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(known[:_SUGGESTED])} and more"
+    metrics = [name for name in names if name not in _NO_METRICS]
+    close = get_close_matches(metric, metrics)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(metrics[:_SUGGESTED])} and more"
     raise ConfigError(f"no finished run has the metric {metric}; {hint}")
 
 
@@ -103,10 +103,10 @@ def unit_of(metric: str) -> str:
     if "/" in metric:
         unit = unit_of(metric.partition("/")[0])
         return "" if unit == "percent" else unit
-    group, _, rest = metric.partition(".")
+    group, _, subpath = metric.partition(".")
     if group == "usd":
         return "dollars"
-    if rest:
+    if subpath:
         return "seconds" if metric.endswith("_s") else "percent" if group in ("headline", "splits") else ""
     return "" if metric in ("n", "faults", "steps") else "percent"
 

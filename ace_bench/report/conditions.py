@@ -78,8 +78,8 @@ class Variant:
     def slug(self) -> str:
         """The text for file names, with the last part of each setting's key."""
         changes = (_PATH.sub("", part) for part in self.changes)
-        whole = "-".join(_OTHER.sub("_", part).strip("_") for part in (self.name, *changes, *self.marks))
-        return whole if len(whole) <= _LONGEST else f"{whole[:_LONGEST]}-{digest_of(whole)[:8]}"
+        slug = "-".join(_OTHER.sub("_", part).strip("_") for part in (self.name, *changes, *self.marks))
+        return slug if len(slug) <= _LONGEST else f"{slug[:_LONGEST]}-{digest_of(slug)[:8]}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,14 +162,16 @@ class Selector:
         settings = run.settings
         usual = self._usual_backbone(run, settings)
         top = {"limit": None, "prompts": "default", "embedder": default_embedder(simulated=run.simulated)}
-        given = [setting.path[0] for setting in self._settings(run)]
+        chosen = [setting.path[0] for setting in self._settings(run)]
         overrides = [
             f"backbone={run.backbone}",
             *_changed_backbone(settings["backbone"], usual),
             *(
                 f"{key}={override_value(run.identity[key])}"
                 for key, value in top.items()
-                if key not in given and run.identity[key] != value and not (key == "limit" and self._has_own_limit(run))
+                if key not in chosen
+                and run.identity[key] != value
+                and not (key == "limit" and self._has_own_limit(run))
             ),
             *([_SAMPLE] if run.source == "sample" else []),
         ]
@@ -204,13 +206,14 @@ class Selector:
         )  # it may no longer exist
 
     def _with_extra(self, variant: Variant) -> Variant:
-        given = {key_of(text): text for text in self.extra}
-        kept = (override for override in variant.overrides if key_of(override) not in given)
+        extra = {key_of(text): text for text in self.extra}
+        kept = (override for override in variant.overrides if key_of(override) not in extra)
         first = ("backbone=", "backbone.")
         overrides = sorted(
-            (*kept, *given.values()), key=lambda override: (*(not override.startswith(way) for way in first), override)
+            (*kept, *extra.values()),
+            key=lambda override: (*(not override.startswith(way) for way in first), override),
         )
-        chosen = given.get("backbone", "").removeprefix("backbone=")
+        chosen = extra.get("backbone", "").removeprefix("backbone=")
         completed = replace(variant, overrides=tuple(overrides), backbone=chosen or variant.backbone)
         return replace(completed, changes=tuple(self._changes(completed)))
 
@@ -253,8 +256,8 @@ def _lookup(config: Settings, path: Sequence[str]) -> Any:
     return value
 
 
-def _has_value(given: Any, value: Any) -> bool:
+def _has_value(setting: Any, value: Any) -> bool:
     """Whether a value agrees with a setting. It is true for the choice of an option, which cannot be checked."""
-    if isinstance(value, Mapping) and isinstance(given, Mapping):
-        return all(_has_value(value, value.get(key)) for key, value in given.items())
-    return bool(given == value) or (isinstance(value, Mapping) and isinstance(given, str))
+    if isinstance(value, Mapping) and isinstance(setting, Mapping):
+        return all(_has_value(value, value.get(key)) for key, value in setting.items())
+    return bool(setting == value) or (isinstance(value, Mapping) and isinstance(setting, str))

@@ -91,34 +91,36 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
         for index, extra in zip(twins, added, strict=True):
             settings[index] = {**settings[index], **extra}
         paths = [*dict.fromkeys(chain(paths, *added))]
-    shown, varied = _with_models(settings, paths)
+    labelled, varied = _with_models(settings, paths)
     names = short_names(varied)
-    first = shown[0] if shown else {}
+    first = labelled[0] if labelled else {}
     shared = (path for path in _TITLE if path not in varied and path in first and first[path] != _USUAL.get(path, ""))
     common = _SEPARATOR.join(_parts({path: path for path in shared}, first))
-    labels = [_SEPARATOR.join(_parts(names, run_settings)) for run_settings in shown]
+    labels = [_SEPARATOR.join(_parts(names, run_settings)) for run_settings in labelled]
     return Differences(
         common=common,
         names=names,
-        values=tuple({path: run_settings[path] for path in varied if path in run_settings} for run_settings in shown),
+        values=tuple(
+            {path: run_settings[path] for path in varied if path in run_settings} for run_settings in labelled
+        ),
         labels=tuple(label or common for label in labels),
     )
 
 
 def _with_models(settings: Sequence[Settings], paths: Sequence[str]) -> tuple[Sequence[Settings], Sequence[str]]:
     """Name backbones by their models where the option says none, and leave the model out where that names it."""
-    named = [
+    renamed = [
         {**run_settings, _BACKBONE: backbone_name(run_settings[_BACKBONE], run_settings.get(_MODEL))}
         for run_settings in settings
     ]
     models = {
         (new[_BACKBONE], run_settings[_BACKBONE], run_settings.get(_MODEL))
-        for run_settings, new in zip(settings, named, strict=True)
+        for run_settings, new in zip(settings, renamed, strict=True)
     }
     if len(models) > len({name for name, *_ in models}):  # one name for two backbones
         return settings, paths
     varied = dict.fromkeys(_BACKBONE if path == _MODEL else path for path in paths)
-    return named, sorted(varied, key=lambda path: CHOICES.index(path) if path in CHOICES else len(CHOICES))
+    return renamed, sorted(varied, key=lambda path: CHOICES.index(path) if path in CHOICES else len(CHOICES))
 
 
 def all_settings(runs: Iterable[RunSummary]) -> list[Settings]:
@@ -127,13 +129,13 @@ def all_settings(runs: Iterable[RunSummary]) -> list[Settings]:
     Also ``source``, ``attempt`` and the digests of its ``data`` and ``templates``. A part that builds a class has the
     name of the class under its own path. Settings of runs that share an identity object are collected once.
     """
-    known: dict[tuple[object, ...], Settings] = {}
+    settings_by_key: dict[tuple[object, ...], Settings] = {}
     settings: list[Settings] = []
     for run in runs:
         key = (id(run.identity), id(run.contents), *(getattr(run, name) for name in _ABOUT))
-        if key not in known:
-            known[key] = _settings_without_seed(run)
-        settings.append({**known[key], "seed": run.seed, "attempt": run.attempt})
+        if key not in settings_by_key:
+            settings_by_key[key] = _settings_without_seed(run)
+        settings.append({**settings_by_key[key], "seed": run.seed, "attempt": run.attempt})
     return settings
 
 
@@ -164,9 +166,11 @@ def short_names(paths: Iterable[str]) -> dict[str, str]:
         parts = path.split(".")
         starts = range(len(parts))[: 2 if parts[0] == "roles" else None]
         names = (".".join(parts[start:]) for start in reversed(starts))
-        others = [f".{other}" for other in paths if other != path]
+        endings = [f".{other_path}" for other_path in paths if other_path != path]
         free = (
-            name for name in names if name not in reserved and not any(ending.endswith(f".{name}") for ending in others)
+            name
+            for name in names
+            if name not in reserved and not any(ending.endswith(f".{name}") for ending in endings)
         )
         names_by_path[path] = next(free, path)
     return names_by_path

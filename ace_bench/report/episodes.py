@@ -72,16 +72,16 @@ def long_ones(episodes: Sequence[Episode]) -> list[Episode]:
     return [episode for episode in episodes if (episode.figures["steps"] or 0) >= LEAST_STEPS]
 
 
-def figure_of(episodes: Sequence[Episode], what: str) -> float | None:
+def figure_of(episodes: Sequence[Episode], name: str) -> float | None:
     """Return a figure of episodes: ``n``, ``cached`` (percent of tokens in), or a mean of its ``figures``.
 
     ``None`` if it is unknown, or a mean of no episodes.
     """
-    if what == "n":
+    if name == "n":
         return len(episodes)
-    if what == "cached":
+    if name == "cached":
         total = sum((episode.usage for episode in episodes), NO_USAGE)
         return 100 * total.cached / total.prompt if total.prompt and total.cached is not None else None
-    values = [episode.figures.get(what) for episode in episodes]
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
+    values = [episode.figures.get(name) for episode in episodes]
+    known_values = [value for value in values if value is not None]
+    return fmean(known_values) if known_values and len(known_values) == len(values) else None

@@ -30,8 +30,8 @@ _MARKDOWN = re.compile(r"\||<(?=[A-Za-z/!?])|&(?=[#\w]+;)|\](?=[(\[:])|(?<!\S)#(
 
 def one_line(text: str) -> str:
     """Join the lines of a text, and drop characters that only control how others are shown."""
-    shown = (mark for mark in text if mark.isspace() or unicodedata.category(mark) not in _INVISIBLE)
-    return " ".join("".join(shown).split())
+    visible = (mark for mark in text if mark.isspace() or unicodedata.category(mark) not in _INVISIBLE)
+    return " ".join("".join(visible).split())
 
 
 def latex(text: str) -> str:

@@ -168,8 +168,8 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
     ``calls``, ``rollouts`` (of the generator: each has its own session) or ``samples``. Replayed calls count as calls
     but cost nothing.
     """
-    stage, role, split, what = wanted.split(".")
-    by_sample = split != "all" or what == "samples"
+    stage, role, split, figure = wanted.split(".")
+    by_sample = split != "all" or figure == "samples"
     total, samples, sessions, count = NO_USAGE, set(), set(), 0
     for call in calls:
         if call.stage != stage or role not in ("all", call.role):
@@ -188,9 +188,9 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
         "rollouts": len(sessions),
         "samples": len(samples),
     }
-    if what not in figures:
-        raise ConfigError(f"spent.{wanted} names the unknown {what!r}; use {', '.join(figures)}")
-    return figures[what]
+    if figure not in figures:
+        raise ConfigError(f"spent.{wanted} names the unknown {figure!r}; use {', '.join(figures)}")
+    return figures[figure]
 
 
 def _rollouts(lines: Iterable[L], split: str) -> Iterator[L]:

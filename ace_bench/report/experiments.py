@@ -140,8 +140,8 @@ class Experiments:
             return PlannedRun(overrides=_sort_overrides([*kept, "mode=evaluate"]), needs=(need,))
         needs: tuple[Need, ...] = ()
         if line.starts_from:
-            other, _, from_row = line.starts_from.partition("/")
-            needs = (Need(setting="method.initial", run=self.run(other, from_row, spec.evaluates or column)),)
+            experiment_name, _, from_row = line.starts_from.partition("/")
+            needs = (Need(setting="method.initial", run=self.run(experiment_name, from_row, spec.evaluates or column)),)
         return PlannedRun(overrides=_sort_overrides([*overrides, f"mode={line.adapts or 'offline'}"]), needs=needs)
 
     def experiment(self, name: str) -> Experiment:

@@ -29,28 +29,28 @@ def closed_folder(folder: str) -> Problem:
 
 def run_folders(*results: Path, on_closed: Callable[[str], object] = str) -> Iterator[Path]:
     """Yield all run folders under some folders, each once. For the order and ``on_closed`` see ``run_names``."""
-    seen: dict[str, float] = {}
-    return (folder / name for folder in results for name in run_names(folder, on_closed, seen))
+    levels_by_folder: dict[str, float] = {}
+    return (folder / name for folder in results for name in run_names(folder, on_closed, levels_by_folder))
 
 
 def run_names(
-    results: Path, on_closed: Callable[[str], object] = str, seen: dict[str, float] | None = None
+    results: Path, on_closed: Callable[[str], object] = str, levels_by_folder: dict[str, float] | None = None
 ) -> Iterator[str]:
     """Yield the paths of all run folders, relative to ``results``. They are texts, which is quicker.
 
-    Folders come in the order of their paths, and then those behind links. ``seen`` has the levels that were searched
-    below each folder: what was reached before, by any path, is left out. ``on_closed`` gets each folder that may not be
-    entered.
+    Folders come in the order of their paths, and then those behind links. ``levels_by_folder`` holds how many levels
+    were searched below each folder. A folder that was reached before, by any path, is left out. ``on_closed`` gets each
+    folder that may not be entered.
     """
-    seen = {} if seen is None else seen
+    levels_by_folder = {} if levels_by_folder is None else levels_by_folder
     folders: list[tuple[str, str, float]] = [("", os.path.realpath(results), inf)]
     links: list[tuple[str, str, float]] = []
     while folders or links:
         name, real, levels = folders.pop() if folders else links.pop(0)
-        before = seen.get(real, -1)
+        before = levels_by_folder.get(real, -1)
         if before >= levels:
             continue
-        seen[real] = levels
+        levels_by_folder[real] = levels
         path = os.path.join(results, name)
         if any(os.path.isfile(os.path.join(path, mark)) for mark in _RUN_FILES):
             if before < 0:

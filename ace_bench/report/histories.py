@@ -186,7 +186,7 @@ def merged_bullets(events: Iterable[Record]) -> Mapping[str, Set[str]]:
     """Return for each bullet of a merge the ids of all that became one with it."""
     groups: dict[str, Set[str]] = {}
     for event in events:
-        if others := event.get("merged"):
-            group = frozenset[str]().union(*(groups.get(bullet, {bullet}) for bullet in (event["bullet"], *others)))
+        if merged_ids := event.get("merged"):
+            group = frozenset[str]().union(*(groups.get(bullet, {bullet}) for bullet in (event["bullet"], *merged_ids)))
             groups.update(dict.fromkeys(group, group))
     return groups

@@ -87,9 +87,9 @@ class Runs:
 
 def other_data(run: RunSummary, overrides: Sequence[str], config: Mapping[str, Any]) -> Iterator[str]:
     """Yield the run's settings of data that differ from those that a plan's overrides name."""
-    named = {*map(key_of, overrides)}
+    planned_keys = {*map(key_of, overrides)}
     for name in _DATA:
-        if f"task.{name}" in named and (value := run.settings["task"].get(name)) != config["task"][name]:
+        if f"task.{name}" in planned_keys and (value := run.settings["task"].get(name)) != config["task"][name]:
             yield f"task.{name}={value}"
 
 
@@ -122,14 +122,14 @@ class ModelNames:
         """
         settings = {name: value for name, value in backbone.items() if name != "structured"}
         body = {**(settings.pop("extra_body", None) or {})}
-        given = body.pop(_TEMPLATE, None) or {}
-        switches = {name: value for name, value in given.items() if name not in _THINKING}
-        if any(given.get(name) for name in _THINKING):
+        template_options = body.pop(_TEMPLATE, None) or {}
+        switches = {name: value for name, value in template_options.items() if name not in _THINKING}
+        if any(template_options.get(name) for name in _THINKING):
             switches[_THINKING[0]] = True
         body |= {_TEMPLATE: switches} if switches else {}
         model = settings.get("model")
-        known = {} if model is None else {"model": self._names.get(model.casefold(), model)}
-        return {**settings, **known, **({"extra_body": body} if body else {})}
+        model_name = {} if model is None else {"model": self._names.get(model.casefold(), model)}
+        return {**settings, **model_name, **({"extra_body": body} if body else {})}
 
 
 def deviations(settings: Settings, paper: Settings, source: str, names: ModelNames) -> Iterator[str]:
@@ -142,10 +142,10 @@ def deviations(settings: Settings, paper: Settings, source: str, names: ModelNam
     backbones = [("backbone", settings["backbone"], paper["backbone"])]
     roles = sorted({*settings["roles"], *paper["roles"]})
     backbones += [(f"roles.{role}", settings["roles"].get(role, {}), paper["roles"].get(role, {})) for role in roles]
-    for path, *both in backbones:
-        ours, theirs = map(names.plain, both)
-        model, other = (part.get("model") or part.get("name") or "none" for part in (ours, theirs))
-        changes = changed_settings(ours, theirs, path) if model == other else [(f"{path}.model", model)]
+    for path, *pair in backbones:
+        actual, expected = map(names.plain, pair)
+        model, expected_model = (part.get("model") or part.get("name") or "none" for part in (actual, expected))
+        changes = changed_settings(actual, expected, path) if model == expected_model else [(f"{path}.model", model)]
         yield from (_override(*change) for change in changes)
     for group in GROUPS:
         for path, value in changed_settings(settings[group], paper[group], group):
@@ -209,11 +209,11 @@ class SimilarRuns:
         """Return the runs that differ least from a plan under the conditions of a variant."""
         groups: dict[tuple[str, ...], dict[int, RunSummary]] = {}
         refused: dict[str, None] = {}
-        known = dict[str, tuple[str, ...]]()
+        differences = dict[str, tuple[str, ...]]()
         for digest, run in self._runs[planned.kind]:
-            if digest not in known:
-                known[digest] = tuple(self._differences(run, planned, variant))
-            differs = known[digest]
+            if digest not in differences:
+                differences[digest] = tuple(self._differences(run, planned, variant))
+            differs = differences[digest]
             if reason := _other_kind(run, variant, differs):
                 refused.setdefault(reason)
             elif differs and self._fits(run, planned, differs, earlier):
@@ -221,8 +221,8 @@ class SimilarRuns:
         if not groups:
             return Similar(refused=tuple(refused))
         differs, by_seed = min(groups.items(), key=lambda group: (len(group[0]), -len(group[1]), group[0]))
-        others = (", ".join(other) for other in groups if other != differs)
-        return Similar(runs=tuple(by_seed[seed] for seed in sorted(by_seed)), differs=differs, refused=tuple(others))
+        farther = (", ".join(other_group) for other_group in groups if other_group != differs)
+        return Similar(runs=tuple(by_seed[seed] for seed in sorted(by_seed)), differs=differs, refused=tuple(farther))
 
     def _differences(self, run: RunSummary, planned: PlannedRun, variant: Variant) -> Iterator[str]:
         protocol = (f"protocol={run.protocol}",) if run.protocol != "paper" else ()
@@ -242,9 +242,10 @@ class SimilarRuns:
             for key in ("task", "labels", *plan_keys)
         ):
             return False
-        given, usual = {_plain(override) for override in differs}, {_plain(override) for override in planned.overrides}
-        others = ({_plain(override) for override in other.overrides} for other in self._plans.get(planned.kind, ()))
-        if any(other - usual and other - usual <= given for other in others):
+        changed = {_plain(override) for override in differs}
+        usual = {_plain(override) for override in planned.overrides}
+        plans = ({_plain(override) for override in plan.overrides} for plan in self._plans.get(planned.kind, ()))
+        if any(overrides - usual and overrides - usual <= changed for overrides in plans):
             return False
         return self._starts_as_planned(self._configurations.of_run(run), run.seed, planned, earlier)
 

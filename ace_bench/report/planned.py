@@ -127,12 +127,12 @@ def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -
     plan = planned.overrides
     if _EMBEDDED in extra:
         plan = tuple(override for override in plan if not override.startswith(ROLE_BACKBONE))
-    given = _given_overrides(planned, extra)
-    together = _last_of_each([*plan, *given])
+    user_overrides = _given_overrides(planned, extra)
+    together = _last_of_each([*plan, *user_overrides])
     if fits(compose, together):
         return together
     taken = [*plan]
-    for override in given:
+    for override in user_overrides:
         if fits(compose, _last_of_each([*taken, override])):
             taken.append(override)
     return _last_of_each(taken)

@@ -51,9 +51,9 @@ class Tail(Generic[T]):
             return []
         except OSError as error:
             raise StoreError(f"{self._path} cannot be read ({error.strerror}); make it readable") from error
-        whole = data.rfind(b"\n") + 1
-        self._at += whole
-        return [value for line in data[:whole].splitlines() if (value := self._value(line)) is not None]
+        complete = data.rfind(b"\n") + 1
+        self._at += complete
+        return [value for line in data[:complete].splitlines() if (value := self._value(line)) is not None]
 
     def _value(self, line: bytes) -> T | None:
         try:

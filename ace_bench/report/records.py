@@ -133,8 +133,8 @@ class RunSummary:
         gives it for episodes of five steps and more. ``A/B`` is one per another (``usd.total/n``).
         """
         if "/" in metric:
-            part, whole = map(self.value, metric.split("/", 1))
-            return part / whole if part is not None and whole else None
+            dividend, divisor = map(self.value, metric.split("/", 1))
+            return dividend / divisor if dividend is not None and divisor else None
         if metric.startswith(_SPENT_TESTED):
             return spent(self._tested_calls, f"{Stage.EVALUATE}.{metric.removeprefix(_SPENT_TESTED)}")
         if metric.startswith(_SPENT):
@@ -209,23 +209,25 @@ class RunSummary:
     def _episodes(self) -> list[Episode]:
         return episodes_of(self.folder, settings=self.settings, metrics=self.metrics, calls=self._calls)
 
-    def _expect(self, name: str, what: str, count: int, wanted: int) -> None:
+    def _expect(self, name: str, unit: str, count: int, wanted: int) -> None:
         """Compare with the count in the metrics, since the file itself does not show lines lost at its end."""
         if count < wanted:
             raise StoreError(
-                f"{self.folder / name} holds {count} of {wanted} {what}; restore the file, or repeat the run"
+                f"{self.folder / name} holds {count} of {wanted} {unit}; restore the file, or repeat the run"
             )
 
 
 def check_comparable(ours: RunSummary, base: RunSummary) -> None:
     """Raise ``DataError`` if the scores of two finished runs do not mean the same."""
-    for what, our_value, other in (
+    for subject, our_value, base_value in (
         ("the metric", *(run.metrics["headline"]["metric"] for run in (ours, base))),
         ("the data", ours.source, base.source),
         ("who answered", *("a stand-in" if run.simulated else "a model" for run in (ours, base))),
     ):
-        if our_value != other:
-            raise DataError(f"the runs differ in {what} ({our_value}, {other}); compare runs that have the same")
+        if our_value != base_value:
+            raise DataError(
+                f"the runs differ in {subject} ({our_value}, {base_value}); compare runs that have the same"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,9 +287,9 @@ def _misplaced(runs: Iterable[RunSummary]) -> Iterator[Problem]:
         if parent not in parents:
             parents[parent] = os.path.realpath(parent)
         real = Path(parents[parent], name)
-        place = place_of_run(real.resolve() if real.is_symlink() else real, vars(run), run.digest)
-        if place.problem:
-            yield Problem(folder=run.folder, reason=place.problem)
+        expected = place_of_run(real.resolve() if real.is_symlink() else real, vars(run), run.digest)
+        if expected.problem:
+            yield Problem(folder=run.folder, reason=expected.problem)
 
 
 def read_run(folder: Path) -> RunSummary:

@@ -39,17 +39,17 @@ def settle_same_runs(runs: Sequence[RunSummary]) -> SameRuns:
     copies: dict[Path, RunSummary] = {}
     contradictory: dict[Path, RunSummary] = {}
     problems = list[Problem]()
-    for first, *others in folders.values():
-        results = [lasting_metrics(run.metrics) for run in (first, *others)] if others else []
+    for first, *repeated in folders.values():
+        results = [lasting_metrics(run.metrics) for run in (first, *repeated)] if repeated else []
         if all(result == results[0] for result in results):
-            copies |= {run.folder: run for run in others}
+            copies |= {run.folder: run for run in repeated}
             continue
         reason = (
             f"these folders are the same run (digest {first.digest[:12]}, seed {first.seed}) and have different "
-            f"results, so none is shown: {', '.join(str(run.folder) for run in (first, *others))}"
+            f"results, so none is shown: {', '.join(str(run.folder) for run in (first, *repeated))}"
         )
         problems.append(Problem(folder=first.folder, reason=reason))
-        for run in (first, *others):
+        for run in (first, *repeated):
             contradictory[run.folder] = replace(run, metrics={}, state=CONTRADICTORY, reason=reason)
     kept = (contradictory.get(run.folder, run) for run in runs if run.folder not in copies)
     return SameRuns(runs=tuple(kept), copies=tuple(copies.values()), problems=tuple(problems))

@@ -119,15 +119,15 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
     A base that does not adapt has no playbook that varies with the seed: its seeds are averaged. Raises ``DataError``
     if the samples differ.
     """
-    scores, other = _scores([ours, base])
+    scores, base_scores = _scores([ours, base])
     if not base_adapts:
-        other = other.mean(axis=0, keepdims=True)
+        base_scores = base_scores.mean(axis=0, keepdims=True)
     units = _units([ours, base])
-    gains = scores.mean(axis=0) - other.mean(axis=0)
+    gains = scores.mean(axis=0) - base_scores.mean(axis=0)
     signs = [*np.sign(gains.round(_DECIMALS))]
-    together = ours.keys() == base.keys() or 1 in (len(scores), len(other))
-    estimate = paired_difference(scores, other, units.groups, paired=together)
-    repeated = max(len(scores), len(other)) > 1
+    together = ours.keys() == base.keys() or 1 in (len(scores), len(base_scores))
+    estimate = paired_difference(scores, base_scores, units.groups, paired=together)
+    repeated = max(len(scores), len(base_scores)) > 1
     detectable = estimate.detectable if estimate else None
     return Comparison(
         n=gains.size,
@@ -138,9 +138,9 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
         p=estimate.p if estimate else 1.0,
         test=f"t over {'seeds and ' if repeated else ''}{units.name}",
         seeds_p=estimate.seeds_p if estimate else None,
-        spread=_spread(scores - other) if repeated and together else None,
+        spread=_spread(scores - base_scores) if repeated and together else None,
         detectable=None if detectable is None else 100.0 * detectable,
-        wide=reasons_wide(len(scores), len(other), units.independent, streams=units.name == _BLOCKS),
+        wide=reasons_wide(len(scores), len(base_scores), units.independent, streams=units.name == _BLOCKS),
         estimate=estimate,
     )
 

@@ -89,10 +89,10 @@ def draw_fields(table: Table, title: str, sheet: Sheet = SCREEN) -> Iterator[tup
         notes.append("costs are in tokens, because the dollars of some runs are unknown or zero")
     if unknown:
         notes.append(f"not drawn, since their tokens are unknown: {', '.join(unknown)}")
-    whole = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), "; ".join(notes)))
+    full_title = "\n".join(fill(line, _LETTERS) for line in (*title.split("\n"), "; ".join(notes)))
     for part, panels in parts.items():
         height = _FRAME + _LINE * -(-len(panels) // _ACROSS)
-        figure, axes = new_figure(whole, sheet, len(panels), height=height, across=_ACROSS, sharey="row")
+        figure, axes = new_figure(full_title, sheet, len(panels), height=height, across=_ACROSS, sharey="row")
         for index, (axis, (heading, points)) in enumerate(zip(axes, panels.items(), strict=True)):
             x_label = f"Cost of a query ({'dollars' if in_dollars else 'tokens'})"
             last, first = index >= len(panels) - _ACROSS, index % _ACROSS == 0
@@ -181,9 +181,9 @@ def _best_place(point: Array, size: Array, frame: Array, obstacles: Array) -> Ar
     return best
 
 
-def _overlaps(boxes: Array, others: Array) -> Array:
+def _overlaps(boxes: Array, obstacles: Array) -> Array:
     """Return the common area of each box with each of the others."""
-    ends = np.minimum(boxes[:, None, 2:], others[:, 2:])
-    sides: Array = np.clip(ends - np.maximum(boxes[:, None, :2], others[:, :2]), 0, None)
+    ends = np.minimum(boxes[:, None, 2:], obstacles[:, 2:])
+    sides: Array = np.clip(ends - np.maximum(boxes[:, None, :2], obstacles[:, :2]), 0, None)
     areas: Array = sides.prod(axis=2)
     return areas

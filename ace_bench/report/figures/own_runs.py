@@ -62,8 +62,8 @@ def write_sweep_figures(  # noqa: PLR0913 - what stands where, and how it is dra
     chosen = list(runs)
     settings = all_settings(chosen)
     path = setting_path(x, settings)
-    named = tuple(setting_path(name, settings) for name in lines)
-    rows = tuple(dict.fromkeys((*named, *_others(settings, path))))
+    line_paths = tuple(setting_path(name, settings) for name in lines)
+    rows = tuple(dict.fromkeys((*line_paths, *_others(settings, path))))
     columns = (path,) if _TASK in (path, *rows) else (_TASK, path)
     tables = own_tables(chosen, Layout(rows=tuple(row for row in rows if row != path), columns=columns, metrics=(y,)))
     drawn = [(table, panels) for table in tables if (panels := panels_of(table, path))]
@@ -87,20 +87,20 @@ def panels_of(table: Table, path: str) -> list[Points]:
     names = _short_names(table)
     groups: dict[tuple[str, str], list[str]] = {}
     for column, heading in table.columns.items():
-        others = {name: value for name, value in heading.fields.items() if name not in (path, SAMPLES)}
+        fields = {name: value for name, value in heading.fields.items() if name not in (path, SAMPLES)}
         tested = [keys[run.folder] for line in table.cells.values() for run in line[column].runs]
         if tested:
-            groups.setdefault((title_of(others, names), tested[0]), []).append(column)
+            groups.setdefault((title_of(fields, names), tested[0]), []).append(column)
     titled_panels = []
     for (title, _), columns in groups.items():
         lines: dict[str, list[tuple[Any, Measured]]] = {}
         levels: dict[str, Measured] = {}
         for row in table.rows:
             cells = [(table.columns[column].fields[path], table.cells[row][column]) for column in columns]
-            known = [(value, cell) for value, cell in cells if cell.value is not None]
-            points = [(_plain(value), cell) for value, cell in known if value != MISSING]
+            measured = [(value, cell) for value, cell in cells if cell.value is not None]
+            points = [(_plain(value), cell) for value, cell in measured if value != MISSING]
             lines |= {row: points} if points else {}
-            levels |= {row: known[-1][1]} if known and not points else {}
+            levels |= {row: measured[-1][1]} if measured and not points else {}
         samples = {str(table.columns[column].fields.get(SAMPLES, MISSING)) for column in columns} - {MISSING}
         if any(len(points) > 1 for points in lines.values()):
             where = f"{title} ({', '.join(sorted(samples))})" if samples else title
@@ -119,15 +119,15 @@ def _others(settings: Sequence[Settings], path: str) -> list[str]:
     differing: dict[str, None] = {}
     for task in dict.fromkeys(run_settings[_TASK] for run_settings in settings):
         of_task = [run_settings for run_settings in settings if run_settings[_TASK] == task]
-        differing |= dict.fromkeys(other for other in differing_paths(of_task) if not _follows(other, path, of_task))
+        differing |= dict.fromkeys(name for name in differing_paths(of_task) if not _follows(name, path, of_task))
     hidden = (path, SEED, _LIMIT, f"{_LIMIT}.val", f"{_LIMIT}.test", "data", "source", "backbone.seed")
-    return [other for other in differing if other not in hidden]
+    return [name for name in differing if name not in hidden]
 
 
-def _follows(other: str, path: str, settings: Sequence[Settings]) -> bool:
+def _follows(follower: str, path: str, settings: Sequence[Settings]) -> bool:
     """Whether a setting always has the value of another one, such as a budget that two parts share."""
     return all(
-        value_text(run_settings.get(other, MISSING)) == value_text(run_settings.get(path, MISSING))
+        value_text(run_settings.get(follower, MISSING)) == value_text(run_settings.get(path, MISSING))
         for run_settings in settings
     )
 
@@ -149,7 +149,7 @@ def _draw_sweep(table: Table, panels: Sequence[Points], path: str, sheet: Sheet)
     rows = list(dict.fromkeys(row for panel in panels for row in (*panel.lines, *panel.levels)))
     cells = [cell for panel in panels for points in panel.lines.values() for _, cell in points]
     names, shared = _line_names(table, rows)
-    shown = {row: (names[row], look) for row, look in looks(rows[:MAX_SERIES]).items()}
+    drawn_rows = {row: (names[row], look) for row, look in looks(rows[:MAX_SERIES]).items()}
     setting = short_names([path])[path].replace("_", " ")
     metrics = {cell.metric for cell in cells}
     metric = metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
@@ -158,27 +158,27 @@ def _draw_sweep(table: Table, panels: Sequence[Points], path: str, sheet: Sheet)
     title = f"{metric} by {setting}: {' · '.join(filter(None, (common, shared)))}"
     mark = marks_of(simulated=bool(table.about["simulated"]), source=str(table.about["source"]))
     bars = "bars: 95% intervals" if cells[0].points else "bars: smallest and largest value over seeds"
-    whole = "\n".join(filter(None, (title, mark, bars)))
-    figure, axes = new_figure(whole, sheet, len(panels), height=3.0, sharey=True)
+    full_title = "\n".join(filter(None, (title, mark, bars)))
+    figure, axes = new_figure(full_title, sheet, len(panels), height=3.0, sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
-        _draw_panel(axis, panel, shown)
+        _draw_panel(axis, panel, drawn_rows)
         label_axes(axis, setting, (f"{metric} (%)" if scored else metric) * (axis is axes[0]), panel.title)
         percent_axis(axis) if scored else amount_axis(axis, [cell.value or 0.0 for cell in cells])
-    left = len(rows) - MAX_SERIES
-    return add_legend(figure, f"+{left} more, not shown: choose fewer runs" if left > 0 else "")
+    not_drawn = len(rows) - MAX_SERIES
+    return add_legend(figure, f"+{not_drawn} more, not shown: choose fewer runs" if not_drawn > 0 else "")
 
 
-def _draw_panel(axis: Axes, panel: Points, shown: Mapping[str, tuple[str, Look]]) -> None:
-    """Draw the lines and levels of the rows in ``shown``, which gives the name and the look of each."""
+def _draw_panel(axis: Axes, panel: Points, drawn_rows: Mapping[str, tuple[str, Look]]) -> None:
+    """Draw the lines and levels of the rows in ``drawn_rows``, which gives the name and the look of each."""
     values = list(dict.fromkeys(value for points in panel.lines.values() for value, _ in points))
     numbers = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     places = {value: float(value) if numbers else float(index) for index, value in enumerate(values)}
-    lines = {row: points for row, points in panel.lines.items() if row in shown}
+    lines = {row: points for row, points in panel.lines.items() if row in drawn_rows}
     for number, (row, points) in enumerate(lines.items()):  # words have no order that a line could show
         beside = 0.0 if numbers else _BESIDE * (number - (len(lines) - 1) / 2)
-        draw_cells(axis, *shown[row], [(places[value] + beside, cell) for value, cell in points], joined=numbers)
-    for row in filter(shown.__contains__, panel.levels):
-        draw_level(axis, *shown[row], panel.levels[row].value or 0.0)
+        draw_cells(axis, *drawn_rows[row], [(places[value] + beside, cell) for value, cell in points], joined=numbers)
+    for row in filter(drawn_rows.__contains__, panel.levels):
+        draw_level(axis, *drawn_rows[row], panel.levels[row].value or 0.0)
     if numbers:
         number_axis(axis, sorted(places.values()))
     else:
@@ -199,8 +199,8 @@ def _line_names(table: Table, rows: Sequence[str]) -> tuple[dict[str, str], str]
     for row in rows:
         values = table.rows[row].fields
         names[row] = title_of({path: values[path] for path in varied}, short)
-    rest = {path: next(iter(values.values())) for path, values in values_by_path.items()}
-    shared = {path: value for path, value in rest.items() if path not in (*varied, *CHOICES, "labels")}
+    first_values = {path: next(iter(values.values())) for path, values in values_by_path.items()}
+    shared = {path: value for path, value in first_values.items() if path not in (*varied, *CHOICES, "labels")}
     return names, title_of(shared, short)
 
 

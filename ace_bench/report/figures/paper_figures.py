@@ -42,18 +42,18 @@ def draw_bars(name: str, selection: Selection, title: str, sheet: Sheet, *, with
         return None
     fair = with_paper or selection.variant.comparable
     published = published_bars(name, selection.experiments)
-    others = published if fair else {}
+    systems = published if fair else {}
     methods = dict.fromkeys(method for line in selection.experiments.by_name[name].bars.values() for method in line)
-    names = [method for method in methods if method in others or any(method in line for line in cells.values())]
+    names = [method for method in methods if method in systems or any(method in line for line in cells.values())]
     width = 0.8 / len(names)
     warning = _warning([cell for line in cells.values() for cell in line.values()], selection)
     figure, (axis,) = new_figure(title + warning, sheet, height=2.6, wide=True)
     for index, (method, look) in enumerate(looks(names).items()):
         for group, (where, line) in enumerate(cells.items()):
             spot = (group + (index - (len(names) - 1) / 2) * width, width)
-            if method in others:
+            if method in systems:
                 grey = replace(look, colour=_GREYS[index % len(_GREYS)])
-                _draw_bar(axis, f"{method} (published)", grey, spot, others[method][where])
+                _draw_bar(axis, f"{method} (published)", grey, spot, systems[method][where])
                 continue
             cell = line[method]
             _draw_bar(axis, method, look, spot, cell.value, errors=error_bars(cell))
@@ -99,9 +99,9 @@ def _bar_cells(name: str, selection: Selection) -> dict[str, dict[str, Measured]
     cells: dict[str, dict[str, Measured]] = {}
     for group, methods in experiments.by_name[name].bars.items():
         for method, ref in methods.items():
-            other, row, column = ref.split("/")
-            if row not in experiments.by_name[other].not_reproducible:
-                cells.setdefault(group, {})[method] = table(other).cells[row][column]
+            table_name, row, column = ref.split("/")
+            if row not in experiments.by_name[table_name].not_reproducible:
+                cells.setdefault(group, {})[method] = table(table_name).cells[row][column]
     return {group: line for group, line in cells.items() if any(cell.value is not None for cell in line.values())}
 
 

@@ -63,11 +63,11 @@ def draw_learning_curves(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
 def draw_cache_reuse(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
     """Draw the share of prompt tokens served from a cache, by call. Returns ``None`` where no run knows it."""
     curves = [(series, cache_curve(read_calls(series.runs[0].folder), _WINDOW)) for series in compared.series]
-    known = [(series, curve) for series, curve in curves if curve is not None]
-    if not known:
+    known_curves = [(series, curve) for series, curve in curves if curve is not None]
+    if not known_curves:
         return None
     figure, (axis,) = new_figure(compared.title, sheet, height=2.9)
-    for series, curve in known:
+    for series, curve in known_curves:
         look, done = series.look, 100 * (curve.index + 1) / len(curve)
         axis.plot(done, curve, label=series.name, color=look.colour, linestyle=look.line, linewidth=look.width)
     label_axes(axis, f"Calls made (%); each point: the last {_WINDOW}", "Cached prompt tokens (%)")

@@ -62,21 +62,21 @@ def compare_runs(runs: Sequence[RunSummary], title: str) -> ComparedRuns:
     Of more than ``MAX_SERIES`` groups those with the most usual settings are kept, some of each method and mode.
     """
     groups = _by_settings([run for run in runs if run.finished and run.mode in ("offline", "online")])
-    kept, left = groups[:MAX_SERIES], len(groups) - MAX_SERIES
+    kept, omitted = groups[:MAX_SERIES], len(groups) - MAX_SERIES
     differ = differences([replace(same_runs[0], seed=0, attempt=1) for same_runs in kept])
     labels = differ.labels if differ.names else [""] * len(kept)
     methods = ["" if "method" in differ.names else same_runs[0].method for same_runs in kept]
-    names = [name_in_words(" · ".join(filter(None, both))) for both in zip(methods, labels, strict=True)]
-    shown = looks(sorted(names))
+    names = [name_in_words(" · ".join(filter(None, name_parts))) for name_parts in zip(methods, labels, strict=True)]
+    name_looks = looks(sorted(names))
     series = [
-        RunSeries(name=name, look=shown[name], runs=same_runs) for name, same_runs in zip(names, kept, strict=True)
+        RunSeries(name=name, look=name_looks[name], runs=same_runs) for name, same_runs in zip(names, kept, strict=True)
     ]
     shared = f", labels={kept[0][0].labels}" if kept and "labels" not in differ.names else ""
-    first, newline, rest = title.partition("\n")
+    first, newline, other_lines = title.partition("\n")
     return ComparedRuns(
         series=tuple(sorted(series, key=lambda line: line.name)),
-        title=f"{first}{shared}{newline}{rest}",
-        more=f"+{left} more, with less usual settings" if left > 0 else "",
+        title=f"{first}{shared}{newline}{other_lines}",
+        more=f"+{omitted} more, with less usual settings" if omitted > 0 else "",
     )
 
 
@@ -114,10 +114,10 @@ def cache_curve(calls: Sequence[CallCosts], window: int) -> pd.Series[float] | N
     """Return the share of prompt tokens from a cache, in percent, over the last ``window`` calls, if it is known."""
     import pandas as pd
 
-    made = [(call.usage.cached, call.usage.prompt) for call in calls if not call.replayed]
-    if not made or any(None in pair for pair in made):
+    token_counts = [(call.usage.cached, call.usage.prompt) for call in calls if not call.replayed]
+    if not token_counts or any(None in pair for pair in token_counts):
         return None
-    sums = pd.DataFrame(made, columns=["cached", "prompt"], dtype=float).rolling(window, min_periods=1).sum()
+    sums = pd.DataFrame(token_counts, columns=["cached", "prompt"], dtype=float).rolling(window, min_periods=1).sum()
     return 100 * sums["cached"] / sums["prompt"].clip(lower=1)
 
 
@@ -142,12 +142,12 @@ def _by_settings(runs: Sequence[RunSummary]) -> list[tuple[RunSummary, ...]]:
     counts = Counter(setting for key in groups for setting in key)
     usual = {path: word for (path, word), _ in reversed(counts.most_common())}
     ordered = sorted(groups, key=lambda key: (sum(usual[path] != word for path, word in key), key))
-    seen = Counter[tuple[str, str]]()
+    counts_by_kind = Counter[tuple[str, str]]()
     ranks: list[tuple[int, int, tuple[tuple[str, str], ...]]] = []
     for key in ordered:  # one group of each method and mode before a second one of any
         chosen = dict(key)
-        seen[chosen["method"], chosen["mode"]] += 1
-        ranks.append((seen[chosen["method"], chosen["mode"]], len(ranks), key))
+        counts_by_kind[chosen["method"], chosen["mode"]] += 1
+        ranks.append((counts_by_kind[chosen["method"], chosen["mode"]], len(ranks), key))
     return [tuple(groups[key]) for _, _, key in sorted(ranks)]
 
 

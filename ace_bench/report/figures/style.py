@@ -185,8 +185,8 @@ def new_figure(  # noqa: PLR0913 - what it shows, and its size
     return figure, axes[:panels]
 
 
-def add_legend(figure: Figure, more: str = "") -> Figure:
-    """Put one legend of all axes' series under a figure and return it. ``more`` says what is not drawn."""
+def add_legend(figure: Figure, note: str = "") -> Figure:
+    """Put one legend of all axes' series under a figure and return it. ``note`` says what is not drawn."""
     from matplotlib.lines import Line2D
 
     handles: dict[str, Artist] = {}
@@ -194,8 +194,8 @@ def add_legend(figure: Figure, more: str = "") -> Figure:
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault("\n".join(fill(line, room) for line in label.split("\n")), handle)
-    if more:
-        handles[more] = Line2D([], [], linestyle="")
+    if note:
+        handles[note] = Line2D([], [], linestyle="")
     if handles:
         widest = max(len(line) for label in handles for line in label.splitlines())
         fitting = max(1, int(figure.get_figwidth() / (_LEGEND_HANDLE + _LEGEND_LETTER * widest)))
@@ -231,9 +231,9 @@ def latex_input(figure: Figure, name: str) -> str:
     return _INPUT.format(kind=kind, name=name, caption=latex(str(figure.get_label())))
 
 
-def _inert(words: str) -> str:
+def _inert(text: str) -> str:
     """Return words that do nothing in LaTeX."""
-    return "\n".join(map(latex, words.split("\n")))
+    return "\n".join(map(latex, text.split("\n")))
 
 
 def _change_words(figure: Figure, change: Callable[[str], str]) -> None:
@@ -244,9 +244,9 @@ def _change_words(figure: Figure, change: Callable[[str], str]) -> None:
         assert isinstance(part, Text)
         part.set_text(change(part.get_text()))
     for axis in (axis_of_figure for axes in figure.axes for axis_of_figure in (axes.xaxis, axes.yaxis)):
-        named = axis.get_major_formatter()
-        if isinstance(named, FixedFormatter):
-            axis.set_major_formatter(FixedFormatter([*map(change, named.seq)]))
+        formatter = axis.get_major_formatter()
+        if isinstance(formatter, FixedFormatter):
+            axis.set_major_formatter(FixedFormatter([*map(change, formatter.seq)]))
 
 
 def _leave_out_hatches(figure: Figure) -> None:

@@ -83,42 +83,42 @@ def _draw(kind: str, selection: Selection, sheet: Sheet, *, with_paper: bool) ->
     """Draw one kind of figure from the runs of one set of conditions."""
     experiments = selection.experiments
 
-    def title(what: str) -> str:
+    def title(subject: str) -> str:
         settings, _, warning = selection.variant.label.partition(" [")
-        return f"{what}, {settings}" + (f"\n[{warning}" if warning else "")
+        return f"{subject}, {settings}" + (f"\n[{warning}" if warning else "")
 
     match kind:
         case "overall":
-            what = title("Overall results")
-            yield "figure_01_overall", draw_bars("figure_1", selection, what, sheet, with_paper=with_paper)
+            full_title = title("Overall results")
+            yield "figure_01_overall", draw_bars("figure_1", selection, full_title, sheet, with_paper=with_paper)
         case "leaderboard":
-            what = title("AppWorld, beside the leaderboard of September 2025")
-            yield "figure_05_leaderboard", draw_bars("figure_5", selection, what, sheet, with_paper=with_paper)
+            full_title = title("AppWorld, beside the leaderboard of September 2025")
+            yield "figure_05_leaderboard", draw_bars("figure_5", selection, full_title, sheet, with_paper=with_paper)
         case "collapse":
-            what = title("Context collapse on AppWorld")
-            yield "figure_02_collapse", draw_context_collapse(selection, what, sheet)
+            full_title = title("Context collapse on AppWorld")
+            yield "figure_02_collapse", draw_context_collapse(selection, full_title, sheet)
         case "field":
             for name in experiments.combined:
-                what = title(f"{experiments.by_name[name].title}: score against cost")
-                fields = draw_fields(paper_table(name, selection), what, sheet)
+                full_title = title(f"{experiments.by_name[name].title}: score against cost")
+                fields = draw_fields(paper_table(name, selection), full_title, sheet)
                 yield from ((f"{name}_score_by_cost_{part}", figure) for part, figure in fields)
         case "speed":
             yield "combee_speed", draw_speed(selection, title("Combee: speed against quality"), sheet)
         case "sensitivity":
             for name in _VARYING:
-                what = title(experiments.by_name[name].title)
-                drawn = draw_sensitivity(name, selection, what, sheet, with_paper=with_paper)
+                full_title = title(experiments.by_name[name].title)
+                drawn = draw_sensitivity(name, selection, full_title, sheet, with_paper=with_paper)
                 yield f"sensitivity_table_{name}", drawn
         case _:
             yield from _draw_tasks(kind, selection, title, sheet)
 
 
 def _draw_tasks(kind: str, selection: Selection, title: Callable[[str], str], sheet: Sheet) -> _Figures:
-    draw, what = _OF_TASK[kind]
+    draw, subject = _OF_TASK[kind]
     for task in dict.fromkeys(run.task for run in selection.members if run.finished):
         runs = [run for run in selection.members if run.task == task]
         for mode in ("offline", "online") if kind == "learning" else ("",):
             picked = [run for run in runs if not mode or (run.mode == mode and run.finished and run.metrics["steps"])]
-            compared = compare_runs(picked, title(f"{column_name(task)}: {what.format(mode=mode)}"))
+            compared = compare_runs(picked, title(f"{column_name(task)}: {subject.format(mode=mode)}"))
             if compared.series:
                 yield "_".join(filter(None, (kind, task, mode))), draw(compared, sheet)

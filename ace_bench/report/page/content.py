@@ -63,11 +63,11 @@ class Content:
             if len(chosen) > MOST_COMPARED:
                 return _compress({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
             return self._made(name, chosen, "", tuple(stamp_of_run(runs[key].folder) for key in chosen))
-        found = _OF_RUN.fullmatch(name)
-        if found is None or found["key"] not in runs:
+        match = _OF_RUN.fullmatch(name)
+        if match is None or match["key"] not in runs:
             return None
-        key = found["key"]
-        return self._made(found["part"], (key,), query.get("session"), stamp_of_run(runs[key].folder))
+        key = match["key"]
+        return self._made(match["part"], (key,), query.get("session"), stamp_of_run(runs[key].folder))
 
     def whole(self) -> Iterator[tuple[str, bytes]]:
         """Yield all answers without a query, the list last: it names the runs that cannot be read."""
@@ -83,16 +83,16 @@ class Content:
         for name in (COMPARISON, RUNS):
             yield name, self.read(name, {}) or b""
 
-    def _make(self, what: str, keys: tuple[str, ...], session: str | None, stamp: object) -> bytes:
+    def _make(self, part: str, keys: tuple[str, ...], session: str | None, stamp: object) -> bytes:
         """Make an answer about runs. It is made again when their ``stamp`` changes."""
         del stamp
         runs = self._results.runs()
         if not runs.keys() >= {*keys}:
             raise StoreError("a run was removed meanwhile; load the page again")
-        if what == COMPARISON:
+        if part == COMPARISON:
             return _compress(comparison({key: runs[key] for key in keys}))
         run = runs[keys[0]]
-        return _compress(run_data(run) if what == "run" else call_data(run, session))
+        return _compress(run_data(run) if part == "run" else call_data(run, session))
 
 
 def report_page(results: Results) -> str:
@@ -126,7 +126,7 @@ def write_site(results: Results, folder: Path, *, tables: str) -> list[str]:
         write_files({folder / VIEWER: viewer_page(), folder / TABLES: tables})
         for name, data in Content(results, live=False).whole():
             write_files({folder / "data" / name: data})
-    problems = [one.reason for one in results.damaged if one not in unreadable]
+    problems = [problem.reason for problem in results.damaged if problem not in unreadable]
     if len(results.runs()) > MOST_COMPARED:
         problems.append(f"paired tests, as there are more than {MOST_COMPARED} runs; ace-bench view makes them")
     return problems

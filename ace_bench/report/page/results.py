@@ -88,22 +88,22 @@ class Results:
         """Return the readable runs by key."""
         with self._lock:
             self.version()
-            return {key: known.found for key, known in self._known.items() if isinstance(known.found, RunSummary)}
+            return {key: entry.found for key, entry in self._known.items() if isinstance(entry.found, RunSummary)}
 
     @property
     def damaged(self) -> list[Problem]:
         """The folders that cannot be read, and why."""
         with self._lock:
             self.version()
-            found = [known.found for known in self._known.values() if isinstance(known.found, Problem)]
-            return [*found, *map(closed_folder, self._closed)]
+            problems = [entry.found for entry in self._known.values() if isinstance(entry.found, Problem)]
+            return [*problems, *map(closed_folder, self._closed)]
 
     def leave_out(self, key: str, reason: str) -> None:
         """Take a run for damaged until its files change."""
         with self._lock:
-            known = self._known[key]
-            found = Problem(folder=known.found.folder, reason=reason)
-            self._known[key] = self._read[key] = replace(known, found=found, row={})
+            entry = self._known[key]
+            problem = Problem(folder=entry.found.folder, reason=reason)
+            self._known[key] = self._read[key] = replace(entry, found=problem, row={})
             self._version += 1
 
     def progress(self) -> Mapping[str, Record]:
@@ -146,16 +146,18 @@ class Results:
 
     def _names(self, closed: list[str]) -> Iterator[str]:
         """Yield the folders of runs as they are shown. ``closed`` gets those that may not be entered."""
-        seen: dict[str, float] = {}
+        searched: dict[str, float] = {}
         for root in self._roots:
-            for name in run_names(root, closed.append, seen):
+            for name in run_names(root, closed.append, searched):
                 yield name if self._base else str(root / name)
 
     def _damaged_rows(self) -> Iterator[Problem]:
-        shown = {known.found.folder: known.name for known in self._known.values()}
-        for one in self.damaged:
-            folder = shown.get(one.folder) or (os.path.relpath(one.folder, self._base) if self._base else one.folder)
-            yield Problem(folder=Path(folder), reason=one.reason)
+        names = {entry.found.folder: entry.name for entry in self._known.values()}
+        for problem in self.damaged:
+            folder = names.get(problem.folder) or (
+                os.path.relpath(problem.folder, self._base) if self._base else problem.folder
+            )
+            yield Problem(folder=Path(folder), reason=problem.reason)
 
 
 def comparison(runs: Mapping[str, RunSummary]) -> Record:
@@ -167,27 +169,27 @@ def comparison(runs: Mapping[str, RunSummary]) -> Record:
     points, problems = dict[str, Points](), dict[str, str]()
     for key, run in runs.items():
         try:
-            found = run.points(run.metrics["headline"]["metric"]) if run.finished else None
+            run_points = run.points(run.metrics["headline"]["metric"]) if run.finished else None
         except StoreError as error:
             problems[key] = str(error)
             continue
-        if found is None:
+        if run_points is None:
             problems[key] = "a run has no scores by sample: it is not finished, or its metric is not a mean"
         else:
-            points[key] = found
+            points[key] = run_points
 
-    def pair(ours: str, base: str) -> Record:
-        if problem := problems.get(ours) or problems.get(base):
+    def pair(compared: str, base: str) -> Record:
+        if problem := problems.get(compared) or problems.get(base):
             return {"problem": problem}
         try:
-            check_comparable(runs[ours], runs[base])
-            tested = msgspec.to_builtins(compare({0: points[ours]}, {0: points[base]}))
+            check_comparable(runs[compared], runs[base])
+            tested = msgspec.to_builtins(compare({0: points[compared]}, {0: points[base]}))
         except DataError as error:
             return {"problem": str(error)}
         return {name: value for name, value in tested.items() if name != "estimate"}
 
     return {
-        "scores": {key: {sample: one.score for sample, one in points.get(key, {}).items()} for key in runs},
+        "scores": {key: {sample: point.score for sample, point in points.get(key, {}).items()} for key in runs},
         "pairs": [{"ours": ours, "base": base, **pair(ours, base)} for base, ours in combinations(runs, 2)],
     }
 
@@ -209,22 +211,22 @@ def _listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damage
         {
             "key": key,
             **row,
-            "label": _label(differ, place, run, row["folder"]),
-            "values": [differ.text(place, path) if path in differ.values[place] else None for path in columns],
+            "label": _label(differ, index, run, row["folder"]),
+            "values": [differ.text(index, path) if path in differ.values[index] else None for path in columns],
         }
-        for place, (run, (key, row)) in enumerate(zip(summaries, runs.items(), strict=True))
+        for index, (run, (key, row)) in enumerate(zip(summaries, runs.items(), strict=True))
     ]
     return {
         "common": differ.common,
         "settings": [(path, differ.names[path]) for path in columns],
         "runs": rows,
-        "unreadable": [{"folder": str(one.folder), "reason": one.reason} for one in damaged],
+        "unreadable": [{"folder": str(problem.folder), "reason": problem.reason} for problem in damaged],
     }
 
 
-def _label(differ: Differences, place: int, run: RunSummary, folder: str) -> str:
+def _label(differ: Differences, index: int, run: RunSummary, folder: str) -> str:
     """Return the label of a run. Copies of a run are named by the folder as the page shows it."""
-    label = differ.labels[place]
+    label = differ.labels[index]
     return label.replace(value_text(str(run.folder)), folder) if _FOLDER in differ.names else label
 
 
@@ -259,13 +261,13 @@ def _result(run: RunSummary) -> Record:
 
 def _without_contradictions(read: Mapping[str, _Known]) -> dict[str, _Known]:
     """Take the result from runs whose folders have different ones."""
-    runs = [known.found for known in read.values() if isinstance(known.found, RunSummary)]
+    runs = [entry.found for entry in read.values() if isinstance(entry.found, RunSummary)]
     changed = {run.folder: run for run in settle_same_runs(runs).runs if run.state == CONTRADICTORY}
     return {
-        key: replace(known, found=run, row=_row(run, known.name, _changed_at(known.stamp)))
-        if (run := changed.get(known.found.folder))
-        else known
-        for key, known in read.items()
+        key: replace(entry, found=run, row=_row(run, entry.name, _changed_at(entry.stamp)))
+        if (run := changed.get(entry.found.folder))
+        else entry
+        for key, entry in read.items()
     }
 
 
@@ -283,10 +285,10 @@ def _stamp(folder: Path | str, names: tuple[str, ...]) -> _Stamp:
 
 def _stamp_of(path: str) -> tuple[int, int]:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:  # there is none yet
         return (0, 0)
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def _changed_at(stamp: _Stamp) -> float:

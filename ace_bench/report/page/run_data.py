@@ -64,7 +64,7 @@ def run_data(run: RunSummary) -> Record:
     """
     journal = read_lines(run.folder / "journal.jsonl", parse_journal)
     calls = stored_calls(run.folder)
-    notes = [f"Left out, as it is damaged: {found.summary}." for found in (journal, calls) if found.problems]
+    notes = [f"Left out, as it is damaged: {lines.summary}." for lines in (journal, calls) if lines.problems]
     records = [line.record for line in journal.entries]
     rollouts = [record for record in records if isinstance(record, RolloutRecord)]
     steps = [record for record in records if isinstance(record, StepRecord)]
@@ -85,7 +85,9 @@ def run_data(run: RunSummary) -> Record:
         "used": last_used(contexts.bullets, contexts.changes, steps, rollouts),
         "steps": [*map(_step, steps, chain(contexts.changes, repeat({})))],
         "samples": pack_samples(samples[name] for name in sorted(used & samples.keys())),
-        "rollouts": [{**msgspec.to_builtins(one), "at": contexts.places.get(one.context)} for one in rollouts],
+        "rollouts": [
+            {**msgspec.to_builtins(rollout), "at": contexts.places.get(rollout.context)} for rollout in rollouts
+        ],
         "calls": [_cost(call.record) for call in calls.entries],
         "texts": texts.record(),
     }
@@ -103,16 +105,16 @@ def _warnings(run: RunSummary, calls: Sequence[StoredCall]) -> list[str]:
 def call_data(run: RunSummary, session: str | None = None) -> Record:
     """Read what was sent in the calls of a run, or of one session, and what came back. Raises ``StoreError``.
 
-    ``place`` of a call is its index in ``run_data``. Prompts are in ``texts``: ``at`` of a prompt is its index among
+    ``index`` of a call is its index in ``run_data``. Prompts are in ``texts``: ``at`` of a prompt is its index among
     the prompts of its role, ``heads`` are the role and the number of lines of each message.
     ``note`` says how many prompts are missing.
     """
     stored = stored_calls(run.folder).entries
-    wanted = [place for place, call in enumerate(stored) if session in (None, call.record.session)]
+    wanted = [index for index, call in enumerate(stored) if session in (None, call.record.session)]
     chosen = frozenset(wanted)
     texts = Texts()
     until = stored[: wanted[-1] + 1] if wanted else []
-    calls = [_call(place, call, texts) for place, call in enumerate(restore_calls(until)) if place in chosen]
+    calls = [_call(index, call, texts) for index, call in enumerate(restore_calls(until)) if index in chosen]
     unknown = sum(call["prompt"] is None for call in calls)
     note = f"The prompts of {unknown} of {len(calls)} calls are not shown: they depend on damaged lines."
     return {"calls": calls, "texts": texts.record(), "note": note if unknown else ""}
@@ -133,24 +135,24 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
         notes.append("The folder holds no context yet.")
         return _Contexts(kind="", places={})
     first = read_object(folder, f"contexts/{name}")
-    kind, known = str(first.get("kind")), list[Context]()
+    kind, contexts = str(first.get("kind")), list[Context]()
     if not is_known(kind):
-        values, what = _unknown_contexts(first, steps)
-        notes.append(f"ace-bench does not know contexts of kind {kind!r}; {what} as JSON.")
+        values, description = _unknown_contexts(first, steps)
+        notes.append(f"ace-bench does not know contexts of kind {kind!r}; {description} as JSON.")
         for value in values:
             texts.add("context", [format_json(value)])
-        return _Contexts(kind=kind, places={step.digest: place for place, step in enumerate(steps, 1)})
+        return _Contexts(kind=kind, places={step.digest: index for index, step in enumerate(steps, 1)})
     try:
         for context in history(folder) if name == _FIRST[0] else [restore(first)]:
-            known.append(context)
+            contexts.append(context)
     except StoreError as error:
         notes.append(f"The contexts are shown only up to an error: {error}.")
-    places = {context.digest: place for place, context in reversed([*enumerate(known)])}
-    versions = [context for context in known if isinstance(context, HasBullets)]
+    places = {context.digest: index for index, context in reversed([*enumerate(contexts)])}
+    versions = [context for context in contexts if isinstance(context, HasBullets)]
     if versions:
         bullets, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
         return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places)
-    for context in known:
+    for context in contexts:
         texts.add("context", [_text(context)])
     return _Contexts(kind=kind, places=places)
 
@@ -214,9 +216,9 @@ def _cost(call: CallRecord) -> Record:
     }
 
 
-def _call(place: int, call: CallRecord, texts: Texts) -> Record:
+def _call(index: int, call: CallRecord, texts: Texts) -> Record:
     return {
-        "place": place,
+        "place": index,
         "reply": "" if call.role == _EMBEDDER else call.completion.text,
         **({"thoughts": call.completion.thoughts} if call.completion.thoughts else {}),
         "prompt": None if call.request is None else _prompt(call.role, call.request.messages, texts),
@@ -224,8 +226,8 @@ def _call(place: int, call: CallRecord, texts: Texts) -> Record:
 
 
 def _prompt(role: str, messages: Sequence[Message], texts: Texts) -> Record:
-    place = texts.add(role, [message.content for message in messages])
-    return {"at": place, "heads": [[message.role, message.content.count("\n") + 1] for message in messages]}
+    index = texts.add(role, [message.content for message in messages])
+    return {"at": index, "heads": [[message.role, message.content.count("\n") + 1] for message in messages]}
 
 
 class Texts:
@@ -263,7 +265,7 @@ def _edit(before: list[int], after: list[int]) -> list[int]:
         # A line may occur often: prefer the occurrence that continues the previous match.
         runs_on = expected < size and before[expected] == after[at]
         if where is None and not runs_on:
-            where = {line: place for place, line in enumerate(before)}
+            where = {line: index for index, line in enumerate(before)}
         start = expected if runs_on or where is None else where.get(after[at])
         if start is None:
             edit.append(-1 - after[at])

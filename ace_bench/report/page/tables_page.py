@@ -49,9 +49,9 @@ def _tables(index: ResultsIndex) -> Iterator[Table]:
             used |= {run.folder for cell in table.measured for run in cell.runs}
             yield table
     runs = (run for run in index.found.runs if run.finished or run.state == CONTRADICTORY)
-    others = [run for run in runs if run.folder not in used]
-    if others:
-        yield from own_tables(others, _OTHERS)
+    unused = [run for run in runs if run.folder not in used]
+    if unused:
+        yield from own_tables(unused, _OTHERS)
 
 
 def _section(table: Table, links: Mapping[Path, str]) -> Record:

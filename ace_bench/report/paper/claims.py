@@ -108,8 +108,8 @@ def _with_number(paper: Experiments, row: PaperClaim) -> PaperClaim:
     models = {model for ref in cells if (model := paper.table(ref.split("/")[0]).model)}
     if len(models) != 1:
         raise DataError(f"claims_table.yaml: {row.than} is about the models {', '.join(sorted(models))}; give one")
-    known = {"value": value, "section": section, "unit": unit, "model": models.pop()}
-    return replace(row, **known, differences=tuple(differences))
+    numbers_of_claim = {"value": value, "section": section, "unit": unit, "model": models.pop()}
+    return replace(row, **numbers_of_claim, differences=tuple(differences))
 
 
 def _differences(paper: Experiments, claim: Claim) -> list[Difference]:

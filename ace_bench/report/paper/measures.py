@@ -54,15 +54,17 @@ def check_metric(metric: str, where: str) -> None:
             continue
         if first not in _PATHS:
             raise DataError(f"{where}: there is no metric {name}; {_suggest(first, tuple(_PATHS))}")
-        known = _PATHS[first]
-        for depth, (part, names) in enumerate(zip(parts, known, strict=False), start=1):
+        levels = _PATHS[first]
+        for depth, (part, names) in enumerate(zip(parts, levels, strict=False), start=1):
             if part != "_" and names is not None and part not in names:
                 path = ".".join([first, *parts[: depth - 1]])
                 raise DataError(f"{where}: there is no metric {name}; below {path} {_suggest(part, names)}")
-        if len(parts) != len(known) and "_" not in parts:
-            raise DataError(f"{where}: metric {name} has {len(parts) + 1} parts, and those of {first} {len(known) + 1}")
+        if len(parts) != len(levels) and "_" not in parts:
+            raise DataError(
+                f"{where}: metric {name} has {len(parts) + 1} parts, and those of {first} {len(levels) + 1}"
+            )
 
 
-def _suggest(name: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]}?" if close else f"there are {', '.join(known)}"
+def _suggest(name: str, names: tuple[str, ...]) -> str:
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"

@@ -67,8 +67,8 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
     def cell(self, row: str, column: str) -> Cell:
         """Return one of the paper's cells. Raises ``DataError`` if it does not exist."""
         if row not in self.rows or column not in self.printed or self.rows[row].ours:
-            theirs = (name for name, line in self.rows.items() if not line.ours)
-            raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {', '.join(theirs)}; columns: "
+            printed_rows = (name for name, line in self.rows.items() if not line.ours)
+            raise DataError(f"table {self.id} has no cell {row}/{column}; rows: {', '.join(printed_rows)}; columns: "
                             f"{', '.join(self.printed)}")  # fmt: skip
         line, index = self.rows[row], self.printed.index(column)
         change = line.changes[index] if line.changes else None
@@ -131,7 +131,7 @@ def check_experiment(result: Experiment, where: str) -> None:
             raise DataError(f"{where}: column {name} has {len(column.weights)} weights for {len(column.mean_of)} parts")
 
 
-def _check_known(names: Iterable[str], known: Mapping[str, object], where: str) -> None:
+def _check_known(names: Iterable[str], allowed: Mapping[str, object], where: str) -> None:
     for name in names:
-        if name not in known:
-            raise DataError(f"{where} names {name!r}, which is not one of {', '.join(known)}")
+        if name not in allowed:
+            raise DataError(f"{where} names {name!r}, which is not one of {', '.join(allowed)}")

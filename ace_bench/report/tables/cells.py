@@ -133,8 +133,8 @@ class Measured:
         if kind == "none":
             return ""
         streamed = next(iter(next(iter(self.points.values())).values())).place >= 0
-        these = "these" if kind.endswith("s") else "this"
-        return f"{these} {kind}" + " and this stream" * streamed
+        pronoun = "these" if kind.endswith("s") else "this"
+        return f"{pronoun} {kind}" + " and this stream" * streamed
 
     @property
     def faults(self) -> int | None:
@@ -198,8 +198,8 @@ def measure(
 
 
 def _why_once(runs: Sequence[RunSummary]) -> str:
-    others = ", ".join(str(run.seed) for run in runs[1:])
-    return "1 run: greedy, nothing is drawn" + (f" (also made with seed {others})" if others else "")
+    other_seeds = ", ".join(str(run.seed) for run in runs[1:])
+    return "1 run: greedy, nothing is drawn" + (f" (also made with seed {other_seeds})" if other_seeds else "")
 
 
 def _leakage(run: RunSummary) -> str:
@@ -210,24 +210,24 @@ def _leakage(run: RunSummary) -> str:
 def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
     """Say where different code made the runs that a cell averages, and which changes of code a user accepted."""
     codes = [last_code(run.processes) for run in runs]
-    changed = sorted({name for code, other in pairwise(codes) for name in changed_modules(code, other)})
+    changed = sorted({name for code, next_code in pairwise(codes) for name in changed_modules(code, next_code)})
     notes = [f"seeds by different code: {modules_in_words(changed)}"] if changed else []
     return [*notes, *(f"seed {run.seed} {accepted}" for run in runs if (accepted := accepted_code(run.processes)))]
 
 
-def compared_to(ours: Measured, base: Measured) -> Measured:
+def compared_to(cell: Measured, base: Measured) -> Measured:
     """Compare a cell with the base row's, by a paired test if both are means of scores."""
-    if ours.differs or base.differs:
-        return ours
+    if cell.differs or base.differs:
+        return cell
     tested, errors = None, list[str]()
     try:
-        tested = tested_difference(ours, base)
+        tested = tested_difference(cell, base)
     except DataError as error:
         errors.append(str(error))
-    notes_of_both = tuple(dict.fromkeys((*ours.notes, *base.notes, *errors)))
-    change = _change(ours.value, base.value, ours.change_unit)
-    few = few_seeds(ours, base)
-    return replace(ours, change=change, comparison=tested, few_seeds=few, notes=notes_of_both)
+    notes_of_both = tuple(dict.fromkeys((*cell.notes, *base.notes, *errors)))
+    change = _change(cell.value, base.value, cell.change_unit)
+    few = few_seeds(cell, base)
+    return replace(cell, change=change, comparison=tested, few_seeds=few, notes=notes_of_both)
 
 
 def few_seeds(*sides: Measured) -> bool:
@@ -235,15 +235,15 @@ def few_seeds(*sides: Measured) -> bool:
     return any(varies(cell) and len(cell.points) < FEW_SEEDS for cell in sides)
 
 
-def tested_difference(ours: Measured, base: Measured) -> Comparison | None:
+def tested_difference(cell: Measured, base: Measured) -> Comparison | None:
     """Test a cell against another, whose seeds are averaged where it does not adapt.
 
     Returns ``None`` if a side is not a mean of scores, if seeds collapsed, or if one sample gives no interval. Raises
     ``DataError`` if the samples differ.
     """
-    if not (ours.points and base.points) or ours.collapsed or base.collapsed:
+    if not (cell.points and base.points) or cell.collapsed or base.collapsed:
         return None
-    tested = compare(ours.points, base.points, base_adapts=varies(base))
+    tested = compare(cell.points, base.points, base_adapts=varies(base))
     return tested if tested.interval else None
 
 
@@ -255,17 +255,17 @@ def varies(cell: Measured) -> bool:
 
 def derive(place: Place, parts: Sequence[Measured], formula: Callable[[list[float]], float | None]) -> Measured:
     """Compute a cell from others, such as an average. It has no interval."""
-    known = [part.value for part in parts if part.value is not None]
+    values = [part.value for part in parts if part.value is not None]
     state = next((part.state for part in parts if part.state), "")
-    value = formula(known) if known and len(known) == len(parts) else None
+    value = formula(values) if values and len(values) == len(parts) else None
     deviations = tuple(dict.fromkeys(deviation for part in parts for deviation in part.deviations))
     differs = tuple(dict.fromkeys(chain.from_iterable(part.differs for part in parts)))
-    others = tuple(dict.fromkeys(chain.from_iterable(part.other_models for part in parts)))
+    other_models = tuple(dict.fromkeys(chain.from_iterable(part.other_models for part in parts)))
     return Measured(
         place=place,
         state=state,
         value=value,
-        other_models=others,
+        other_models=other_models,
         deviations=deviations,
         differs=differs,
         derived=True,
@@ -287,11 +287,11 @@ def _change(value: float | None, base: float | None, kind: Change) -> float | No
 
 def mean_of(values: Sequence[float | None]) -> float | None:
     """Return the mean, ``None`` if a value is unknown or there are no values."""
-    known = [value for value in values if value is not None]
-    return fmean(known) if known and len(known) == len(values) else None
+    known_values = [value for value in values if value is not None]
+    return fmean(known_values) if known_values and len(known_values) == len(values) else None
 
 
 def _points(runs: Sequence[RunSummary], metric: str) -> dict[int, Points]:
     """Return the scores by seed, or nothing if a run has none."""
-    known = {run.seed: points for run in runs if (points := run.points(metric)) is not None}
-    return known if len(known) == len(runs) else {}
+    scores = {run.seed: points for run in runs if (points := run.points(metric)) is not None}
+    return scores if len(scores) == len(runs) else {}

@@ -23,13 +23,14 @@ _LEAST = 1e-6
 
 
 def claim_results(
-    experiments: Experiments, selection: Selection, others: Mapping[str, Selection] | None = None
+    experiments: Experiments, selection: Selection, other_models: Mapping[str, Selection] | None = None
 ) -> list[ClaimResult]:
-    """Compute all claims from runs of one variant. ``others`` has the same conditions with the paper's other models.
+    """Compute all claims from runs of one variant.
 
-    The intervals of the primary claims about scores have the levels of Holm's method for that family.
+    ``other_models`` holds runs of the paper's other models under the same conditions. The intervals of the primary
+    claims about scores have the levels of Holm's method for that family.
     """
-    selections = {**(others or {}), experiments.table("1").model: selection}
+    selections = {**(other_models or {}), experiments.table("1").model: selection}
     results = []
     for claim in paper_claims(experiments):
         chosen = selections.get(claim.model) or (selection if claim.run else None)
@@ -52,9 +53,10 @@ def _with_family_levels(results: Sequence[ClaimResult]) -> list[ClaimResult]:
         alpha = (1 - LEVEL) / (len(family) - rejected)
         levels[result.claim.than] = 1 - alpha
         rejected += result.comparison is not None and result.comparison.p < alpha
-    rest = 1 - (1 - LEVEL) / max(1, len(family) - rejected)
+    default = 1 - (1 - LEVEL) / max(1, len(family) - rejected)
     return [
-        _at_level(result, levels.get(result.claim.than, rest)) if result.claim.primary else result for result in results
+        _at_level(result, levels.get(result.claim.than, default)) if result.claim.primary else result
+        for result in results
     ]
 
 
@@ -105,8 +107,8 @@ class _Reader:
         except (DataError, StoreError) as error:
             return replace(empty, state=str(error))
 
-    def _is_published(self, place: str) -> bool:
-        table, row = place.split("/")
+    def _is_published(self, table_row: str) -> bool:
+        table, row = table_row.split("/")
         return row in self.experiments.table(table).not_reproducible
 
     def _parts(self, difference: Difference) -> Iterator[_Part]:
@@ -121,18 +123,18 @@ class _Reader:
 
     def _part(self, table: str, row: str, column: str, coefficient: float) -> _Part:
         spec = self.experiments.table(table).columns[column]
-        place, split = f"{table}/{row}/{column}", f"{spec.task}/{spec.split}"
+        ref, split = f"{table}/{row}/{column}", f"{spec.task}/{spec.split}"
         where = Place(row=row, column=column, unit=spec.unit)
         if self._is_published(f"{table}/{row}"):
             cell = Measured(place=where, metric=spec.metric)
-            published = self.experiments.cell(place).value
-            return _Part(cell=cell, coefficient=coefficient, place=place, split=split, published=published)
+            published = self.experiments.cell(ref).value
+            return _Part(cell=cell, coefficient=coefficient, place=ref, split=split, published=published)
         planned, metric = self.experiments.run(table, row, column), self.experiments.metric(table, row, column)
         cell = self.selection.measure(where, planned, metric)
         if cell.runs:  # composing configurations is slow
             model = self.experiments.table(table).model
             cell = replace(cell, deviations=self.selection.deviations(planned, model))
-        return _Part(cell=cell, coefficient=coefficient, place=place, split=split)
+        return _Part(cell=cell, coefficient=coefficient, place=ref, split=split)
 
 
 def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
@@ -140,18 +142,18 @@ def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
     sizes = {(part.split, part.cell.metric): part.cell.samples or 0 for part in parts if part.published is None}
     added = [part for part in parts if part.coefficient > 0]
     taken = [part for part in parts if part.coefficient < 0]
-    ours = _together(added, sizes)
+    gains = _together(added, sizes)
     if all(part.published is not None for part in taken):
-        base, base_adapts = _published_scores(taken, sizes, next(iter(ours.values()))), False
+        base, base_adapts = _published_scores(taken, sizes, next(iter(gains.values()))), False
     else:
         base, base_adapts = _together(taken, sizes), any(varies(part.cell) for part in taken)
-    tested = compare(ours, base, base_adapts=base_adapts)
+    tested = compare(gains, base, base_adapts=base_adapts)
     adapting = [
         side
-        for side, parts_of_side in ((ours, added), (base, taken))
+        for side, parts_of_side in ((gains, added), (base, taken))
         if any(varies(part.cell) for part in parts_of_side)
     ]
-    seeds = tuple(sorted(set[int]().union(*(adapting or [ours]))))
+    seeds = tuple(sorted(set[int]().union(*(adapting or [gains]))))
     return replace(
         result,
         seeds=seeds,
@@ -233,20 +235,20 @@ def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[floa
     Costs are ratios, whose logarithms vary about equally up and down. A saving therefore never exceeds 100%.
     """
     result = replace(result, seeds=tuple(seeds), few=len(seeds) < FEW_SEEDS)
-    known = [math.log(max(_LEAST, 1 + sign * value / 100)) for value in values if value is not None]
-    if len(known) < len(values):
+    logs = [math.log(max(_LEAST, 1 + sign * value / 100)) for value in values if value is not None]
+    if len(logs) < len(values):
         return replace(result, state="unknown: a backbone did not report it")
 
     def percent(log: float) -> float:
         return sign * 100 * (math.exp(log) - 1) + 0.0  # not -0.0
 
-    mean, count = fmean(known), len(known)
+    mean, count = fmean(logs), len(logs)
     if count == 1:
         return replace(result, value=percent(mean))
-    spread = Source(variance=variance(known, mean) / count, df=count - 1)
+    spread = Source(variance=variance(logs, mean) / count, df=count - 1)
     bounds = [percent(bound) for bound in Estimate(value=mean, samples=spread, units=count).bounds()]
     interval = Interval(low=min(bounds), high=max(bounds))
-    return replace(result, value=percent(mean), interval=interval, equal=max(known) - min(known) < _LEAST)
+    return replace(result, value=percent(mean), interval=interval, equal=max(logs) - min(logs) < _LEAST)
 
 
 def _saving_of(differences: Sequence[Difference], parts: Sequence[Sequence[_Part]], seed: int) -> float | None:
@@ -254,8 +256,8 @@ def _saving_of(differences: Sequence[Difference], parts: Sequence[Sequence[_Part
     for difference, group in zip(differences, parts, strict=True):
         runs = ((part, run) for part in group for run in part.cell.runs if part.cell.once or run.seed == seed)
         numbers = {part.place: run.value(part.cell.metric) for part, run in runs}
-        known = {reference: value for reference, value in numbers.items() if value is not None}
-        if known.keys() < numbers.keys() or not known[difference.relative_to]:
+        known_numbers = {reference: value for reference, value in numbers.items() if value is not None}
+        if known_numbers.keys() < numbers.keys() or not known_numbers[difference.relative_to]:
             return None
-        values.append(difference.value(known))
+        values.append(difference.value(known_numbers))
     return fmean(values)

@@ -156,18 +156,18 @@ def pairs_grid(table: Table) -> Grid:
     """Test all pairs of each group, paired by sample, with p-values corrected over all of them."""
     pairs, refused = [], 0
     for group in groups_of(table):
-        for member, other in combinations([member for member in group.members if member.cell.points], 2):
+        for member, second in combinations([member for member in group.members if member.cell.points], 2):
             # The one that adapts less is the base, as in the table: its seeds are averaged where it does not adapt.
-            base, ours = sorted((other, member), key=lambda member: (varies(member.cell), member.adapts))
+            base, compared = sorted((second, member), key=lambda member: (varies(member.cell), member.adapts))
             try:
-                tested = tested_difference(ours.cell, base.cell)
+                tested = tested_difference(compared.cell, base.cell)
             except DataError:
                 continue  # the table's notes say that the samples differ
             if tested is None:
-                refused += member.cell.collapsed or other.cell.collapsed
+                refused += member.cell.collapsed or second.cell.collapsed
             else:
-                few = few_seeds(ours.cell, base.cell)
-                pairs.append((table.columns[group.column].title, group.title, ours.name, base.name, few, tested))
+                few = few_seeds(compared.cell, base.cell)
+                pairs.append((table.columns[group.column].title, group.title, compared.name, base.name, few, tested))
     rows = []
     for (*names, few, tested), p in zip(pairs, holm([tested.p for *_, tested in pairs]), strict=True):
         mark = (THESE_PLAYBOOKS if few else SIGNIFICANT) * (p < 0.05)

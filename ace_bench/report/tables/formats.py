@@ -48,9 +48,9 @@ class Page:
     commands: tuple[str, ...] = ()
 
 
-def page_of(table: Table, more: Iterable[Grid] = ()) -> Page:
-    """Return the text of a table: results, statistics, ``more`` grids, notes, and the commands of missing runs."""
-    grids = (result_grid(table), statistics_grid(table), *more)
+def page_of(table: Table, extra: Iterable[Grid] = ()) -> Page:
+    """Return the text of a table: results, statistics, ``extra`` grids, notes, and the commands of missing runs."""
+    grids = (result_grid(table), statistics_grid(table), *extra)
     return Page(
         title=table.title,
         label=table.label,

@@ -117,9 +117,9 @@ def _code_warnings(cells: Iterable[Measured]) -> list[str]:
 def certificate_note(runs: Iterable[RunSummary]) -> list[str]:
     """Return the note on how far finished runs are as the authors' code is."""
     distinct = {run.folder: run for run in runs}.values()
-    known = [run.certificate for run in distinct if run.finished and run.certificate is not None]
+    certificates = [run.certificate for run in distinct if run.finished and run.certificate is not None]
     simulated = any(run.simulated for run in distinct)
-    return [f"As the authors': {certificate_text(known, simulated=simulated)}."] if known else []
+    return [f"As the authors': {certificate_text(certificates, simulated=simulated)}."] if certificates else []
 
 
 def column_name(column: str, unit: str = "") -> str:
@@ -145,11 +145,11 @@ def p_value(p: float) -> str:
 def wide_notes(differences: Sequence[Sequence[str]], scores: Sequence[Sequence[str]] = ()) -> list[str]:
     """Say how many intervals are wider than 95% needs, by the reasons of each."""
     notes = []
-    for what, intervals in (("differences", differences), ("scores", scores)):
+    for kind, intervals in (("differences", differences), ("scores", scores)):
         reasons = ", ".join(dict.fromkeys(chain.from_iterable(intervals)))
         if reasons:
             notes.append(
-                f"{sum(map(bool, intervals))} of {len(intervals)} intervals of {what} may be wider than 95% needs "
+                f"{sum(map(bool, intervals))} of {len(intervals)} intervals of {kind} may be wider than 95% needs "
                 f"(simulated coverage up to 100%): {reasons}."
             )
     return notes
@@ -162,9 +162,9 @@ def reservations(table: Table) -> list[str]:
     scores = [cell.wide for cell in table.measured if cell.points and cell.interval is not None]
     notes = wide_notes([comparison.wide for comparison in tested if comparison.interval], scores)
     notes += [refused] * any(cell.collapsed for cell in table.measured)
-    others = dict.fromkeys(description for cell in table.measured for description in cell.other_models)
-    answered = f"{OTHER_MODEL}: another model than the one asked for answered calls ({'; '.join(others)})."
-    return [*notes, *[answered] * bool(others)]
+    descriptions = dict.fromkeys(description for cell in table.measured for description in cell.other_models)
+    answered = f"{OTHER_MODEL}: another model than the one asked for answered calls ({'; '.join(descriptions)})."
+    return [*notes, *[answered] * bool(descriptions)]
 
 
 def seeds_text(seeds: Sequence[int]) -> str:
@@ -245,11 +245,15 @@ def _statistics(cell: Measured, paper: PaperShown) -> Iterator[str]:
 def _other_settings(table: Table) -> list[str]:
     """Say which settings differ from the paper's."""
     depart = [cell.deviations for cell in table.measured if cell.runs and cell.deviations]
-    common = [deviation for deviation in depart[0] if all(deviation in other for other in depart)] if depart else []
-    shown = "are shown, as requested" if table.paper.differences else "are left out (--differences shows them)"
+    common = (
+        [deviation for deviation in depart[0] if all(deviation in deviations for deviations in depart)]
+        if depart
+        else []
+    )
+    treatment = "are shown, as requested" if table.paper.differences else "are left out (--differences shows them)"
     return [
         f"{OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
-        "row name all settings that differ." + f" Differences of these to the paper {shown}." * table.paper.numbers
+        "row name all settings that differ." + f" Differences of these to the paper {treatment}." * table.paper.numbers
     ] * bool(depart)
 
 

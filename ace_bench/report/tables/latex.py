@@ -96,11 +96,11 @@ def _float(page: Page, grid: Grid, index: int, wanted: Width, *, last: bool) -> 
     scaled = room > _FITS[width]
     kind = "table" if width == "column" else "table*"
     part = f". {grid.title}" * (len(page.grids) > 1)
-    title, colon, rest = f"{page.title}{part}{', continued' * bool(index)}".partition(": ")
+    title, colon, caption = f"{page.title}{part}{', continued' * bool(index)}".partition(": ")
     yield f"\\begin{{{kind}}}[tp]"
     yield "\\centering\\footnotesize\\setlength{\\tabcolsep}{3pt}"
     yield "\\sisetup{detect-weight=true, mode=text, group-separator={,}, group-minimum-digits=4}"
-    yield f"\\caption{{\\textbf{{{escaped(title)}{colon.strip()}}} {escaped(rest)}}}"
+    yield f"\\caption{{\\textbf{{{escaped(title)}{colon.strip()}}} {escaped(caption)}}}"
     if page.label:
         yield f"\\label{{tab:{page.label}-{grid.title.split()[0].lower()}{f'-{index}' * bool(index)}}}"
     if scaled:
@@ -179,11 +179,11 @@ def _column(cells: Sequence[str | Number]) -> str:
         longest = max((len(word) for word in cells if isinstance(word, str)), default=0)
         return "p{0.4\\linewidth}" if longest > _WRAPPED else "c" if longest == 1 else "l"
     parts = [text.partition(".") for word in numbers if (text := _plain(word)) is not None] or [("0", "", "")]
-    whole, _, decimals = (max(map(len, texts)) for texts in zip(*parts, strict=True))
+    integers, _, decimals = (max(map(len, texts)) for texts in zip(*parts, strict=True))
     after = max((_after(word) for word in numbers), key=len)
     # Marks of threeparttable take no room.
     after = after and "\\bfseries" * any(word.best for word in numbers) + after.replace("tnote", "textsuperscript")
-    return f"S[table-format={whole}.{decimals}{f', table-space-text-post={{{after}}}' if after else ''}]"
+    return f"S[table-format={integers}.{decimals}{f', table-space-text-post={{{after}}}' if after else ''}]"
 
 
 def _name(name: str, cells: Sequence[str | Number]) -> str:

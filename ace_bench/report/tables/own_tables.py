@@ -137,10 +137,10 @@ class _Pivot:
         )
 
     def _title(self) -> str:
-        what = ", ".join(metric_title(metric) for metric in self._layout.metrics)
+        metrics = ", ".join(metric_title(metric) for metric in self._layout.metrics)
         names = short_names(dict.fromkeys((*self._layout.rows, *self._layout.columns)))
         by = " and ".join(name for path, name in names.items() if path != METRIC)
-        return f"{what[:1].upper()}{what[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
+        return f"{metrics[:1].upper()}{metrics[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
 
     def _heading(self, values: Settings, column: str, cells: Cells) -> Heading:
         """Return the header of a column. The score has the name that its task gives it, if there is one."""
@@ -154,8 +154,8 @@ class _Pivot:
         if self._added:
             names = ", ".join(self._names[path] for path in self._added)
             yield f"Runs also differ in {names}: they have rows of their own, since only seeds are averaged."
-        shown = (*self._rows, *self._columns, METRIC, SEED)
-        paths = (path for path in differing_paths(all_settings(self._runs)) if path not in shown)
+        shown_paths = (*self._rows, *self._columns, METRIC, SEED)
+        paths = (path for path in differing_paths(all_settings(self._runs)) if path not in shown_paths)
         if between := [path for path in paths if not path.startswith(SAMPLE_SETTINGS)]:
             yield f"Runs of different columns also differ in {', '.join(short_names(between).values())}."
         if self._split:
@@ -265,8 +265,12 @@ def _text(settings: Settings, path: str) -> str:
 
 def _shared_settings(settings: Sequence[Settings]) -> Settings:
     """Return the settings that runs have in common."""
-    first, *others = settings
-    return {path: value for path, value in first.items() if all(other.get(path) == value for other in others)}
+    first, *settings_of_others = settings
+    return {
+        path: value
+        for path, value in first.items()
+        if all(run_settings.get(path) == value for run_settings in settings_of_others)
+    }
 
 
 def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, float, str]:

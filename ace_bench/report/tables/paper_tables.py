@@ -76,7 +76,7 @@ class _Builder:
         base = self.experiment.against
         measured = {row: self._row(row) for row in self._begun() or lines}
         bases = {row: line.against for row, line in lines.items()} if self.experiment.combined else {}
-        cells = compared_with(measured, base, own=bases)
+        cells = compared_with(measured, base, own_bases=bases)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         specs = self.experiment.columns
         columns = {column: _column_heading(column, specs[column]) for column in next(iter(cells.values()))}
@@ -259,22 +259,23 @@ def _left_out(table: Table) -> Iterator[str]:
 
 def _name_similar(table: Table) -> Iterator[str]:
     """Name the runs that stand in for planned ones, and those that exist but differ in what a cell is about."""
-    shown: dict[str, dict[str, None]] = {}
-    others: dict[str, dict[str, None]] = {}
+    stand_ins: dict[str, dict[str, None]] = {}
+    not_shown: dict[str, dict[str, None]] = {}
     for cell in table.measured:
         name = table.name_of(cell)
         if cell.runs and cell.differs:
-            shown.setdefault(", ".join(cell.differs), {}).setdefault(name)
+            stand_ins.setdefault(", ".join(cell.differs), {}).setdefault(name)
         for reason in cell.elsewhere:
-            others.setdefault(reason, {}).setdefault(name)
+            not_shown.setdefault(reason, {}).setdefault(name)
     for names_by_reason, text in (
-        (shown, f"{SIMILAR} finished runs that are not the planned ones, compared with nothing; they differ in"),
-        (others, "Finished runs of the same task, method and mode that are not shown, as they differ in"),
+        (stand_ins, f"{SIMILAR} finished runs that are not the planned ones, compared with nothing; they differ in"),
+        (not_shown, "Finished runs of the same task, method and mode that are not shown, as they differ in"),
     ):
         if names_by_reason:
-            yield f"{text} {'; '.join(f'{what} ({_join_few(names)})' for what, names in names_by_reason.items())}."
+            reasons = (f"{reason} ({_join_few(names)})" for reason, names in names_by_reason.items())
+            yield f"{text} {'; '.join(reasons)}."
 
 
 def _join_few(names: Collection[str]) -> str:
-    first, left = [*names][:4], len(names) - 4
-    return ", ".join(first) + f" and {left} more" * (left > 0)
+    first, omitted = [*names][:4], len(names) - 4
+    return ", ".join(first) + f" and {omitted} more" * (omitted > 0)

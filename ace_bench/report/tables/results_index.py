@@ -135,9 +135,9 @@ class Selection:
         """Return the settings of a plan's runs that differ from the paper's, whose backbone is ``model``."""
         paper = self._planned_settings(planned, [f"backbone={model}"])
         runs = self.finished(planned) or self.similar(planned).runs
-        made = [*map(self._configurations.of_run, runs)]
-        made = made or [self._planned_settings(planned, self.variant.overrides)]
-        deviating = (deviations(settings, paper, self.variant.source, self._index.names) for settings in made)
+        run_settings = [*map(self._configurations.of_run, runs)]
+        run_settings = run_settings or [self._planned_settings(planned, self.variant.overrides)]
+        deviating = (deviations(settings, paper, self.variant.source, self._index.names) for settings in run_settings)
         return tuple(dict.fromkeys(chain.from_iterable(deviating)))
 
     def _planned_settings(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
@@ -149,14 +149,14 @@ class Selection:
         settings = self.variant.overrides
         for seed in self.seeds[: not done] if self.equal_seeds(planned) else self.seeds:
             if seed not in done:
-                known = self._runs.overrides(planned, seed=seed, extra=settings)
+                overrides = self._runs.overrides(planned, seed=seed, extra=settings)
                 folder = [] if results == Path("results") else [f"results={results}"]
-                waiting = "" if known else "".join(
+                waiting = "" if overrides else "".join(
                     f"  # {need.setting}=FILE names contexts/{need.context}.json of the run it needs, listed before"
                     for need in planned.needs
                 )  # fmt: skip
                 files = [f"{need.setting}=FILE" for need in planned.needs]
-                arguments = known or [*self._configurations.overrides(planned, settings), *files]
+                arguments = overrides or [*self._configurations.overrides(planned, settings), *files]
                 yield f"{command_line('run')} {shlex.join([*arguments, f'seed={seed}', *folder])}{waiting}"
 
 
@@ -202,9 +202,9 @@ class ResultsIndex:
         kinds = defaultdict[tuple[bool, str], list[RunSummary]](list)
         for variant, members in variants.items():
             kinds[variant.simulated, variant.source] += members
-        known = {kind: Runs(alike, self.configurations) for kind, alike in kinds.items()}
+        runs_by_kind = {kind: Runs(alike, self.configurations) for kind, alike in kinds.items()}
         return [
-            Selection(self, variant, known[variant.simulated, variant.source], members)
+            Selection(self, variant, runs_by_kind[variant.simulated, variant.source], members)
             for variant, members in variants.items()
         ]
 
@@ -241,15 +241,15 @@ class ResultsIndex:
     @cached_property
     def _checked(self) -> tuple[str, ...]:
         """Return ``extra``. Raises ``ConfigError`` if a setting fits no run."""
-        named = {name: group for group in ("method", "task") for name in options(group, config_folders())}
+        groups = {name: group for group in ("method", "task") for name in options(group, config_folders())}
         for setting in map(read_setting, self.extra):
-            chosen = [f"{named[setting.only]}={setting.only}"] if setting.only in named else []
+            chosen = [f"{groups[setting.only]}={setting.only}"] if setting.only in groups else []
             try:
                 self.compose([*chosen, setting.override])
             except ConfigError:
                 group, *role = setting.path
                 choice, of = (f"{ROLE_BACKBONE}roles.{role[0]}", "backbone") if group == "roles" else (group, group)
-                others = (f"{choice}={name}" for name in options(of, config_folders()))
-                if not any(fits(self.compose, [*chosen, option, setting.override]) for option in others):
+                other_options = (f"{choice}={name}" for name in options(of, config_folders()))
+                if not any(fits(self.compose, [*chosen, option, setting.override]) for option in other_options):
                     raise
         return self.extra

@@ -108,9 +108,9 @@ class Table:
         return not any(cell.runs for cell in self.measured)
 
 
-def compared_with(cells: Cells, base: str, own: Mapping[str, str] = MappingProxyType({})) -> Cells:
-    """Compare all rows with the base row, or with ``own`` ones, with p-values corrected over the table."""
-    bases = {row: own.get(row, base) for row in cells}
+def compared_with(cells: Cells, base: str, own_bases: Mapping[str, str] = MappingProxyType({})) -> Cells:
+    """Compare all rows with the base row, or with ``own_bases`` ones, with p-values corrected over the table."""
+    bases = {row: own_bases.get(row, base) for row in cells}
     compared = {
         row: line
         if bases[row] not in cells or bases[row] == row

@@ -61,8 +61,8 @@ class TableFiles(NamedTuple):
         """Format it for LaTeX."""
         page = self.page
         if self.printed is not None:
-            rest = f"Statistics of each cell, and costs, if any: {self.stem}.md and {self.stem}.csv."
-            page = replace(page, grids=(self.printed,), notes=(*page.notes, rest))
+            note = f"Statistics of each cell, and costs, if any: {self.stem}.md and {self.stem}.csv."
+            page = replace(page, grids=(self.printed,), notes=(*page.notes, note))
         return latex([page], wanted.width, standalone=wanted.standalone)
 
 
@@ -81,15 +81,15 @@ def write_tables(
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
     files: dict[Path, str] = {}
-    for made in chain(_pages(names, index, wanted), measured.values()):
-        texts = {"md": markdown(made.page), "tex": made.latex(wanted), "csv": made.csv}
-        files |= {out / f"{made.stem}.{suffix}": texts[suffix] for suffix in wanted.formats}
+    for table in chain(_pages(names, index, wanted), measured.values()):
+        texts = {"md": markdown(table.page), "tex": table.latex(wanted), "csv": table.csv}
+        files |= {out / f"{table.stem}.{suffix}": texts[suffix] for suffix in wanted.formats}
     if "md" not in wanted.formats:
         return write_files(files)
-    shown = [file for file in files if file.suffix == ".md"]
+    markdown_files = [file for file in files if file.suffix == ".md"]
     if wanted.names:
-        shown = sorted({*shown, *out.glob("table_*.md")})
-    parts = [files[file] if file in files else file.read_text(encoding="utf-8") for file in shown]
+        markdown_files = sorted({*markdown_files, *out.glob("table_*.md")})
+    parts = [files[file] if file in files else file.read_text(encoding="utf-8") for file in markdown_files]
     wrong = {
         "that cannot be read": index.found.damaged,
         "with another run's name, or with another result of the same run": index.found.problems,
@@ -123,16 +123,16 @@ def measured_table(
 
 def table_names(experiments: Experiments, which: Sequence[str]) -> list[str]:
     """Return the names of the tables in ``which``, all if it is empty. Raises ``DataError``."""
-    known = [name for name, plan in experiments.by_name.items() if plan.layout == "table" and plan.rows]
+    names = [name for name, plan in experiments.by_name.items() if plan.layout == "table" and plan.rows]
     chosen = []
-    for wanted in which or [name for name in known if name not in experiments.combined]:
-        matching = [name for name in known if wanted in (name, name.rstrip("ab"))]
+    for wanted in which or [name for name in names if name not in experiments.combined]:
+        matching = [name for name in names if wanted in (name, name.rstrip("ab"))]
         if wanted in experiments.others and not matching:
             raise DataError(
                 f"{wanted} is a measurement without runs; `ace-bench reproduce experiment={wanted}` makes it"
             )
         if not matching:
-            raise DataError(f"there is no table {wanted}; there are {', '.join(known)} and {CLAIMS}")
+            raise DataError(f"there is no table {wanted}; there are {', '.join(names)} and {CLAIMS}")
         chosen += matching
     return chosen
 
@@ -159,11 +159,11 @@ def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[
     model = experiment.model if experiment.section else ""  # "": all models
 
     def build(selection: Selection) -> Table:
-        shown = PaperShown(
+        paper = PaperShown(
             numbers=bool(experiment.section) and wanted.shows_paper(comparable=selection.variant.comparable),
             differences=wanted.differences,
         )
-        return paper_table(name, selection, index.refusal, paper=shown)
+        return paper_table(name, selection, index.refusal, paper=paper)
 
     any_runs = False
     for selection in index.selections:
@@ -189,11 +189,11 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
     Runs of the paper's other models under the same conditions fill the claims about these models.
     """
     model = index.experiments.table("1").model
-    for selection, others in _by_conditions(index, model):
+    for selection, other_models in _by_conditions(index, model):
         variant = selection.variant
         if not (selection.preset or _stands_in(selection, wanted)):
             continue
-        results = claim_results(index.experiments, selection, others)
+        results = claim_results(index.experiments, selection, other_models)
         if all(result.value is None for result in results):
             continue
         numbers = wanted.shows_paper(comparable=variant.comparable)
@@ -216,8 +216,8 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
     alike: dict[tuple[str, ...], list[Selection]] = {}
     for selection in index.selections:
         if selection.preset:
-            rest = tuple(text for text in selection.variant.overrides if not text.startswith("backbone"))
-            alike.setdefault(rest, []).append(selection)
+            conditions = tuple(text for text in selection.variant.overrides if not text.startswith("backbone"))
+            alike.setdefault(conditions, []).append(selection)
     for selections in alike.values():
         by_model = {selection.preset: selection for selection in selections}
         mains = [selection for selection in selections if selection.preset == model]
@@ -260,11 +260,11 @@ def _costs(table: Table, stem: str) -> TableFiles:
 def _costs_of(table: Table) -> Iterator[tuple[Heading, Heading, str, Mapping[str, float | None]]]:
     """Yield row, column, stage and cost of each run of a table once, in the order of its rows."""
     for row, line in table.cells.items():
-        seen = set()
+        planned_runs = set()
         for column, cell in line.items():
-            if not cell.runs or cell.planned in seen:
+            if not cell.runs or cell.planned in planned_runs:
                 continue
-            seen.add(cell.planned)
+            planned_runs.add(cell.planned)
             for stage in ("adapt", "evaluate"):
                 paths = {name: path.format(stage=stage) for name, path in _PATHS.items()}
                 amounts = {name: mean_of([run.value(path) for run in cell.runs]) for name, path in paths.items()}
