@@ -37,7 +37,7 @@ _WAY_OUT = ("http_proxy", "https_proxy", "no_proxy", "all_proxy", "ssl_cert_file
 
 
 def install(folder: Path, console: Console) -> None:
-    """Make the environment and install the engine; raises ``ConfigError`` if a step fails."""
+    """Make the environment and install the engine. Raises ``ConfigError`` if a step fails."""
     check_path(folder)
     python = python_of(folder)
     if not (folder / "pyvenv.cfg").is_file() or not python.exists():
@@ -49,8 +49,8 @@ def install(folder: Path, console: Console) -> None:
     console.print("unpacking its apps")
     _appworld(folder, "install")
     version, apps = json.loads(_run([str(python), "-c", _DESCRIBE], cwd=folder))
-    shown = {name: what for name, what in sorted(apps.items()) if name not in _HIDDEN}
-    write_files({folder / FACTS: json.dumps({"version": version, "apps": shown}, indent=1) + "\n"})
+    descriptions = {name: description for name, description in sorted(apps.items()) if name not in _HIDDEN}
+    write_files({folder / FACTS: json.dumps({"version": version, "apps": descriptions}, indent=1) + "\n"})
 
 
 def download(folder: Path, target: Path, console: Console) -> None:
@@ -65,9 +65,9 @@ def download(folder: Path, target: Path, console: Console) -> None:
     part.mkdir(parents=True)
     try:
         way_out = {name: value for name, value in os.environ.items() if name.lower() in _WAY_OUT}
-        said = _appworld(folder, "download", "data", "--root", str(part), cwd=part, more=way_out)
+        output = _appworld(folder, "download", "data", "--root", str(part), cwd=part, variables=way_out)
         if not (part / "data" / "datasets").is_dir():  # it exits with 0 even if the download is refused
-            raise ConfigError("".join(said.strip().splitlines()[-1:]) or "nothing came")
+            raise ConfigError("".join(output.strip().splitlines()[-1:]) or "nothing came")
         part.rename(target)
     except ConfigError as error:
         raise DataError(
@@ -79,25 +79,25 @@ def download(folder: Path, target: Path, console: Console) -> None:
 
 
 def check(task: AppWorld, console: Console) -> float:
-    """Run and grade one reference solution of the mini-world; return the seconds it took."""
+    """Run and grade one reference solution of the mini-world. Return the seconds it took."""
     try:
         task.start(console.print)
         sample = task.samples("train")[0]
         started = time.perf_counter()
         with task.open(sample) as session:
-            shown = session.step(f"{task.failing_grade(sample).gold}\nsolution(apis, requester)")
+            output = session.step(f"{task.failing_grade(sample).gold}\nsolution(apis, requester)")
             grade = session.grade("")
         if not grade.correct:
             raise ConfigError(
-                f"the engine does not work: the reference solution of {sample.id} fails: {shown}\n{grade.report}"
+                f"the engine does not work: the reference solution of {sample.id} fails: {output}\n{grade.report}"
             )
         return time.perf_counter() - started
     finally:
         task.close()
 
 
-def _appworld(folder: Path, *arguments: str, cwd: Path | None = None, more: Mapping[str, str] = _NOTHING) -> str:
-    environment = {"APPWORLD_CACHE": str(folder / "cache"), "PATH": "/usr/bin:/bin", "HOME": str(folder), **more}
+def _appworld(folder: Path, *arguments: str, cwd: Path | None = None, variables: Mapping[str, str] = _NOTHING) -> str:
+    environment = {"APPWORLD_CACHE": str(folder / "cache"), "PATH": "/usr/bin:/bin", "HOME": str(folder), **variables}
     return _run([str(folder / "bin" / "appworld"), *arguments], cwd=cwd or folder, environment=environment)
 
 

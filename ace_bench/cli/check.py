@@ -60,13 +60,13 @@ def _describe_file(task: Task, name: str) -> str:
         return "n/a"
     files: Mapping[str, Path] = getattr(task, "files", {})
     downloads: Sequence[RemoteFile] = getattr(task, "downloads", ())
-    known = next((file for file in downloads if file.name == name), None)
+    official = next((file for file in downloads if file.name == name), None)
     if task.source == "sample":
         published = "sample set"
-    elif known is None:
+    elif official is None:
         published = "no published file known"
     else:
-        published = "differs from the official file" if difference(files[name], known) else "the official file"
+        published = "differs from the official file" if difference(files[name], official) else "the official file"
     return f"{name}, {published}\nsha256 {checksum[:16]}…"
 
 
@@ -81,7 +81,7 @@ def _describe_inputs(samples: Sequence[Sample]) -> str:
 
 
 def check(task: Task, console: Console) -> int:
-    """Print the report of a task; return how many gold answers were graded as wrong without a reason."""
+    """Print the report of a task. Return how many gold answers were graded as wrong without a reason."""
     console.print(f"Task {task.name}: {task.source} data", style="bold")
     lost: list[tuple[Sample, Grade]] = []
     for split in getattr(task, "splits", ("train", "val", "test")):
@@ -111,23 +111,23 @@ def check(task: Task, console: Console) -> int:
     return sum(reason is None for reason in reasons.values())
 
 
-def _read_settings(words: Sequence[str]) -> dict[str, Any]:
-    """Return the settings by name, read as ``run`` reads them; raises ``ConfigError``."""
+def _read_settings(arguments: Sequence[str]) -> dict[str, Any]:
+    """Return the settings by name, read as ``run`` reads them. Raises ``ConfigError``."""
     settings = OmegaConf.create()
     try:
-        for override in OverridesParser.create().parse_overrides(list(words)):
+        for override in OverridesParser.create().parse_overrides(list(arguments)):
             OmegaConf.update(settings, override.key_or_group, override.value(), force_add=True)
         refuse_settings_in_texts(OmegaConf.to_container(settings), "task")
         changes = OmegaConf.to_container(settings, resolve=True)
     except (HydraException, OmegaConfBaseException, ValueError) as error:
-        said = explanation(error, (), words) or str(error).splitlines()[0]
-        raise ConfigError(said) from error
+        explained = explanation(error, (), arguments) or str(error).splitlines()[0]
+        raise ConfigError(explained) from error
     assert isinstance(changes, dict)
     return {str(key): value for key, value in changes.items()}
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check one task; return the exit code."""
+    """Check one task. Return the exit code."""
     parser = Parser("check", __doc__)
     parser.add_argument("task", help=f"one of: {', '.join(task_names())}; task=NAME means the same")
     parser.add_argument("settings", nargs="*", metavar="task.KEY=VALUE", help="settings as in the command of a run")
@@ -143,11 +143,11 @@ def main(arguments: Sequence[str]) -> int:
     for word in options.settings:
         if not re.match(r"task\.\S+=", word):
             raise ConfigError(f"{word} is not a setting of a task: write task.KEY=VALUE")
-    words = [*(word.removeprefix("task.") for word in options.settings), *options.set]
-    given = _read_settings(words)
+    arguments_of_task = [*(word.removeprefix("task.") for word in options.settings), *options.set]
+    settings = _read_settings(arguments_of_task)
     flags = {"data_dir": options.data_dir, "source": options.source}
-    given |= {name: value for name, value in flags.items() if value is not None} | {"sample_allowed": True}
-    task = make_task(options.task.removeprefix("task="), **given)
+    settings |= {name: value for name, value in flags.items() if value is not None} | {"sample_allowed": True}
+    task = make_task(options.task.removeprefix("task="), **settings)
     with closing(task) if isinstance(task, Lifecycle) else nullcontext():
         wrong = check(task, Console(markup=False, highlight=False))
     return 1 if wrong else 0

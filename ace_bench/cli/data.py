@@ -75,13 +75,13 @@ def difference(path: Path, file: RemoteFile) -> str:
     """Return "" if a local file has the published content, else a text that says what differs."""
     for kind, wanted, digest in (("SHA-256", file.sha256, sha256_of), ("git blob id", file.git_blob, git_blob_of)):
         if wanted is not None:
-            found = digest(path)
-            return "" if found == wanted else f"its {kind} is {found} and should be {wanted}"
+            actual = digest(path)
+            return "" if actual == wanted else f"its {kind} is {actual} and should be {wanted}"
     return ""
 
 
 def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
-    """Download one file into ``folder``; return False if it was already there and complete.
+    """Download one file into ``folder``. Return False if it was already there and complete.
 
     Raises ``DataError`` and ``FileUnwritable`` with one sentence for every failure. A partial download stays in
     ``<name>.part``.
@@ -103,7 +103,7 @@ def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
 
 
 def _transfer(url: str, part: Path, report: Report) -> None:
-    """Download to ``part``, from where it ends; raises ``DataError`` for a failure of network or server."""
+    """Download to ``part``, from where it ends. Raises ``DataError`` for a failure of network or server."""
     have = part.stat().st_size if part.is_file() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
     try:
@@ -142,9 +142,9 @@ def hub_rows(dataset: HubDataset) -> Made:
     for source, split in dataset.splits.items():
         if source not in loaded:
             raise DataError(f"{where} has no split {source}, only {', '.join(map(str, loaded))}; check --revision")
-        absent = [name for name in dataset.fields if name not in loaded[source].column_names]
-        if absent:
-            raise DataError(f"{where}, split {source}: no field {', '.join(absent)}; check --revision")
+        missing = [name for name in dataset.fields if name not in loaded[source].column_names]
+        if missing:
+            raise DataError(f"{where}, split {source}: no field {', '.join(missing)}; check --revision")
         rows = loaded[source].select_columns(list(dataset.fields))
         texts = [{name: "" if row[name] is None else str(row[name]) for name in dataset.fields} for row in rows]
         yield f"{split}.jsonl", texts
@@ -161,23 +161,23 @@ def convert(options: argparse.Namespace) -> Made | None:
     return None if hub is None else hub_rows(replace(hub, revision=options.revision or hub.revision))
 
 
-def write(made: Made, folder: Path, console: Console) -> None:
+def write(files: Made, folder: Path, console: Console) -> None:
     """Write files of rows; an existing file with other contents is not touched and is an error."""
     # All rows are read before the first file is written, so that a bad one leaves nothing half done.
-    for name, rows in list(made):
+    for name, rows in list(files):
         final = folder / name
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-        there = final.is_file()
-        if there and final.read_bytes() != content:
+        exists = final.is_file()
+        if exists and final.read_bytes() != content:
             raise DataError(f"{final} exists and differs; move it away to make it again")
-        if not there:
+        if not exists:
             write_files({final: content})
-        state = "already there and the same" if there else "written"
+        state = "already there and the same" if exists else "written"
         console.print(f"{final}: {len(rows)} rows, {state}")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Download a task's files; return the exit code."""
+    """Download a task's files. Return the exit code."""
     parser = Parser("data", __doc__)
     parser.add_argument("task", help=f"one of: {', '.join(task_names())}")
     parser.add_argument("--dir", type=Path, help="where to put the files (default: data/<task> in the current folder)")
@@ -187,9 +187,9 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     try:
         folder = options.dir or download_folder(options.task)
-        made = convert(options)
-        if made is not None:
-            write(made, folder, console)
+        files = convert(options)
+        if files is not None:
+            write(files, folder, console)
         else:
             for file in files_of(options.task):
                 _fetch_with_progress(file, folder, options.base_url, console)

@@ -77,11 +77,11 @@ class _Checkup:
 
     @property
     def left(self) -> list[_Finding]:
-        return [one for one in self.damaged if not one.repaired]
+        return [finding for finding in self.damaged if not finding.repaired]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Check all runs below a folder; return the exit status."""
+    """Check all runs below a folder. Return the exit status."""
     parser = Parser("doctor", __doc__)
     parser.add_argument("results", nargs="?", type=Path, default=Path("results"), help="folder of runs and caches")
     parser.add_argument("--repair", action="store_true", help="rebuild what costs nothing, remove temporary files")
@@ -108,8 +108,8 @@ def _check(results: Path, command: str | None) -> _Checkup:
         checkup.runs += 1
         if is_in_use(folder):
             checkup.in_use.append(folder)
-        elif found := _check_run(folder, command if folder.resolve().is_relative_to(results.resolve()) else None):
-            checkup.damaged.append(found)
+        elif finding := _check_run(folder, command if folder.resolve().is_relative_to(results.resolve()) else None):
+            checkup.damaged.append(finding)
     for wrong in find_runs(results).problems:
         checkup.damaged.append(_Finding(path=wrong.folder, problems=(wrong.reason,), note=_BY_HAND, calls=0))
     for path in sorted(results.rglob(CACHE)):
@@ -149,22 +149,22 @@ def _repair_run(folder: Path, damage: Damage, command: str) -> tuple[str, bool]:
     """Return what to say of a repair, and whether it succeeded."""
     try:
         repair_run(folder, damage, command)
-        left = examine(folder).problems
+        problems = examine(folder).problems
     except Interrupted:
         raise
     except (CodeRefused, FolderDamaged) as error:
         return f"not repaired: {error}{_show_command(folder)}", False
     except AceBenchError as error:
         return f"not repaired: {error}", False
-    return ("; ".join(left), False) if left else ("repaired from the recorded calls", True)
+    return ("; ".join(problems), False) if problems else ("repaired from the recorded calls", True)
 
 
 def _show_command(folder: Path) -> str:
     """Return the recorded command of a run as the end of a note. It is shown, never run: the folder may lie."""
     with suppress(StoreError, ValueError):
         commands = [shlex.split(process.command or "") for process in read_processes(folder)]
-        if known := [words for words in commands if words[:2] == ["ace-bench", "run"]]:
-            return f". The command of the run repairs it, too. Read it before you repeat it: {shlex.join(known[-1])}"
+        if runs := [command for command in commands if command[:2] == ["ace-bench", "run"]]:
+            return f". The command of the run repairs it, too. Read it before you repeat it: {shlex.join(runs[-1])}"
     return ""
 
 
@@ -190,13 +190,18 @@ def _record(checkup: _Checkup) -> Record:
         "in_use": [str(path) for path in checkup.in_use],
         "damaged": [
             {
-                "path": str(one.path),
-                "problems": [*one.problems],
-                "repaired": one.repaired,
-                "note": one.note,
-                "lost": {"calls": one.calls, "in": one.usage.prompt, "out": one.usage.completion, "usd": one.usage.usd},
+                "path": str(finding.path),
+                "problems": [*finding.problems],
+                "repaired": finding.repaired,
+                "note": finding.note,
+                "lost": {
+                    "calls": finding.calls,
+                    "in": finding.usage.prompt,
+                    "out": finding.usage.completion,
+                    "usd": finding.usage.usd,
+                },
             }
-            for one in checkup.damaged
+            for finding in checkup.damaged
         ],
         "temporary": [{"path": str(path), "removed": not path.exists()} for path in checkup.temporary],
     }
@@ -205,18 +210,18 @@ def _record(checkup: _Checkup) -> Record:
 def _show(checkup: _Checkup) -> None:
     console = Console(highlight=False)
     plain = partial(console.print, markup=False, soft_wrap=True)
-    for one in checkup.damaged:
-        plain(str(one.path), style="bold")
-        for problem in one.problems:
-            plain(f"  {problem.replace(f'{one.path}/', '').removeprefix(f'{one.path}: ')}")
-        plain(f"  {one.note}", style="green" if one.repaired else "yellow")
-    lost = [one for one in checkup.left if one.calls != 0]
+    for finding in checkup.damaged:
+        plain(str(finding.path), style="bold")
+        for problem in finding.problems:
+            plain(f"  {problem.replace(f'{finding.path}/', '').removeprefix(f'{finding.path}: ')}")
+        plain(f"  {finding.note}", style="green" if finding.repaired else "yellow")
+    lost = [finding for finding in checkup.left if finding.calls != 0]
     if lost:
         table = Table(Column("to make again", overflow="fold"), "calls", "tokens", "dollars")
-        for one in lost:
-            sums = ((one.calls, ","), (one.usage.tokens, ","), (one.usage.usd, ",.4f"))
+        for finding in lost:
+            sums = ((finding.calls, ","), (finding.usage.tokens, ","), (finding.usage.usd, ",.4f"))
             calls, tokens, usd = (_UNKNOWN if value is None else format(value, form) for value, form in sums)
-            table.add_row(str(one.path), calls, tokens, usd if usd == _UNKNOWN else f"${usd}")
+            table.add_row(str(finding.path), calls, tokens, usd if usd == _UNKNOWN else f"${usd}")
         console.print(table)
     for path in checkup.in_use:
         plain(f"{path} is in use and was not checked")

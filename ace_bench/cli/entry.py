@@ -28,7 +28,7 @@ def _make_output_safe() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the first argument names; return the exit status."""
+    """Run the command that the first argument names. Return the exit status."""
     exit_on_signals()
     _make_output_safe()
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])

@@ -28,7 +28,7 @@ _LEFT_OUT = ("--shell-completion", "-sc")
 """Hydra's completion knows a script's name alone, and asks a program of many commands for a command ``-sc``."""
 
 
-def settings_first(words: Sequence[str]) -> list[str]:
+def settings_first(arguments: Sequence[str]) -> list[str]:
     """Return the settings and then the options, because Hydra reads settings in one piece only.
 
     Raises ``ConfigError`` for an option that does not exist or has no value.
@@ -38,21 +38,21 @@ def settings_first(words: Sequence[str]) -> list[str]:
     }
     settings: list[str] = []
     flags: list[str] = []
-    rest = iter(words)
-    for word in rest:
+    remaining = iter(arguments)
+    for word in remaining:
         name, equals, value = word.partition("=")
         if not word.startswith("-"):
             settings.append(word)
         elif name not in options:
             close = get_close_matches(name, options, n=1)
-            here = f"settings are written without dashes: {name.lstrip('-')}=VALUE"
-            raise ConfigError(f"there is no option {name}; {f'did you mean {close[0]}?' if close else here}")
+            hint = f"settings are written without dashes: {name.lstrip('-')}=VALUE"
+            raise ConfigError(f"there is no option {name}; {f'did you mean {close[0]}?' if close else hint}")
         elif options[name].nargs is None:  # takes a value
-            value = value if equals else next(rest, "")
+            value = value if equals else next(remaining, "")
             choices = options[name].choices
             if not value or (choices is not None and value not in choices):
-                one = "a value" if choices is None else f"one of {', '.join(map(str, choices))}"
-                raise ConfigError(f"{name} needs {one}")
+                expected = "a value" if choices is None else f"one of {', '.join(map(str, choices))}"
+                raise ConfigError(f"{name} needs {expected}")
             flags += [name, value]
         else:
             flags.append(word)
@@ -79,9 +79,9 @@ def experiment(config: DictConfig) -> None:
         sys.exit(report.status)
 
 
-def call_hydra(words: Sequence[str], *, sweeps: bool) -> None:
+def call_hydra(arguments: Sequence[str], *, sweeps: bool) -> None:
     """Let Hydra compose a run, or the runs of a sweep, and call ``experiment`` with each; its options may stop it."""
-    sys.argv[1:] = settings_first(with_commit_apart(words))  # where Hydra looks for them
+    sys.argv[1:] = settings_first(with_commit_apart(arguments))  # where Hydra looks for them
     with explain(config_folders(), sys.argv[1:]), raised_by_hydra():
         if sweeps:
             sweep()
@@ -106,9 +106,9 @@ def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
             compose(run)
     except ConfigError:
         return None  # Hydra composes them next, and its error names the closest setting
-    here = not any(word.startswith(_ELSEWHERE) for word in settings)
+    local = not any(word.startswith(_ELSEWHERE) for word in settings)
     checks = RunChecks(compose)
-    checks.check((Candidate(overrides=run) for run in runs), here=here)
+    checks.check((Candidate(overrides=run) for run in runs), here=local)
     kept, notes = checks.without_equal_seeds(runs)
     for note in notes:
         print_line(note)

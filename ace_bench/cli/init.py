@@ -39,7 +39,7 @@ _QUESTIONS = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Ask, check, write and print; return the exit status."""
+    """Ask, check, write and print. Return the exit status."""
     parser = Parser("init", __doc__)
     for name, (text, default) in _QUESTIONS.items():
         parser.add_argument(f"--{name}", help=f"{text} (default: {default})")
@@ -47,27 +47,27 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="more settings, as in a command of run")
     parser.add_argument("--name", default="first", help="of the file and of the folder in results/ (default: first)")
     parser.add_argument("--into", type=Path, default=Path("experiments"), help="folder (default: experiments)")
-    given = parser.parse_args(arguments)
-    if not _NAME.fullmatch(given.name):
-        raise ConfigError(f"--name {given.name} must be letters, digits, - and _")
-    if wrong := [word for word in given.settings if "=" not in word]:
+    options_given = parser.parse_args(arguments)
+    if not _NAME.fullmatch(options_given.name):
+        raise ConfigError(f"--name {options_given.name} must be letters, digits, - and _")
+    if wrong := [word for word in options_given.settings if "=" not in word]:
         raise ConfigError(f"{wrong[0]} is not a setting: write KEY=VALUE")
-    path = given.into / "experiment" / f"{given.name}.yaml"
+    path = options_given.into / "experiment" / f"{options_given.name}.yaml"
     if path.exists():
         raise ConfigError(f"{path} exists: choose another --name, or remove it")
-    if given.name in options("experiment", config_folders()):
-        raise ConfigError(f"--name {given.name} is a preset already: choose another")
+    if options_given.name in options("experiment", config_folders()):
+        raise ConfigError(f"--name {options_given.name} is a preset already: choose another")
     from omegaconf import OmegaConf
 
-    answers = {name: getattr(given, name) or _ask(*question) for name, question in _QUESTIONS.items()}
-    groups, settings = _overrides(answers, given.key_env)
-    settings += [f"name={given.name}", *given.settings]
+    answers = {name: getattr(options_given, name) or _ask(*question) for name, question in _QUESTIONS.items()}
+    groups, settings = _overrides(answers, options_given.key_env)
+    settings += [f"name={options_given.name}", *options_given.settings]
     _check([*(f"{group}={option}" for group, option in groups.items()), *settings])
     chosen = "".join(f"  - override /{group}: {option}\n" for group, option in groups.items())
-    more = OmegaConf.to_yaml(OmegaConf.from_dotlist(settings))
-    write_files({path: f"{_HEAD}defaults:\n{chosen}\n{more}"})
+    settings_yaml = OmegaConf.to_yaml(OmegaConf.from_dotlist(settings))
+    write_files({path: f"{_HEAD}defaults:\n{chosen}\n{settings_yaml}"})
     print_line(f"Wrote {path}. Run it:")
-    print_line(f"ace-bench run --config-dir {shlex.quote(str(given.into))} experiment={given.name}")
+    print_line(f"ace-bench run --config-dir {shlex.quote(str(options_given.into))} experiment={options_given.name}")
     return 0
 
 
@@ -100,8 +100,8 @@ def _overrides(answers: Mapping[str, str], key_env: str | None) -> tuple[dict[st
     return {"task": answers["task"], "method": answers["method"], "backbone": backbone}, settings
 
 
-def _check(words: Sequence[str]) -> None:
-    """Check data, folder, model and budget as a run does before its first call; raises ``AceBenchError``."""
+def _check(arguments: Sequence[str]) -> None:
+    """Check data, folder, model and budget as a run does before its first call. Raises ``AceBenchError``."""
     from ace_bench.core.console import Console
     from ace_bench.runners import preflight
     from ace_bench.runners.composing import compose_run
@@ -112,7 +112,7 @@ def _check(words: Sequence[str]) -> None:
     from ace_bench.runners.settings import decode
     from ace_bench.store.call_log import Account
 
-    spec = preflight.check_beginning(build_run(identify(decode(compose_run(words)))))
+    spec = preflight.check_beginning(build_run(identify(decode(compose_run(arguments)))))
     splits = getattr(spec.task, "splits", ("train", "val", "test"))
     sizes = ", ".join(f"{split} {len(spec.task.samples(split)[: spec.limits.get(split)])}" for split in splits)
     print_line(f"data: {spec.task.source}, samples: {sizes}")

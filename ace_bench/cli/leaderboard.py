@@ -73,12 +73,12 @@ def _read_tested(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[Turn, ..
 
 
 def _replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path) -> tuple[Grade, int]:
-    """Replay a rollout and save its final state; return its grade and how many outputs differ from the record."""
+    """Replay a rollout and save its final state. Return its grade and how many outputs differ from the record."""
     with task.open(sample) as session:
         # Actions that the agent answered from memory only read data, so running them now changes nothing.
-        shown = [(turn.observation, session.step(turn.action)) for turn in turns if turn.action]
+        outputs = [(turn.observation, session.step(turn.action)) for turn in turns if turn.action]
         session.keep(target)
-        return session.grade(""), sum(before != now for before, now in shown)
+        return session.grade(""), sum(before != now for before, now in outputs)
 
 
 def _call_engine(engine: Engine, into: Path, *arguments: str) -> None:
@@ -94,12 +94,12 @@ def _figures(scores: Mapping[str, float], grades: Sequence[Grade]) -> dict[str, 
     """Return TGC, SGC and interactions as the leaderboard shows them, over all tasks and by level of difficulty."""
     figures = {}
     for level in (0, 1, 2, 3):
-        some = [grade for grade in grades if level in (0, grade.detail["difficulty"])]
+        chosen = [grade for grade in grades if level in (0, grade.detail["difficulty"])]
         suffix = f"_level{level}" if level else ""
         figures[f"level {level}" if level else "all"] = {
             "task_goal_completion": scores.get(f"tgc{suffix}"),
             "scenario_goal_completion": scores.get(f"sgc{suffix}"),
-            "interactions": sum(g.detail["interactions"] for g in some) / len(some) if some else None,
+            "interactions": sum(g.detail["interactions"] for g in chosen) / len(chosen) if chosen else None,
         }
     return figures
 
@@ -125,8 +125,8 @@ def _pack(options: argparse.Namespace) -> None:
             raise ConfigError(f"the run tested {len(turns)} of {len(samples)} tasks; the leaderboard requires all")
         grades, differences = zip(
             *(
-                _replay(task, one, turns[one.id], outputs / "tasks" / one.id.removeprefix("appworld-test-"))
-                for one in track(samples, description="playing again", console=Console())
+                _replay(task, sample, turns[sample.id], outputs / "tasks" / sample.id.removeprefix("appworld-test-"))
+                for sample in track(samples, description="playing again", console=Console())
             ),
             strict=True,
         )
@@ -136,8 +136,8 @@ def _pack(options: argparse.Namespace) -> None:
     about = {"experiment": experiment, "source": task.source, "method": options.method, "llm": options.llm}
     record = {**about, "different_outputs": different, split: _figures(scores, grades)}
     write_files({into / f"{experiment}.row.json": json.dumps(record, indent=1) + "\n"})
-    shown = f"TGC {scores['tgc']:.1f}, SGC {scores['sgc']:.1f}"
-    print_line(f"{shown} on {split}; {different} outputs differ from the record\n{outputs / 'leaderboard.bundle'}")
+    summary = f"TGC {scores['tgc']:.1f}, SGC {scores['sgc']:.1f}"
+    print_line(f"{summary} on {split}; {different} outputs differ from the record\n{outputs / 'leaderboard.bundle'}")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -40,7 +40,7 @@ _STATES = ("finished", "running", "broken off", "failed", CONTRADICTORY, _COPY, 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print a line for each run; return the exit status."""
+    """Print a line for each run. Return the exit status."""
     parser = Parser("ls", __doc__)
     parser.add_argument("words", nargs="*", metavar="FOLDER|KEY=VALUE", help="folders (default: results), and settings")
     parser.add_argument("--state", choices=_STATES, help="only runs in this state")
@@ -50,28 +50,28 @@ def main(arguments: Sequence[str]) -> int:
     folders = [Path(word) for word in options.words if word not in conditions] or [Path("results")]
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
-    found = find_runs(*folders)
-    rows = [row for row in _rows(found, conditions) if options.state in (None, row["state"])]
+    results = find_runs(*folders)
+    rows = [row for row in _rows(results, conditions) if options.state in (None, row["state"])]
     cells = [] if options.json else [_HEADINGS, *map(_cells, rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for row in rows if options.json else ():
         sys.stdout.write(f"{json.dumps(row)}\n")
     for line in cells if rows else ():
         write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
-    for problem in found.problems:
+    for problem in results.problems:
         print_line(problem.reason, "yellow")
     if not rows:
         write(f"no runs in {', '.join(map(str, folders))}\n", sys.stderr)
     return 0
 
 
-def _rows(found: Found, conditions: Sequence[str]) -> Iterator[Record]:
+def _rows(results: Found, conditions: Sequence[str]) -> Iterator[Record]:
     """Yield the rows of the runs that fulfil some conditions, and without conditions of what cannot be read."""
-    copies = {run.folder for run in found.copies}
-    runs = sorted((*found.runs, *found.copies), key=lambda run: run.folder) if copies else found.runs
+    copies = {run.folder for run in results.copies}
+    runs = sorted((*results.runs, *results.copies), key=lambda run: run.folder) if copies else results.runs
     for run in with_settings(runs, conditions) if conditions and runs else runs:
         yield {**_row(run), **({"state": _COPY} if run.folder in copies else {})}
-    for damaged in () if conditions else found.damaged:
+    for damaged in () if conditions else results.damaged:
         about = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
         yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES)) | about
 
@@ -106,14 +106,14 @@ def _row(run: RunSummary) -> Record:
 
 def _backbone(row: Record) -> str | None:
     """Return the model, and which other ones answered some of its calls."""
-    others = ", ".join(f"{number:,} calls by {model}" for model, number in (row["other_models"] or {}).items())
+    other_calls = ", ".join(f"{number:,} calls by {model}" for model, number in (row["other_models"] or {}).items())
     name = row["backbone"] and backbone_name(row["backbone"], row["model"])
-    return f"{name} ({others})" if others else name
+    return f"{name} ({other_calls})" if other_calls else name
 
 
 def _cells(row: Record) -> tuple[str, ...]:
-    named = {**row, "backbone": _backbone(row)}
-    about = ("-" if named[name] is None else str(named[name]) for name in _ABOUT)
+    row_shown = {**row, "backbone": _backbone(row)}
+    about = ("-" if row_shown[name] is None else str(row_shown[name]) for name in _ABOUT)
     score, usd, seconds = (row[name] for name in ("score", "usd", "seconds"))
     cost = _UNKNOWN if usd is None else f"${usd:,.2f}"
     time = _UNKNOWN if seconds is None else f"{seconds:,.0f}s"

@@ -17,15 +17,15 @@ COMMANDS_OF_OTHERS = "ace_bench.commands"
 
 
 class Command(NamedTuple):
-    """``place`` is a module, or ``module:function``; the function, by default ``main``, returns the exit status."""
+    """``target`` is a module, or ``module:function``. The function, by default ``main``, returns the exit status."""
 
-    place: str
+    target: str
     purpose: str
 
 
 COMMANDS: Mapping[str, Command] = {
-    name: Command(f"ace_bench.{place}", purpose)
-    for name, place, purpose in (
+    name: Command(f"ace_bench.{target}", purpose)
+    for name, target, purpose in (
         ("init", "cli.init", "make and check the configuration of a first experiment, by five questions"),
         ("run", "cli.run", "run one experiment, or a sweep of them"),
         ("ls", "cli.ls", "list runs: how each ended, its score, cost and time"),
@@ -62,11 +62,11 @@ def commands_of_others(group: str) -> Mapping[str, Command]:
     return {point.name: Command(point.value, _purpose(point.value)) for point in sorted(entry_points(group=group))}
 
 
-def _purpose(place: str) -> str:
+def _purpose(target: str) -> str:
     """Return the first line of the docstring of a module, or of ``module:function``."""
     from importlib.util import find_spec
 
-    module, _, function = place.partition(":")
+    module, _, function = target.partition(":")
     try:
         spec = find_spec(module)
     except ModuleNotFoundError:
@@ -75,28 +75,28 @@ def _purpose(place: str) -> str:
         return f"needs {module}, which is not installed"
     with open(spec.origin, encoding="utf-8") as file:
         tree = ast.parse(file.read())
-    named = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
-    first = (ast.get_docstring(next(named, tree)) or "").partition("\n")[0].rstrip(".")
+    functions = (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function)
+    first = (ast.get_docstring(next(functions, tree)) or "").partition("\n")[0].rstrip(".")
     return first[:1].lower() + first[1:]
 
 
 def find_command(
-    word: str, ours: Mapping[str, Command], group: str, prefix: str = ""
+    word: str, commands: Mapping[str, Command], group: str, prefix: str = ""
 ) -> Callable[[Sequence[str]], int]:
-    """Import a command of ours or of a ``group`` of entry points; raises ``ConfigError`` that names the closest."""
-    if word in ours:
-        place = ours[word].place
+    """Import a command of ours or of a ``group`` of entry points. Raises ``ConfigError`` that names the closest."""
+    if word in commands:
+        target = commands[word].target
     else:
         from difflib import get_close_matches
         from importlib.metadata import entry_points
 
-        known = [*ours, *sorted(point.name for point in entry_points(group=group))]
-        if word not in known:
-            close = get_close_matches(word, known, n=1)
-            hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(known)}"
+        names = [*commands, *sorted(point.name for point in entry_points(group=group))]
+        if word not in names:
+            close = get_close_matches(word, names, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"the commands are {', '.join(names)}"
             raise ConfigError(f"there is no command {prefix}{word}; {hint}")
-        (place,) = (point.value for point in entry_points(group=group, name=word))
-    module, _, function = place.partition(":")
+        (target,) = (point.value for point in entry_points(group=group, name=word))
+    module, _, function = target.partition(":")
     command: Callable[[Sequence[str]], int] = getattr(import_module(module), function or "main")
     return command
 
@@ -108,16 +108,16 @@ def list_commands(commands: Mapping[str, Command]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command that the first argument names; return the exit status, 2 for a mistake.
+    """Run the command that the first argument names. Return the exit status, 2 for a mistake.
 
     First loads ``.env`` of the current folder; ``--config-dir DIR`` adds a folder of configs. What stops a command is
     one sentence.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    typed = list(sys.argv[1:] if arguments is None else arguments)
     problem: object = None
     try:
         try:
-            return _call(words)
+            return _call(typed)
         finally:
             sys.stdout.flush()  # at the exit of the program nobody could say what is wrong
     except AceBenchError as error:
@@ -142,26 +142,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def start(command: str, arguments: Sequence[str]) -> int:
-    """Run one command with its own arguments; return the exit status."""
+    """Run one command with its own arguments. Return the exit status."""
     return main([command, *arguments])
 
 
-def _call(words: list[str]) -> int:
-    if not words or words[0] in ("-h", "--help"):
+def _call(arguments: list[str]) -> int:
+    if not arguments or arguments[0] in ("-h", "--help"):
         sys.stdout.write(_usage())
         return 0
-    if words[0] in ("--version", "-V"):
+    if arguments[0] in ("--version", "-V"):
         from importlib.metadata import version
 
         sys.stdout.write(f"ace-bench {version('ace-bench')}\n")
         return 0
-    words = _without_config_dirs(words)
-    first, *rest = words or [""]
+    arguments = _without_config_dirs(arguments)
+    first, *remaining = arguments or [""]
     if "=" in first:
         raise ConfigError(f"{first} is a setting, not a command; did you mean `ace-bench run {first}`?")
     command = find_command(first, COMMANDS, COMMANDS_OF_OTHERS)
     read_env_file()
-    return command(rest)
+    return command(remaining)
 
 
 def _drop_output() -> None:
@@ -174,17 +174,17 @@ def _drop_output() -> None:
 
 def _without_config_dirs(arguments: Sequence[str]) -> list[str]:
     """Add the folders of ``--config-dir`` and return the other arguments."""
-    rest: list[str] = []
-    words = iter(arguments)
-    for word in words:
+    remaining: list[str] = []
+    iterator = iter(arguments)
+    for word in iterator:
         option, equals, value = word.partition("=")
         if option in _CONFIG_DIR:
             from ace_bench.core.resources import add_config_dir
 
-            add_config_dir(value if equals else next(words, ""))
+            add_config_dir(value if equals else next(iterator, ""))
         else:
-            rest.append(word)
-    return rest
+            remaining.append(word)
+    return remaining
 
 
 def _usage() -> str:

@@ -14,20 +14,20 @@ _FOR_HYDRA = re.compile(r"-|[+~]*hydra[./]")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run what the overrides describe; return or exit with the status that ``runners.run.RunEnd`` documents."""
+    """Run what the overrides describe. Return or exit with the status that ``runners.run.RunEnd`` documents."""
     if {"-h", "--help"} & set(arguments):
         from ace_bench.cli.run_help import help_text
 
         sys.stdout.write(help_text(arguments))
         return 0
-    words = [_PLUS.sub("", argument) for argument in arguments]
-    sweeps = bool({"-m", "--multirun"} & set(words)) or any(word.startswith(_SEARCH) for word in words)
+    overrides = [_PLUS.sub("", argument) for argument in arguments]
+    sweeps = bool({"-m", "--multirun"} & set(overrides)) or any(word.startswith(_SEARCH) for word in overrides)
     if not sweeps:
-        _refuse_launcher(words)
-    if sweeps or any(map(_FOR_HYDRA.match, words)):
+        _refuse_launcher(overrides)
+    if sweeps or any(map(_FOR_HYDRA.match, overrides)):
         from ace_bench.cli.experiment import call_hydra
 
-        call_hydra(words, sweeps=sweeps)
+        call_hydra(overrides, sweeps=sweeps)
         return 0
     from ace_bench.core.terminal import log_to_stdout
     from ace_bench.runners.composing import compose_run
@@ -36,16 +36,16 @@ def main(arguments: Sequence[str]) -> int:
     from ace_bench.store.processes import command_of
 
     log_to_stdout()
-    with reporting(command_of(words)) as report:
-        run(compose_run(words), report.host)
+    with reporting(command_of(overrides)) as report:
+        run(compose_run(overrides), report.host)
     return report.status
 
 
-def _refuse_launcher(words: Sequence[str]) -> None:
+def _refuse_launcher(arguments: Sequence[str]) -> None:
     """Raise ``ConfigError`` if a launcher is chosen for a single run, which it would not start."""
     from ace_bench.core.errors import ConfigError
     from ace_bench.core.resources import config_folders, options
 
-    chosen = [word for word in words if word.startswith("launcher=")]
+    chosen = [word for word in arguments if word.startswith("launcher=")]
     if chosen and chosen[-1].partition("=")[2] in options("launcher", config_folders()):
         raise ConfigError(f"{chosen[-1]} starts the runs of a sweep: add --multirun, or leave it out")

@@ -62,58 +62,58 @@ def read_option(path: Path, group: str = "") -> OptionDoc:
         text = path.read_text(encoding="utf-8")
         defaults = (msgspec.yaml.decode(text) or {}).get("defaults", [])
     lines = text.splitlines()
-    place = f"{place}." if (place := option_place(text, group)) else ""
-    named = [entry for entry in defaults if isinstance(entry, str) and entry != "_self_"]
-    parts = [entry.removesuffix(_PART) for entry in named if entry.endswith(_PART)]
+    prefix = f"{prefix}." if (prefix := option_place(text, group)) else ""
+    entries = [entry for entry in defaults if isinstance(entry, str) and entry != "_self_"]
+    parts = [entry.removesuffix(_PART) for entry in entries if entry.endswith(_PART)]
     return OptionDoc(
         title=_read_title(lines),
-        parents=tuple(entry for entry in named if not entry.endswith(_PART)),
+        parents=tuple(entry for entry in entries if not entry.endswith(_PART)),
         parts=tuple(read_option(path.parent / f"{part}.yaml", group) for part in parts),
-        settings=tuple(replace(setting, key=place + setting.key) for setting in _read_settings(lines)),
+        settings=tuple(replace(setting, key=prefix + setting.key) for setting in _read_settings(lines)),
     )
 
 
 def _read_title(lines: list[str]) -> str:
     """Return the comment above the first key, but for Hydra's own."""
-    words = []
+    parts = []
     for line in lines:
         if not line.startswith("#"):
             break
         if not line.startswith(_PACKAGE):
-            words.append(line.removeprefix("#").strip())
-    return " ".join(words)
+            parts.append(line.removeprefix("#").strip())
+    return " ".join(parts)
 
 
 def _read_settings(lines: list[str]) -> Iterator[SettingDoc]:
     above: list[tuple[int, str]] = []
     latest: SettingDoc | None = None
     for line in lines:
-        found = _LINE.match(line)
-        if found is None:
-            more = _MORE.match(line)
-            if more and latest is not None:
-                latest = replace(latest, text=f"{latest.text} {more['text']}".strip())
+        match = _LINE.match(line)
+        if match is None:
+            continuation = _MORE.match(line)
+            if continuation and latest is not None:
+                latest = replace(latest, text=f"{latest.text} {continuation['text']}".strip())
             elif latest is not None and not latest.default:
                 latest = replace(latest, default=line.strip())
             continue
         if latest is not None:
             yield latest
-        indent = len(found["indent"])
-        above = [(before, name) for before, name in above if before < indent] + [(indent, found["key"])]
+        indent = len(match["indent"])
+        above = [(before, name) for before, name in above if before < indent] + [(indent, match["key"])]
         names = [name for _, name in above]
-        ours = names[0] not in ("defaults", "hydra") and names[-1] != "_target_"
-        latest = SettingDoc(".".join(names), found["value"].strip(), found["text"] or "") if ours else None
+        is_setting = names[0] not in ("defaults", "hydra") and names[-1] != "_target_"
+        latest = SettingDoc(".".join(names), match["value"].strip(), match["text"] or "") if is_setting else None
     if latest is not None:
         yield latest
 
 
-def help_text(words: Sequence[str]) -> str:
-    """Return the settings of the options that ``words`` choose (``method=ace``), or else the overview.
+def help_text(arguments: Sequence[str]) -> str:
+    """Return the settings of the options that ``arguments`` choose (``method=ace``), or else the overview.
 
     The overview is the template of ``hydra.help`` in ``config.yaml``. Raises ``ConfigError`` for an unknown option.
     """
     folders = config_folders()
-    pairs = [word.partition("=")[::2] for word in words]
+    pairs = [word.partition("=")[::2] for word in arguments]
     if chosen := [(group, name) for group, name in pairs if name and options(group, folders)]:
         return "\n".join(_option_text(group, name) for group, name in chosen)
     path = configs_folder() / "config.yaml"

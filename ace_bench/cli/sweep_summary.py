@@ -85,27 +85,27 @@ def sweep_table(runs: Sequence[RunSummary], failed: Sequence[str]) -> Table:
     from ace_bench.report.differences import differences
     from ace_bench.report.records import marks_of
 
-    found, samples = differences(runs), sample_keys(runs)
+    differ, samples = differences(runs), sample_keys(runs)
     marks = {marks_of(simulated=run.simulated, source=run.source) for run in runs}
     mixed = len(marks) > 1
-    head = f"{len(runs)} run{'s' * (len(runs) > 1)}: {found.common}"
+    head = f"{len(runs)} run{'s' * (len(runs) > 1)}: {differ.common}"
     title = " ".join(filter(None, (head, "" if mixed else marks.pop())))
     table = Table(title=Text(title), title_justify="left", title_style="bold")
-    paths = list(found.names) if len(found.names) <= _WIDEST else []
-    for name in [found.names[path] for path in paths] or ["run"]:
+    paths = list(differ.names) if len(differ.names) <= _WIDEST else []
+    for name in [differ.names[path] for path in paths] or ["run"]:
         add_column(table, name.replace("_", " "))
     table.add_column("score [95%]", justify="right", no_wrap=True)
     table.add_column("cost", justify="right")
     groups: dict[tuple[str, bool], list[int]] = {}
-    for place, run in enumerate(runs):
-        groups.setdefault((samples[run.folder], run.simulated), []).append(place)
-    for some in groups.values():
-        for place in some:
-            own = [found.text(place, path) for path in paths] or [found.labels[place]]
-            table.add_row(*map(Text, own), Text(_score(runs[place], mark=mixed)), _cost(runs[place]))
+    for index, run in enumerate(runs):
+        groups.setdefault((samples[run.folder], run.simulated), []).append(index)
+    for group in groups.values():
+        for index in group:
+            values = [differ.text(index, path) for path in paths] or [differ.labels[index]]
+            table.add_row(*map(Text, values), Text(_score(runs[index], mark=mixed)), _cost(runs[index]))
         table.add_section()
-    for words in failed:
-        table.add_row(Text(words), *[""] * max(0, len(paths) - 1), _FAILED, "")
+    for overrides in failed:
+        table.add_row(Text(overrides), *[""] * max(0, len(paths) - 1), _FAILED, "")
     if len(groups) > 1:
         table.caption = "Scores on different sides of a line cannot be compared: other samples, or simulated."
     return table

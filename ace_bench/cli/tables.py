@@ -69,20 +69,20 @@ _SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 def make_tables(arguments: Sequence[str]) -> int:
     """Make tables: the paper's, or of your own runs."""
     parser = _parser_of("table", _TABLES_HELP)
-    own = parser.add_argument_group("tables of your own runs; --out is then a file, instead of the standard output")
-    own.add_argument("--rows", help="settings, separated by commas (default: method)")
-    own.add_argument("--columns", help="settings, separated by commas (default: task)")
-    own.add_argument("--metric", help="score, or metrics separated by commas (default: score)")
-    own.add_argument("--over", choices=["seed", "nothing"], help="what is averaged (default: seed)")
-    own.add_argument("--base", help="values that only the base row has (default: method=base)")
+    group = parser.add_argument_group("tables of your own runs; --out is then a file, instead of the standard output")
+    group.add_argument("--rows", help="settings, separated by commas (default: method)")
+    group.add_argument("--columns", help="settings, separated by commas (default: task)")
+    group.add_argument("--metric", help="score, or metrics separated by commas (default: score)")
+    group.add_argument("--over", choices=["seed", "nothing"], help="what is averaged (default: seed)")
+    group.add_argument("--base", help="values that only the base row has (default: method=base)")
     parser.add_argument("--format", choices=list(_SUFFIXES.values()), help="default: all, or by the suffix of --out")
     parser.add_argument("--width", choices=["column", "page"], help="LaTeX: one of two columns, or all (default: fits)")
     parser.add_argument("--standalone", action="store_true", help="LaTeX: a whole document for pdflatex")
     options = parser.parse_intermixed_args(arguments)
-    named = any(word.startswith(("table=", "experiment=")) for word in options.words)
+    names_result = any(word.startswith(("table=", "experiment=")) for word in options.words)
     form = {"width": options.width or "", "standalone": options.standalone}
     own_options = (options.rows, options.columns, options.metric, options.over, options.base)
-    if own_options == (None,) * 5 and (named or options.format is None):
+    if own_options == (None,) * 5 and (names_result or options.format is None):
         kinds = [suffix[1:] for suffix, kind in _SUFFIXES.items() if kind == (options.format or kind)]
         return _write_paper_results("table", options, formats=tuple(kinds), **form)
     text = _own_table(options, form)
@@ -125,10 +125,10 @@ def _own_table(options: argparse.Namespace, form: dict[str, Any]) -> str:
 def make_figures(arguments: Sequence[str]) -> int:
     """Draw figures: the paper's, or of your own runs."""
     parser = _parser_of("figure", _FIGURES_HELP)
-    own = parser.add_argument_group("figures of your own runs")
-    own.add_argument("--x", help="the setting along x, by path or last part")
-    own.add_argument("--y", help="score, or a metric (default: score)")
-    own.add_argument("--lines", help="settings, separated by commas (default: method)")
+    group = parser.add_argument_group("figures of your own runs")
+    group.add_argument("--x", help="the setting along x, by path or last part")
+    group.add_argument("--y", help="score, or a metric (default: score)")
+    group.add_argument("--lines", help="settings, separated by commas (default: method)")
     parser.add_argument("--width", choices=["column", "page"], help="with style=paper (default: what fits)")
     options = parser.parse_intermixed_args(arguments)
     styles = [word.removeprefix("style=") for word in options.words if word.startswith("style=")]
@@ -150,14 +150,14 @@ def make_figures(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _parser_of(what: str, description: str | None) -> Parser:
-    """Return a parser with the options for the paper's results (``what``: "table" or "figure")."""
-    parser = Parser(f"{what}s", description)
+def _parser_of(kind: str, description: str | None) -> Parser:
+    """Return a parser with the options for the paper's results (``kind``: "table" or "figure")."""
+    parser = Parser(f"{kind}s", description)
     parser.add_argument(
-        "words", nargs="*", metavar="FOLDER|KEY=VALUE", help=f"{what}=NAME, folders of runs, and settings of the runs"
+        "words", nargs="*", metavar="FOLDER|KEY=VALUE", help=f"{kind}=NAME, folders of runs, and settings of the runs"
     )
     parser.add_argument("--results", type=Path, help="folder of runs (default: results)")
-    parser.add_argument("--out", type=Path, help=f"where to write (default: RESULTS/{what}s)")
+    parser.add_argument("--out", type=Path, help=f"where to write (default: RESULTS/{kind}s)")
     parser.add_argument(
         "--paper", choices=["on", "off"], help="the paper's numbers beside ours (default: where they are comparable)"
     )
@@ -166,7 +166,7 @@ def _parser_of(what: str, description: str | None) -> Parser:
     return parser
 
 
-def _write_paper_results(what: str, options: argparse.Namespace, **form: Any) -> int:
+def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) -> int:
     """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``. Return the exit status."""
     from ace_bench.report.figures.write import write_figures  # slow to import, and --help does not need it
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
@@ -176,9 +176,9 @@ def _write_paper_results(what: str, options: argparse.Namespace, **form: Any) ->
 
     folders = _folders(options)
     if len(folders) > 1:
-        raise ConfigError(f"{what}s of the paper are made from one folder of runs, and {len(folders)} are named")
+        raise ConfigError(f"{kind}s of the paper are made from one folder of runs, and {len(folders)} are named")
     results = next(iter(folders), _RESULTS)
-    which, extra = _sort_words(what, [word for word in options.words if Path(word) not in folders])
+    which, extra = _sort_words(kind, [word for word in options.words if Path(word) not in folders])
     compose = Composer(config_folders())
     checks = RunChecks(compose)
     index = ResultsIndex(results=results, compose=compose, refusal=checks.refusal, draws=checks.draws, extra=extra)
@@ -187,23 +187,23 @@ def _write_paper_results(what: str, options: argparse.Namespace, **form: Any) ->
     wanted = Wanted(
         names=tuple(which), paper={"on": True, "off": False}.get(options.paper), differences=options.differences, **form
     )
-    write: Callable[[ResultsIndex, Path, Wanted], list[Path]] = write_tables if what == "table" else write_figures
-    files = write(index, options.out or results / f"{what}s", wanted)
+    write: Callable[[ResultsIndex, Path, Wanted], list[Path]] = write_tables if kind == "table" else write_figures
+    files = write(index, options.out or results / f"{kind}s", wanted)
     _say_what_is_wrong(index.found)
     if not any(file.name != TABLES for file in files):
-        own = {"table": "--rows method", "figure": "--x SETTING"}[what]
+        example = {"table": "--rows method", "figure": "--x SETTING"}[kind]
         print_line(
-            f"no finished run fills a {what} of the paper; `ace-bench {what}s {own}` shows your own runs", "yellow"
+            f"no finished run fills a {kind} of the paper; `ace-bench {kind}s {example}` shows your own runs", "yellow"
         )
     for file in files:
         print_line(file)
     return 0
 
 
-def _say_what_is_wrong(found: Found) -> None:
-    for damaged in found.damaged:
+def _say_what_is_wrong(results: Found) -> None:
+    for damaged in results.damaged:
         print_line(f"left out: {damaged.reason}", "yellow")
-    for problem in found.problems:
+    for problem in results.problems:
         print_line(problem.reason, "yellow")
 
 
@@ -219,14 +219,14 @@ def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
         raise ConfigError("--paper and --differences are for the paper's results; leave them out")
     folders = _folders(options) or [_RESULTS]
     conditions = [word for word in options.words if "=" in word and Path(word) not in folders]
-    others = [Path(word) for word in options.words if "=" not in word]
-    if missing := [str(folder) for folder in (*others, *folders) if not folder.is_dir()]:
+    arguments = [Path(word) for word in options.words if "=" not in word]
+    if missing := [str(folder) for folder in (*arguments, *folders) if not folder.is_dir()]:
         raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
-    found = find_runs(*folders)
-    _say_what_is_wrong(found)
-    if not found.runs:
+    results = find_runs(*folders)
+    _say_what_is_wrong(results)
+    if not results.runs:
         raise ConfigError(f"there are no runs in {', '.join(map(str, folders))}; make some, or name their folder")
-    return with_settings(found.runs, conditions)
+    return with_settings(results.runs, conditions)
 
 
 def read_style(text: str) -> Style:
@@ -240,27 +240,27 @@ def read_style(text: str) -> Style:
 
 def _folders(options: argparse.Namespace) -> list[Path]:
     """Return the folders of runs that a command line names."""
-    given = [Path(word) for word in options.words if Path(word).is_dir()]
-    return [*given, *([options.results] if options.results else [])]
+    folders = [Path(word) for word in options.words if Path(word).is_dir()]
+    return [*folders, *([options.results] if options.results else [])]
 
 
-def _sort_words(what: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+def _sort_words(kind: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Split ``table=2,3 backbone=...`` into the requested names and the settings of the runs."""
     which: list[str] = []
     extra: list[str] = []
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals:
-            raise ConfigError(f"{override} is not a setting; write {what}={override}, or KEY=VALUE")
-        if key == what or (what, key) == ("table", "experiment"):
+            raise ConfigError(f"{override} is not a setting; write {kind}={override}, or KEY=VALUE")
+        if key == kind or (kind, key) == ("table", "experiment"):
             which += value.split(",")
         else:
-            _check_chooses(what, override)
+            _check_chooses(kind, override)
             extra.append(override)
     return which, tuple(extra)
 
 
-def _check_chooses(what: str, override: str) -> None:
+def _check_chooses(kind: str, override: str) -> None:
     """Reject a setting by which no run can be chosen. Raises ``ConfigError`` with the right spelling."""
     from ace_bench.report.conditions import CHOOSING
 
@@ -269,10 +269,10 @@ def _check_chooses(what: str, override: str) -> None:
     if group in _OPTIONS:
         raise ConfigError(f"{override} chooses no runs; write --{group} {value}")
     if group == "seed":
-        raise ConfigError(f"{override} chooses no runs, since {what}s are over all seeds; leave it out")
+        raise ConfigError(f"{override} chooses no runs, since {kind}s are over all seeds; leave it out")
     if group in CHOOSING:
         return
-    close = get_close_matches(group, [*CHOOSING, *_OPTIONS, what], n=1)
+    close = get_close_matches(group, [*CHOOSING, *_OPTIONS, kind], n=1)
     if not close:
         raise ConfigError(f"{override} chooses no runs, since {group} changes no answer; leave it out")
     right = f"--{close[0]} {value}" if close[0] in _OPTIONS else override.replace(group, close[0], 1)

@@ -34,14 +34,14 @@ description: Lessons learnt from earlier work ({sections}). Use them before you 
 
 
 def write_agents(book: Playbook, out: Path) -> Sequence[Path]:
-    """Put a playbook into AGENTS.md, CLAUDE.md or any Markdown file, whose other text stays; return the files."""
+    """Put a playbook into AGENTS.md, CLAUDE.md or any Markdown file, whose other text stays. Return the files."""
     if out.suffix.lower() != ".md":
         raise ConfigError(f"{out} is not a Markdown file: name AGENTS.md or CLAUDE.md with --out")
     return _write({out: put_block(_read(out), write_block(book.bullets, title="Playbook"), str(out))})
 
 
 def write_skill(book: Playbook, out: Path) -> Sequence[Path]:
-    """Write a playbook as the folder of a skill: SKILL.md and one file a section; return the files.
+    """Write a playbook as the folder of a skill: SKILL.md and one file a section. Return the files.
 
     In a skill that exists, all text but the entries stays.
     """
@@ -51,7 +51,10 @@ def write_skill(book: Playbook, out: Path) -> Sequence[Path]:
     for bullet in book.bullets:
         sections.setdefault(bullet.section, []).append(bullet)
     titles = {name: name.replace("_", " ").capitalize() for name in sections}
-    sizes = {name: f"{len(some)} {'entry' if len(some) == 1 else 'entries'}" for name, some in sections.items()}
+    sizes = {
+        name: f"{len(bullets_of_section)} {'entry' if len(bullets_of_section) == 1 else 'entries'}"
+        for name, bullets_of_section in sections.items()
+    }
     links = [f"- [{titles[name]}]({_REFERENCES}/{name}.md): {size}" for name, size in sizes.items()]
     head = _read(out / _SKILL) or _HEAD.format(name=out.name, sections=", ".join(titles.values()).lower())
     index = enclose(["Read the part that fits the task:", "", *links, ""])
@@ -81,14 +84,14 @@ def _write(texts: Mapping[Path, str]) -> Sequence[Path]:
 
 
 def read_edits(path: Path) -> Block:
-    """Return the entries in a file or a skill's folder; raises ``DataError`` without any."""
+    """Return the entries in a file or a skill's folder. Raises ``DataError`` without any."""
     files = [path] if not path.is_dir() else [path / _SKILL, *_references(path)]
     blocks = [block for file in files if (block := read_block(_read(file), str(file))) is not None]
     if not any(block.entries or block.exported for block in blocks):
         raise DataError(f"{path} holds no playbook: write one with `ace-bench playbook export --as`")
     return Block(
         entries=tuple(entry for block in blocks for entry in block.entries),
-        exported={name: one for block in blocks for name, one in block.exported.items()},
+        exported={name: exported for block in blocks for name, exported in block.exported.items()},
     )
 
 
@@ -111,6 +114,6 @@ def import_playbook(arguments: Sequence[str]) -> int:
         return 0
     if not options.into.exists():
         save_context(Playbook.start(()), options.into)
-    made = change_playbook(options.into, change)
-    print_line(f"{options.into}: {made.size} bullets")
+    playbook = change_playbook(options.into, change)
+    print_line(f"{options.into}: {playbook.size} bullets")
     return 0

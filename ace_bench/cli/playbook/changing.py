@@ -31,9 +31,9 @@ def forget_source(arguments: Sequence[str]) -> int:
     """Print what goes and why, write what remains, and return the exit status."""
     parser = Parser("playbook forget", _FORGET_HELP)
     parser.add_argument("playbook", type=Path, help="run folder or playbook file")
-    what = parser.add_mutually_exclusive_group(required=True)
+    target = parser.add_mutually_exclusive_group(required=True)
     for name, meaning in {"source": "user", "sample": "sample", "bullet": "bullet"}.items():
-        what.add_argument(f"--{name}", dest="name", metavar="NAME" if name == "source" else "ID", help=meaning)
+        target.add_argument(f"--{name}", dest="name", metavar="NAME" if name == "source" else "ID", help=meaning)
     parser.add_argument("--out", type=Path, help="file to write (JSON)")
     parser.add_argument("--dry-run", action="store_true", help="write nothing")
     options = parser.parse_args(arguments)
@@ -42,20 +42,22 @@ def forget_source(arguments: Sequence[str]) -> int:
     book = read_playbook(options.playbook)
     of_run = options.playbook.is_dir()
     lineage = run_lineage(options.playbook, book) if of_run else file_lineage(book)
-    found = forget(book, lineage, options.name)
-    solved = [one for one in (solved_samples(options.playbook) if of_run else ()) if one.sample == options.name]
-    print_diff(playbook_diff(book, found.playbook), Console(highlight=False, soft_wrap=True))
-    for bullet, reason in found.reasons.items():
+    result = forget(book, lineage, options.name)
+    solved = [
+        sample for sample in (solved_samples(options.playbook) if of_run else ()) if sample.sample == options.name
+    ]
+    print_diff(playbook_diff(book, result.playbook), Console(highlight=False, soft_wrap=True))
+    for bullet, reason in result.reasons.items():
         print_line(f"[{bullet}] {reason}")
-    for note in found.notes:
+    for note in result.notes:
         print_line(note)
-    for leak in find_leaks(found.playbook, solved):
+    for leak in find_leaks(result.playbook, solved):
         print_line(
             f"[{leak.bullet}] repeats the {leak.split} sample {leak.sample} with its answer, though no record says why."
         )
     if not options.dry_run:
-        save_context(found.playbook, options.out)
-        print_line(f"{options.out}: {found.playbook.size} bullets of {book.size}")
+        save_context(result.playbook, options.out)
+        print_line(f"{options.out}: {result.playbook.size} bullets of {book.size}")
     return 0
 
 

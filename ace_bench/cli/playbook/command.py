@@ -14,8 +14,8 @@ from ace_bench.cli.main import Command, commands_of_others, find_command, list_c
 from ace_bench.core.program import command_line
 
 COMMANDS: Mapping[str, Command] = {
-    name: Command(f"ace_bench.cli.playbook.{place}", purpose)
-    for name, place, purpose in (
+    name: Command(f"ace_bench.cli.playbook.{target}", purpose)
+    for name, target, purpose in (
         ("show", "looking:show_playbook", "print a playbook"),
         ("diff", "looking:diff_playbooks", "say what differs between two playbooks"),
         ("export", "sharing:export_playbooks",
@@ -35,7 +35,7 @@ def all_commands() -> Mapping[str, Command]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the command that the first argument names; return its exit status."""
+    """Run the command that the first argument names. Return its exit status."""
     if not arguments or arguments[0] in ("-h", "--help"):
         text = __doc__.format(commands=list_commands(all_commands()))
         sys.stdout.write(text.replace("ace-bench playbook", command_line("playbook")))

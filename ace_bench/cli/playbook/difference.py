@@ -25,15 +25,17 @@ class PlaybookDiff:
 def playbook_diff(before: Playbook, after: Playbook) -> PlaybookDiff:
     """Compare two playbooks; all bullets are in the order of their playbook."""
     by_content = {comparable(bullet.content): bullet for bullet in after.bullets}
-    same = [(one, by_content[key]) for one in before.bullets if (key := comparable(one.content)) in by_content]
-    paired = {one.id for one, _ in same}, {other.id for _, other in same}
-    left = {bullet.id: bullet for bullet in after.bullets if bullet.id not in paired[1]}
-    reworded = tuple((one, left.pop(one.id)) for one in before.bullets if one.id not in paired[0] and one.id in left)
-    known = paired[0] | {one.id for one, _ in reworded}
+    same = [(old, by_content[key]) for old in before.bullets if (key := comparable(old.content)) in by_content]
+    paired = {old.id for old, _ in same}, {new.id for _, new in same}
+    unpaired = {bullet.id: bullet for bullet in after.bullets if bullet.id not in paired[1]}
+    reworded = tuple(
+        (old, unpaired.pop(old.id)) for old in before.bullets if old.id not in paired[0] and old.id in unpaired
+    )
+    paired_ids = paired[0] | {old.id for old, _ in reworded}
     recounted = tuple(pair for pair in same if _votes(pair[0]) != _votes(pair[1]))
     return PlaybookDiff(
-        removed=tuple(bullet for bullet in before.bullets if bullet.id not in known),
-        added=tuple(left.values()),
+        removed=tuple(bullet for bullet in before.bullets if bullet.id not in paired_ids),
+        added=tuple(unpaired.values()),
         reworded=reworded,
         recounted=recounted,
         unchanged=len(same) - len(recounted),

@@ -68,20 +68,20 @@ def file_lineage(playbook: Playbook) -> Lineage:
 
 
 def run_lineage(folder: Path, tested: Playbook) -> Lineage:
-    """Follow a run's bullets up to the step that made ``tested``; raises ``StoreError`` and ``DataError``."""
-    found = read_changes(folder)
-    last = next((place for place, one in enumerate(found.contexts) if one.digest == tested.digest), None)
+    """Follow a run's bullets up to the step that made ``tested``. Raises ``StoreError`` and ``DataError``."""
+    history = read_changes(folder)
+    last = next((index for index, context in enumerate(history.contexts) if context.digest == tested.digest), None)
     if last is None:
         raise DataError(f"no step of {folder} leads to its playbook; a playbook_text cannot be followed")
-    parts: dict[str, list[_Part]] = {record["id"]: [_first_part(convert(record, Bullet))] for record in found.first}
-    for step, change in zip(found.steps[:last], found.changes, strict=False):
+    parts: dict[str, list[_Part]] = {record["id"]: [_first_part(convert(record, Bullet))] for record in history.first}
+    for step, change in zip(history.steps[:last], history.changes, strict=False):
         before = dict(parts)
         for gone in change.get("removed", ()):
             del parts[gone]
         anew = [] if parts else [group[0] for group in before.values()]  # the whole playbook was written anew
         for record in change.get("set", ()):
             parts[record["id"]] = _follow(convert(record, Bullet), before, step, anew)
-    return Lineage(parts, found.steps[:last])
+    return Lineage(parts, history.steps[:last])
 
 
 def _first_part(bullet: Bullet) -> _Part:
@@ -104,32 +104,32 @@ def _follow(
 ) -> list[_Part]:
     """Return the parts of a bullet after a step that changed it."""
     group = merged_bullets(step.events).get(bullet.id, {bullet.id})
-    members = [bullet.id, *sorted(group - {bullet.id}, key=lambda one: number_of(one) or 0)]
-    parts = [part for one in members for part in before.get(one, ())] or [_Part(bullet.id)]
-    own = parts[0]
+    members = [bullet.id, *sorted(group - {bullet.id}, key=lambda member: number_of(member) or 0)]
+    parts = [part for member in members for part in before.get(member, ())] or [_Part(bullet.id)]
+    main_part = parts[0]
     events = [event for event in step.events if event.get("bullet") in group]
     wrote = [event for event in events if event.get("type") in ("ADD", "UPDATE", "MERGE")]
     for event in events:
         if votes := event.get("votes"):
-            own.count(votes, *_samples(event))
-    rest = Counter({name: getattr(bullet, name) for name in COUNTERS})
+            main_part.count(votes, *_samples(event))
+    uncounted = Counter({name: getattr(bullet, name) for name in COUNTERS})
     for votes in (cast.votes for part in parts for cast in part.cast):
-        rest.subtract(votes)
-    own.count(rest, *([one for event in wrote for one in _samples(event)] or step.samples))
-    if not own.wordings or own.wordings[-1].bullet.content != bullet.content:
+        uncounted.subtract(votes)
+    main_part.count(uncounted, *([sample for event in wrote for sample in _samples(event)] or step.samples))
+    if not main_part.wordings or main_part.wordings[-1].bullet.content != bullet.content:
         joint = any(event.get("event") == "worded" or event.get("type") == "MERGE" for event in events)
-        whole = [event for event in wrote if joint or event["bullet"] == bullet.id]
-        writers = [one for event in whole for one in _samples(event)] or step.samples
-        sources = [part for part in (*(parts if joint else [own]), *anew) if part.wordings]
+        rewriting = [event for event in wrote if joint or event["bullet"] == bullet.id]
+        writers = [sample for event in rewriting for sample in _samples(event)] or step.samples
+        sources = [part for part in (*(parts if joint else [main_part]), *anew) if part.wordings]
         origins = {bullet.id}.union(writers, *(part.wordings[-1].origins for part in sources))
-        own.wordings.append(_Wording(bullet, origins))
+        main_part.wordings.append(_Wording(bullet, origins))
     return parts
 
 
 def _samples(event: Record) -> Sequence[str]:
     """Return the samples that an operation is from: one, or a batch whose lessons were merged; none of a refinement."""
-    found: Sequence[str] = event.get("samples") or ([event["sample"]] if "sample" in event else [])
-    return found
+    samples: Sequence[str] = event.get("samples") or ([event["sample"]] if "sample" in event else [])
+    return samples
 
 
 def forget(playbook: Playbook, lineage: Lineage, name: str) -> Forgotten:
@@ -138,25 +138,25 @@ def forget(playbook: Playbook, lineage: Lineage, name: str) -> Forgotten:
     A bullet goes back to its newest words that do not come from ``name``, with the votes on them, and so do bullets
     that were merged into it; without such words it is removed. Raises ``ConfigError`` if nothing comes from ``name``.
     """
-    left: list[Bullet] = []
+    remaining: list[Bullet] = []
     reasons: dict[str, str] = {}
     for bullet in playbook.bullets:
         after = list(_without(bullet, lineage.parts[bullet.id], name))
         if not after:
             reasons[bullet.id] = f"all its words come from {name}"
         elif after[0].content != bullet.content:
-            back = " and ".join(f"{one.id} in step {one.changed}" for one in after)
+            back = " and ".join(f"{restored.id} in step {restored.changed}" for restored in after)
             reasons[bullet.id] = f"its words come from {name}, too: back to the words of {back}"
         elif after != [bullet]:
             reasons[bullet.id] = f"without the votes of {name}, and as a source"
-        left += after
+        remaining += after
     if not reasons:
         raise ConfigError(f"nothing in the playbook is known to come from {name}")
-    bullets = tuple(sorted(left, key=lambda one: one.number))
-    layout = playbook.layout and playbook.layout.limited({one.id for one in left})
+    bullets = tuple(sorted(remaining, key=lambda bullet: bullet.number))
+    layout = playbook.layout and playbook.layout.limited({restored.id for restored in remaining})
     recent = ["The latest reflections, which name no sample, are removed."] if playbook.recent else []
     remains = replace(playbook, bullets=bullets, recent=(), layout=layout)
-    return Forgotten(remains, reasons, [*recent, *_unknown(left, lineage, name)])
+    return Forgotten(remains, reasons, [*recent, *_unknown(remaining, lineage, name)])
 
 
 def _without(bullet: Bullet, parts: Sequence[_Part], name: str) -> Iterator[Bullet]:
@@ -165,7 +165,7 @@ def _without(bullet: Bullet, parts: Sequence[_Part], name: str) -> Iterator[Bull
         yield _count(bullet, [cast for part in parts if part.id != name for cast in part.cast], name)
         return
     for part in parts:
-        places = [place for place, one in enumerate(part.wordings, 1) if name not in one.origins]
+        places = [number for number, wording in enumerate(part.wordings, 1) if name not in wording.origins]
         if places:
             cast = [cast for cast in part.cast if cast.wordings <= places[-1]]
             yield _count(part.wordings[places[-1] - 1].bullet, cast, name)
@@ -174,24 +174,24 @@ def _without(bullet: Bullet, parts: Sequence[_Part], name: str) -> Iterator[Bull
 def _count(bullet: Bullet, cast: Iterable[_Votes], name: str) -> Bullet:
     """Return a bullet with the votes of others, and without a name among its sources."""
     votes = Counter[str]()
-    for one in cast:
-        votes.update({} if name in one.origins else one.votes)
+    for votes_cast in cast:
+        votes.update({} if name in votes_cast.origins else votes_cast.votes)
     sources = [source for source in bullet.sources if name not in (source, *(read_vote(source) or ())[:1])]
     counts = votes["helpful"], votes["harmful"], votes["neutral"]
     return replace(bullet, sources=tuple(sources), helpful=counts[0], harmful=counts[1], neutral=counts[2])
 
 
-def _unknown(left: Sequence[Bullet], lineage: Lineage, name: str) -> Iterator[str]:
+def _unknown(remaining: Sequence[Bullet], lineage: Lineage, name: str) -> Iterator[str]:
     """Say what the records do not show."""
     if not lineage.steps:
         yield "A file does not say whose votes its counters hold, nor what a bullet said before: a run's folder does."
         return
-    wordings = [one for parts in lineage.parts.values() for part in parts for one in part.wordings]
-    written = {one.bullet.content: one.bullet.changed for one in wordings}
-    seen = [one.bullet.changed for one in wordings if name in one.origins]
+    wordings = [wording for parts in lineage.parts.values() for part in parts for wording in part.wordings]
+    written = {wording.bullet.content: wording.bullet.changed for wording in wordings}
+    influenced = [wording.bullet.changed for wording in wordings if name in wording.origins]
     samples = (step.index for step in lineage.steps if name in step.samples)
-    first = min([*seen, *samples], default=BEFORE_FIRST_STEP)
-    later = [one.id for one in left if written[one.content] > first]
+    first = min([*influenced, *samples], default=BEFORE_FIRST_STEP)
+    later = [bullet.id for bullet in remaining if written[bullet.content] > first]
     since = "the start of the run" if first == BEFORE_FIRST_STEP else f"step {first}"
     yield f"Written after {since}, when prompts may have shown it: {', '.join(later) or 'no bullet'}."
     events = [event for step in lineage.steps for event in step.events]

@@ -45,27 +45,27 @@ def _join_words(text: str) -> str:
 def find_leaks(book: Playbook, solved: Iterable[Solved]) -> Iterator[Leak]:
     """Find bullets that repeat eight adjacent words of a sample together with its answer."""
     windows: dict[tuple[str, ...], list[Solved]] = {}
-    for one in solved:
-        if len(_join_words(one.answer)) >= _SHORTEST_ANSWER:
-            for window in _windows(one.text):
-                windows.setdefault(window, []).append(one)
+    for sample in solved:
+        if len(_join_words(sample.answer)) >= _SHORTEST_ANSWER:
+            for window in _windows(sample.text):
+                windows.setdefault(window, []).append(sample)
     for bullet in book.bullets:
         text = f" {_join_words(bullet.content)} "
-        hits = {one.sample: one for window in _windows(bullet.content) for one in windows.get(window, ())}
-        for one in hits.values():
+        hits = {sample.sample: sample for window in _windows(bullet.content) for sample in windows.get(window, ())}
+        for sample in hits.values():
             # A question may have several answers, separated by commas.
-            answers = [_join_words(part) for part in (one.answer, *one.answer.split(","))]
+            answers = [_join_words(part) for part in (sample.answer, *sample.answer.split(","))]
             if any(f" {answer} " in text for answer in answers if len(answer) >= _SHORTEST_ANSWER):
-                yield Leak(bullet=bullet.id, split=one.split, sample=one.sample)
+                yield Leak(bullet=bullet.id, split=sample.split, sample=sample.sample)
 
 
 def _windows(text: str) -> Iterator[tuple[str, ...]]:
-    words = _WORD.findall(text.casefold())
-    return (tuple(words[place : place + _WINDOW]) for place in range(len(words) - _WINDOW + 1))
+    all_words = _WORD.findall(text.casefold())
+    return (tuple(all_words[start : start + _WINDOW]) for start in range(len(all_words) - _WINDOW + 1))
 
 
 def solved_samples(folder: Path) -> list[Solved]:
-    """Return each sample of a run whose reference answer its journal holds; raises ``StoreError`` and ``DataError``."""
+    """Return each sample of a run whose reference answer its journal holds. Raises ``StoreError`` and ``DataError``."""
     samples = unpack_samples(read_object(folder, SAMPLES))
     uses: dict[str, int] = {}
     for sample in samples.values():

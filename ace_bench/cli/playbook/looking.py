@@ -24,7 +24,7 @@ _TESTED = "tested"
 
 
 def read_playbook(path: Path, *, name: str = _TESTED) -> Playbook:
-    """Read a playbook of a run folder (``contexts/NAME.json``) or file; raises ``DataError`` that names it.
+    """Read a playbook of a run folder (``contexts/NAME.json``) or file. Raises ``DataError`` that names it.
 
     A run that has not finished tested none: then it is the last one that the run recorded, and a note says so.
     """
@@ -69,14 +69,14 @@ def show_playbook(arguments: Sequence[str]) -> int:
     book = read_playbook(options.playbook)
     bullets = _sort_bullets(_choose_bullets(book, options.section), options.sort)
     console = Console(highlight=False)
-    shown = bullets[: options.limit]
-    for section, some in groupby(shown, key=lambda bullet: bullet.section if options.sort == _CREATED else ""):
+    first_bullets = bullets[: options.limit]
+    for section, group in groupby(first_bullets, key=lambda bullet: bullet.section if options.sort == _CREATED else ""):
         if section:
             console.print(f"\n{section}", style="bold", markup=False)
-        for bullet in some:
+        for bullet in group:
             console.print(f"{with_counters(bullet)}  {bullet.content}", markup=False)
-    left = f", the first {len(shown)} shown" if len(shown) < len(bullets) else ""
-    console.print(f"\n{len(bullets)} of {book.size} bullets{left}, {book.tokens:,} tokens", markup=False)
+    note = f", the first {len(first_bullets)} shown" if len(first_bullets) < len(bullets) else ""
+    console.print(f"\n{len(bullets)} of {book.size} bullets{note}, {book.tokens:,} tokens", markup=False)
     return 0
 
 
@@ -87,7 +87,7 @@ def with_counters(bullet: Bullet) -> str:
 
 def _choose_bullets(book: Playbook, section: str | None) -> list[Bullet]:
     if section is None:
-        order = {name: place for place, name in enumerate(book.sections)}
+        order = {name: index for index, name in enumerate(book.sections)}
         return sorted(book.bullets, key=lambda bullet: (order[bullet.section], bullet.number))
     if section_name(section) not in book.sections:
         raise ConfigError(f"there is no section {section}; there are {', '.join(book.sections)}")
@@ -112,25 +112,32 @@ def diff_playbooks(arguments: Sequence[str]) -> int:
     parser.add_argument("before", type=Path, help="run folder or playbook file")
     parser.add_argument("after", type=Path, help="run folder or playbook file")
     options = parser.parse_args(arguments)
-    found = playbook_diff(read_playbook(options.before), read_playbook(options.after))
-    return int(print_diff(found, Console(highlight=False)))
+    difference = playbook_diff(read_playbook(options.before), read_playbook(options.after))
+    return int(print_diff(difference, Console(highlight=False)))
 
 
-def print_diff(found: PlaybookDiff, console: Console) -> bool:
-    """Print what differs between two playbooks; return whether anything does."""
+def print_diff(difference: PlaybookDiff, console: Console) -> bool:
+    """Print what differs between two playbooks. Return whether anything does."""
 
     def say(text: str, style: str) -> None:
         console.print(text, style=style, markup=False)
 
-    for bullet in found.removed:
+    for bullet in difference.removed:
         say(f"- {with_counters(bullet)}  {bullet.content}", "red")
-    for bullet in found.added:
+    for bullet in difference.added:
         say(f"+ {with_counters(bullet)}  {bullet.content}", "green")
-    for one, other in found.reworded:
-        say(f"- {with_counters(one)}  {one.content}", "red")
-        say(f"+ {with_counters(other)}  {other.content}", "green")
-    for one, other in found.recounted:
-        say(f"  {with_counters(one)} -> {with_counters(other)}  {other.content}", "dim")
-    counts = {"removed": found.removed, "added": found.added, "reworded": found.reworded, "recounted": found.recounted}
-    console.print(", ".join(f"{len(some)} {name}" for name, some in counts.items()) + f", {found.unchanged} unchanged")
+    for before, after in difference.reworded:
+        say(f"- {with_counters(before)}  {before.content}", "red")
+        say(f"+ {with_counters(after)}  {after.content}", "green")
+    for before, after in difference.recounted:
+        say(f"  {with_counters(before)} -> {with_counters(after)}  {after.content}", "dim")
+    counts = {
+        "removed": difference.removed,
+        "added": difference.added,
+        "reworded": difference.reworded,
+        "recounted": difference.recounted,
+    }
+    console.print(
+        ", ".join(f"{len(bullets)} {name}" for name, bullets in counts.items()) + f", {difference.unchanged} unchanged"
+    )
     return any(counts.values())

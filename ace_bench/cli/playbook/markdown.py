@@ -73,45 +73,45 @@ def write_block(bullets: Iterable[Bullet], *, title: str) -> str:
     ordered = sorted(bullets, key=lambda bullet: bullet.section)  # within a section they stay in order of creation
     lines = list[str]()
     for section, group in groupby(ordered, key=lambda bullet: bullet.section):
-        lines += [f"### {section}", "", *(f"- [{one.id}] {indent(one.content)}" for one in group), ""]
-    known = [f"{b.id} {b.helpful} {b.harmful} {b.neutral} {_checksum(b.content)}" for b in ordered]
-    return enclose([f"## {title}", "", _USE, "", *lines], known)
+        lines += [f"### {section}", "", *(f"- [{bullet.id}] {indent(bullet.content)}" for bullet in group), ""]
+    exported = [f"{b.id} {b.helpful} {b.harmful} {b.neutral} {_checksum(b.content)}" for b in ordered]
+    return enclose([f"## {title}", "", _USE, "", *lines], exported)
 
 
-def enclose(lines: Iterable[str], known: Iterable[str] = ()) -> str:
+def enclose(lines: Iterable[str], exported: Iterable[str] = ()) -> str:
     """Return lines as a block, without a line break at its end."""
-    return "\n".join([_BEGIN, *lines, _END, *known, "-->"])
+    return "\n".join([_BEGIN, *lines, _END, *exported, "-->"])
 
 
 def put_block(text: str, block: str, where: str) -> str:
     """Return a text with its block replaced, or added at its end; all else stays as it is. Raises ``DataError``."""
-    found = _find(text, where)
+    match = _find(text, where)
     block = block.replace("\n", "\r\n" if "\r\n" in text else "\n")
-    if found is not None:
-        return f"{text[: found.start()]}{block}{text[found.end() :]}"
+    if match is not None:
+        return f"{text[: match.start()]}{block}{text[match.end() :]}"
     line = "\r\n" if "\r\n" in text else "\n"
     between = line * (not text.endswith("\n")) + line if text else ""
     return f"{text}{between}{block}{line}"
 
 
 def _find(text: str, where: str) -> re.Match[str] | None:
-    found = [*_BLOCK.finditer(text)]
-    if len(_MARK.findall(text)) != 2 * len(found) or len(found) > 1:
+    matches = [*_BLOCK.finditer(text)]
+    if len(_MARK.findall(text)) != 2 * len(matches) or len(matches) > 1:
         raise DataError(
             f"{where}: the comments around the playbook are not one pair: restore them, or delete the block with both"
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
 def read_block(text: str, where: str) -> Block | None:
     """Return the block of a text, ``None`` if it has none. Raises ``DataError`` that names the line."""
-    found = _find(text, where)
-    if found is None:
+    match = _find(text, where)
+    if match is None:
         return None
     entries: list[Entry] = []
     section, blanks = "", list[str]()
-    first = text.count("\n", 0, found.start("body")) + 1
-    for number, line in enumerate(found["body"].replace("\r\n", "\n").split("\n"), first):
+    first = text.count("\n", 0, match.start("body")) + 1
+    for number, line in enumerate(match["body"].replace("\r\n", "\n").split("\n"), first):
         entry = _ENTRY.fullmatch(line)
         further = line.removeprefix("\t" if line.startswith("\t") else "  ")
         if line.startswith("### "):
@@ -130,7 +130,7 @@ def read_block(text: str, where: str) -> Block | None:
             )
         blanks = []
     cleaned = (_with_known_id(entry) for entry in entries)
-    return Block(entries=tuple(entry for entry in cleaned if entry.content), exported=_exported(found["known"], where))
+    return Block(entries=tuple(entry for entry in cleaned if entry.content), exported=_exported(match["known"], where))
 
 
 def _with_known_id(entry: Entry) -> Entry:
@@ -142,14 +142,14 @@ def _with_known_id(entry: Entry) -> Entry:
 
 
 def _exported(text: str, where: str) -> Mapping[str, Exported]:
-    found: dict[str, Exported] = {}
+    exported: dict[str, Exported] = {}
     for line in filter(str.strip, text.splitlines()):
         try:
             name, helpful, harmful, neutral, checksum = line.split()
-            found[name] = Exported(int(helpful), int(harmful), int(neutral), checksum)
+            exported[name] = Exported(int(helpful), int(harmful), int(neutral), checksum)
         except ValueError as error:
             raise DataError(f"{where}: the comment that ends the playbook was changed: {line.strip()}") from error
-    return found
+    return exported
 
 
 def _checksum(content: str) -> str:
@@ -164,28 +164,28 @@ def merge_edits(book: Playbook, block: Block, *, source: str) -> Playbook:
     playbook takes all entries, with their exported counters. ``sources`` of new and edited bullets name ``source``.
     """
     put: dict[str, Bullet] = {}
-    seen: set[str] = set()
+    names: set[str] = set()
     numbers = (number_of(entry.id) or 0 for entry in block.entries)
     free = max([book.next_number, *(number + 1 for number in numbers)])
     for entry in block.entries:
         name = entry.id
-        if not name or name in seen:  # added, or a copy of another entry
+        if not name or name in names:  # added, or a copy of another entry
             name, free = f"{slug(entry.section)}-{free:05d}", free + 1
-        seen.add(name)
-        known, before = book.index.get(name), block.exported.get(name)
+        names.add(name)
+        bullet, before = book.index.get(name), block.exported.get(name)
         edited = before is None or before.checksum != _checksum(entry.content)
-        if known is None and (edited or not book.size):
+        if bullet is None and (edited or not book.size):
             helpful, harmful, neutral, _ = before or Exported(0, 0, 0, "")
-            known = replace(_BLANK, id=name, helpful=helpful, harmful=harmful, neutral=neutral)
-        if known is None:
+            bullet = replace(_BLANK, id=name, helpful=helpful, harmful=harmful, neutral=neutral)
+        if bullet is None:
             continue
-        content = entry.content if edited or not known.content else known.content
-        if (content, entry.section) != (known.content, known.section):
-            sources = tuple(dict.fromkeys((*known.sources, f"{source}#{name}")))
+        content = entry.content if edited or not bullet.content else bullet.content
+        if (content, entry.section) != (bullet.content, bullet.section):
+            sources = tuple(dict.fromkeys((*bullet.sources, f"{source}#{name}")))
             put[name] = measure(
-                replace(known, content=content, section=entry.section, sources=sources), estimate_tokens
+                replace(bullet, content=content, section=entry.section, sources=sources), estimate_tokens
             )
-    gone = [name for name in block.exported if name in book.index and name not in seen]
+    gone = [name for name in block.exported if name in book.index and name not in names]
     sections = dict.fromkeys((*book.sections, *(entry.section for entry in block.entries)))
     known_sections = book.replace_fields(sections=tuple(sections), next_number=free)
     return known_sections.with_index(book.index.changed(put=[*put.values()], gone=gone))

@@ -46,7 +46,7 @@ INTERMEDIATE = "intermediate_playbooks"
 
 
 def playbook_files(run: Path, *, every: int) -> Mapping[str, str]:
-    """Return the texts by file name, with every ``every``-th playbook; raises ``DataError`` and ``StoreError``."""
+    """Return the texts by file name, with every ``every``-th playbook. Raises ``DataError`` and ``StoreError``."""
     metrics = read_metrics(run)
     if metrics is None:
         raise DataError(f"{run} is not the folder of a finished run; finish it with the command that started it")
@@ -60,7 +60,7 @@ def playbook_files(run: Path, *, every: int) -> Mapping[str, str]:
         if online
         else _name_offline_steps(epochs, every)
     )
-    files = {f"{INTERMEDIATE}/{name}_playbook.txt": texts[place] for name, place in names}
+    files = {f"{INTERMEDIATE}/{name}_playbook.txt": texts[index] for name, index in names}
     best = run / "contexts" / "best.json"
     chosen = {"best_playbook.txt": _text(restore(read_object(run, "contexts/best.json")), run)} if best.exists() else {}
     return {**files, "final_playbook.txt": texts[-1], **chosen}
@@ -70,16 +70,16 @@ def _name_offline_steps(epochs: Sequence[int], every: int) -> Iterator[tuple[str
     """Yield names and places of an offline run's steps; epochs, and the steps of each, are counted from 1."""
     for epoch, group in groupby(range(len(epochs)), key=epochs.__getitem__):
         places = [*group]
-        yield from ((f"epoch_{epoch + 1}_step_{n}", place) for n, place in enumerate(places, 1) if n % every == 0)
+        yield from ((f"epoch_{epoch + 1}_step_{n}", step) for n, step in enumerate(places, 1) if n % every == 0)
         yield f"epoch_{epoch + 1}_final", places[-1]
 
 
 def _name_online_steps(steps: int, window: int, every: int) -> Iterator[tuple[str, int]]:
-    for place in range(steps):
-        if (place + 1) % every == 0:
-            yield f"step_{place + 1}", place
-        if (place + 1) % window == 0 or place + 1 == steps:
-            yield f"window_{place // window + 1}_final", place
+    for step in range(steps):
+        if (step + 1) % every == 0:
+            yield f"step_{step + 1}", step
+        if (step + 1) % window == 0 or step + 1 == steps:
+            yield f"window_{step // window + 1}_final", step
 
 
 def _text(context: Context, run: Path) -> str:
@@ -96,8 +96,8 @@ def _history(run: Path) -> str:
 
 def _all_forms() -> Mapping[str, EntryPoint]:
     """Return the forms by name, ours and those of other packages."""
-    ours = {name: EntryPoint(name, place, FORMS) for name, place in _OURS.items()}
-    return {**ours, **{point.name: point for point in sorted(entry_points(group=FORMS))}}
+    built_in = {name: EntryPoint(name, target, FORMS) for name, target in _OURS.items()}
+    return {**built_in, **{point.name: point for point in sorted(entry_points(group=FORMS))}}
 
 
 def export_playbooks(arguments: Sequence[str]) -> int:

@@ -81,7 +81,7 @@ def role_of(text: str) -> str | None:
     return "curator" if "current_playbook" in format_fields(text) else None
 
 
-def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]:
+def find(checkout: Path, named_files: Mapping[str, Path | None]) -> Mapping[str, Path]:
     """Return the file of each role: the given one, else the only one that fits.
 
     Of several that fit, it is the only one that the authors' experiments name, else the one of the role's name. A given
@@ -89,23 +89,21 @@ def find(checkout: Path, given: Mapping[str, Path | None]) -> Mapping[str, Path]
     """
     texts = dict(_texts(checkout / FOLDER))
     configured = {name for _, text in _texts(checkout / _CONFIGS) for name in _CONFIGURED.findall(text)}
-    found: dict[str, Path] = {}
-    for role, what in ROLES.items():
-        if (own := given.get(role)) is not None:
-            places = (own, checkout / own, checkout / FOLDER / own)
-            found[role] = next((path for path in places if path.is_file()), places[1])
+    files: dict[str, Path] = {}
+    for role, title in ROLES.items():
+        if (named_file := named_files.get(role)) is not None:
+            places = (named_file, checkout / named_file, checkout / FOLDER / named_file)
+            files[role] = next((path for path in places if path.is_file()), places[1])
             continue
         fitting = [path for path, text in texts.items() if role_of(text) == role]
         fitting = [path for path in fitting if path.name in configured] or fitting
         fitting = [path for path in fitting if path.stem == role] or fitting
         if len(fitting) != 1:
-            names = ", ".join(str(path.relative_to(checkout)) for path in fitting)
+            names = ": " * bool(fitting) + ", ".join(str(path.relative_to(checkout)) for path in fitting)
             count = f"{len(fitting)} files could be" if fitting else "no file looks like"
-            raise DataError(
-                f"{checkout / FOLDER}: {count} the {what}{f': {names}' if names else ''}; name it with --{role} FILE"
-            )
-        found[role] = fitting[0]
-    return found
+            raise DataError(f"{checkout / FOLDER}: {count} the {title}{names}; name it with --{role} FILE")
+        files[role] = fitting[0]
+    return files
 
 
 def _texts(folder: Path) -> Iterator[tuple[Path, str]]:
@@ -133,7 +131,7 @@ class Texts(NamedTuple):
 
 
 def read_texts(checkout: Path) -> Texts:
-    """Read the sentences from a checkout; raises ``DataError`` that names what is missing."""
+    """Read the sentences from a checkout. Raises ``DataError`` that names what is missing."""
     path = checkout / _CODE
 
     def inside(name: str) -> list[ast.AST]:
@@ -168,10 +166,10 @@ def _replacements(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
     """Return placeholders by name with the text that fills them, or that fills them without another text."""
     for call in nodes:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "replace":
-            place, value = text_of(call.args[0]), call.args[-1]
+            placeholder, value = text_of(call.args[0]), call.args[-1]
             text = text_of(value.values[-1] if isinstance(value, ast.BoolOp) else value)
-            if place is not None and text is not None:
-                yield place.strip("{} "), text
+            if placeholder is not None and text is not None:
+                yield placeholder.strip("{} "), text
 
 
 def _arguments(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
@@ -180,11 +178,13 @@ def _arguments(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
             yield word.arg, text
 
 
-def templates(checkout: Path, given: Mapping[str, Path | None], say: Callable[[str], object]) -> Mapping[str, str]:
-    """Return templates by file of the set, and ``say`` the file of each role; raises ``DataError`` that names it."""
-    files, texts = find(checkout, given), read_texts(checkout)
-    for role, what in ROLES.items():
-        say(f"{what}: {files[role]}")
+def templates(
+    checkout: Path, named_files: Mapping[str, Path | None], say: Callable[[str], object]
+) -> Mapping[str, str]:
+    """Return templates by file of the set, and ``say`` the file of each role. Raises ``DataError`` that names it."""
+    files, texts = find(checkout, named_files), read_texts(checkout)
+    for role, title in ROLES.items():
+        say(f"{title}: {files[role]}")
     steps = literal(texts.history) + _STEPS
     fixed = {name: literal(text) for name, text in texts.reflector.items()}
     reflector = fixed | {
@@ -192,12 +192,12 @@ def templates(checkout: Path, given: Mapping[str, Path | None], say: Callable[[s
     }
     blind = reflector | dict.fromkeys(_TRUTH, "")  # one file may serve both
     curator = {name: literal(text) for name, text in texts.curator.items()} | _CURATOR
-    seen = convert_file(files["reflector"], lambda text: from_doubled(text, reflector))
-    unseen = convert_file(files["reflector-blind"], lambda text: from_doubled(text, blind))
+    with_gold = convert_file(files["reflector"], lambda text: from_doubled(text, reflector))
+    without_gold = convert_file(files["reflector-blind"], lambda text: from_doubled(text, blind))
     return {
         "agent/generator.j2": convert_file(files["generator"], dialogue),
         "agent/base.j2": convert_file(files["react"], dialogue),
-        "agent/reflector.j2": exact_block(either('labels == "gold"', seen, unseen) + steps),
+        "agent/reflector.j2": exact_block(either('labels == "gold"', with_gold, without_gold) + steps),
         "agent/curator.j2": exact_block(convert_file(files["curator"], lambda text: from_named(text, curator)) + steps),
         **_conversation(texts),
     }
@@ -207,11 +207,11 @@ def _conversation(texts: Texts) -> Mapping[str, str]:
     """Return the templates of what follows the first messages of an attempt."""
     before, after = map(literal, texts.retry)
     cut = f"{{% if raw_output | length > {_OUTPUT_CHARS} %}}{literal(texts.cut)}{{% endif %}}"
-    shown = f"Output:\n```\n{{{{ raw_output[:{_OUTPUT_CHARS}] }}}}{cut}```\n\n"
+    output = f"Output:\n```\n{{{{ raw_output[:{_OUTPUT_CHARS}] }}}}{cut}```\n\n"
     no_code = "Output:\n```\n(The reply held no code to run.)```\n\n"
     memory = "{% if memory %}<memory>\n{{ memory }}\n</memory>\n\n{% endif %}"
     return {
-        "agent/observation.j2": exact_block(either("raw_output is none", no_code, shown) + memory),
+        "agent/observation.j2": exact_block(either("raw_output is none", no_code, output) + memory),
         "agent/retry.j2": exact_block(before, "user_exact_1")
         + exact_block("{{ reflection }}\n\n", "assistant_exact_2")
         + exact_block(after, "user_exact_3"),

@@ -25,46 +25,50 @@ from ace_bench.store.files import new_folder, write_files
 
 
 class Importer(NamedTuple):
-    """``place`` shows that a folder is a checkout; ``templates`` converts its prompts, by file of the set."""
+    """A folder that holds ``marker`` is a checkout. ``templates`` converts its prompts, by file of the set."""
 
     repository: str
-    place: Path
+    marker: Path
     templates: Callable[[Path], Mapping[str, str]]
 
 
-def importers(given: Mapping[str, Path | None], say: Callable[[str], object]) -> Sequence[Importer]:
-    """Return what imports each repository; ``given`` are AppWorld's files by role, where the user names them."""
+def importers(named_files: Mapping[str, Path | None], say: Callable[[str], object]) -> Sequence[Importer]:
+    """Return what imports each repository; ``named_files`` are AppWorld's files by role, where the user names them."""
     return (
         Importer("ace-agent/ace", finance.FOLDER, finance.templates),
-        Importer(appworld.REPOSITORY, appworld.FOLDER, partial(appworld.templates, given=given, say=say)),
+        Importer(appworld.REPOSITORY, appworld.FOLDER, partial(appworld.templates, named_files=named_files, say=say)),
         Importer("suzgunmirac/dynamic-cheatsheet", dynamic_cheatsheet.FOLDER, dynamic_cheatsheet.templates),
         Importer("stream-bench/stream-bench", stream_bench.FILE, stream_bench.templates),
     )
 
 
-def recognise(checkouts: Sequence[Path], known: Sequence[Importer]) -> Mapping[Path, Importer]:
-    """Return what imports each checkout; raises ``DataError`` for an unknown one, and for two of one kind."""
-    found: dict[Path, Importer] = {}
+def recognise(checkouts: Sequence[Path], candidates: Sequence[Importer]) -> Mapping[Path, Importer]:
+    """Return what imports each checkout. Raises ``DataError`` for an unknown one, and for two of one kind."""
+    importers_by_checkout: dict[Path, Importer] = {}
     for checkout in checkouts:
-        importer = next((one for one in known if (checkout / one.place).exists()), None)
+        importer = next((candidate for candidate in candidates if (checkout / candidate.marker).exists()), None)
         if importer is None:
-            names = ", ".join(one.repository for one in known)
+            names = ", ".join(candidate.repository for candidate in candidates)
             raise DataError(f"{checkout} looks like none of {names}; is it a checkout of the authors' code?")
-        if (other := next((path for path, one in found.items() if one is importer), None)) is not None:
-            raise DataError(f"{other} and {checkout} are both checkouts of {importer.repository}: name one of them")
-        found[checkout] = importer
-    return found
+        if (
+            duplicate := next(
+                (path for path, candidate in importers_by_checkout.items() if candidate is importer), None
+            )
+        ) is not None:
+            raise DataError(f"{duplicate} and {checkout} are both checkouts of {importer.repository}: name one of them")
+        importers_by_checkout[checkout] = importer
+    return importers_by_checkout
 
 
-def import_set(found: Mapping[Path, Importer], say: Callable[[str], object]) -> dict[str, str]:
-    """Return the files of a set with their record; raises ``DataError`` that names what does not fit."""
+def import_set(importers_by_checkout: Mapping[Path, Importer], say: Callable[[str], object]) -> dict[str, str]:
+    """Return the files of a set with their record. Raises ``DataError`` that names what does not fit."""
     files, sources = dict[str, str](), []
-    for checkout, (repository, _, templates) in found.items():
-        made = templates(checkout)
+    for checkout, (repository, _, templates) in importers_by_checkout.items():
+        converted = templates(checkout)
         source, licence = describe_checkout(checkout, repository)
         sources.append(source)
-        files |= {**made, **({f"licences/{repository.replace('/', '_')}.txt": licence} if licence else {})}
-        say(f"{repository}: commit {source.commit}, licence {source.licence}, {len(made)} templates")
+        files |= {**converted, **({f"licences/{repository.replace('/', '_')}.txt": licence} if licence else {})}
+        say(f"{repository}: commit {source.commit}, licence {source.licence}, {len(converted)} templates")
     return with_record(files, sources)
 
 
@@ -73,18 +77,18 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser("prompts", __doc__)
     parser.add_argument("checkouts", type=Path, nargs="+", metavar="CHECKOUT", help="folder of a checkout")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder to create; keep it outside this repository")
-    for role, what in appworld.ROLES.items():
-        parser.add_argument(f"--{role}", type=Path, metavar="FILE", help=f"AppWorld: the {what}")
+    for role, title in appworld.ROLES.items():
+        parser.add_argument(f"--{role}", type=Path, metavar="FILE", help=f"AppWorld: the {title}")
     options = parser.parse_intermixed_args(arguments)
     if options.out.exists():
         raise DataError(f"{options.out} exists already; name a new folder")
     say = partial(Console().print, markup=False, highlight=False, soft_wrap=True)
-    given = {role: getattr(options, role.replace("-", "_")) for role in appworld.ROLES}
-    found = recognise(options.checkouts, importers(given, say))
-    named = [role for role, path in given.items() if path is not None]
-    if named and not any(one.repository == appworld.REPOSITORY for one in found.values()):
-        raise DataError(f"--{named[0]} is for a checkout of {appworld.REPOSITORY}, and none is named")
-    files = import_set(found, say)
+    named_files = {role: getattr(options, role.replace("-", "_")) for role in appworld.ROLES}
+    importers_by_checkout = recognise(options.checkouts, importers(named_files, say))
+    roles = [role for role, path in named_files.items() if path is not None]
+    if roles and not any(importer.repository == appworld.REPOSITORY for importer in importers_by_checkout.values()):
+        raise DataError(f"--{roles[0]} is for a checkout of {appworld.REPOSITORY}, and none is named")
+    files = import_set(importers_by_checkout, say)
     with new_folder(options.out):
         write_files({options.out / name: text for name, text in files.items()})
     say(f"{options.out}: pass prompts={options.out}")

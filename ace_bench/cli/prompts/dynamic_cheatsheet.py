@@ -40,8 +40,8 @@ def _truth(feedback: str, gold: str) -> str:
 
 
 def templates(checkout: Path) -> Mapping[str, str]:
-    """Return templates by file of the set; raises ``DataError`` that names the file."""
-    made = {
+    """Return templates by file of the set. Raises ``DataError`` that names the file."""
+    texts = {
         "qa/cheatsheet.j2": _read(checkout, "generator_prompt", CHEATSHEET="{{ cheatsheet }}", QUESTION=_QUESTION),
         "qa/cheatsheet_episode.j2": "{{ reply }}",
         "qa/cheatsheet_pairs.j2": _solutions(checkout, "{{ background }}"),
@@ -49,7 +49,7 @@ def templates(checkout: Path) -> Mapping[str, str]:
         **_curators(checkout, "qa", "{{ background }}", "{{ reply }}"),
         **_curators(checkout, "agent", "", "{{ trajectory }}"),
     }
-    return {**{name: exact_block(text) for name, text in made.items()}, "common/executed.j2": _code_template(checkout)}
+    return {**{name: exact_block(text) for name, text in texts.items()}, "common/executed.j2": _code_template(checkout)}
 
 
 def _curators(checkout: Path, folder: str, background: str, answer: str) -> Mapping[str, str]:
@@ -85,9 +85,9 @@ def _solutions(checkout: Path, background: str) -> str:
         "previous_output_txt": "{{ one.episode.output }}" + _truth("one.episode.feedback", "one.episode.reference"),
     }
     entry = worded(path, name, fields)
-    shown = entry.rstrip()
-    between = f"{{% if not loop.last %}}{entry[len(shown) :]}{{% endif %}}"
-    pairs = f"{literal(texts[-1])}{{% for one in retrieved %}}{shown}{between}{{% endfor %}}{literal(ending)}"
+    stripped = entry.rstrip()
+    between = f"{{% if not loop.last %}}{entry[len(stripped) :]}{{% endif %}}"
+    pairs = f"{literal(texts[-1])}{{% for one in retrieved %}}{stripped}{between}{{% endfor %}}{literal(ending)}"
     return either("retrieved", pairs, "(empty)")
 
 
@@ -100,5 +100,5 @@ def _code_template(checkout: Path) -> str:
         "code_execution_flag": _FLAG,
         "executed_code": worded(checkout / _CODE, "extract_and_run_python_code", {"python_output": "{{ output }}"}),
     }
-    asked = worded(path, name, {"warning_txt": f"{{% if left <= 1 %}}{literal(warning)}{{% endif %}}"})
-    return exact_block(worded(path, name, reply), "assistant_exact_1") + exact_block(asked, "user_exact_2")
+    request = worded(path, name, {"warning_txt": f"{{% if left <= 1 %}}{literal(warning)}{{% endif %}}"})
+    return exact_block(worded(path, name, reply), "assistant_exact_1") + exact_block(request, "user_exact_2")

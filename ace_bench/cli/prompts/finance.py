@@ -36,7 +36,7 @@ _NO_CONTEXT = ""
 
 
 def templates(checkout: Path) -> Mapping[str, str]:
-    """Return templates by file of the set; raises ``DataError`` that names the file and the prompt."""
+    """Return templates by file of the set. Raises ``DataError`` that names the file and the prompt."""
     right, wrong = _feedback(checkout / _LOOP)
     feedback = either("correct is none", "{{ feedback }}", either("correct", literal(right), literal(wrong)))
     number = "{{ question }}" + literal(_number_format(checkout / _DATA))
@@ -54,8 +54,8 @@ def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping
             return convert(text)
 
     generator = (_PLAYBOOK, "{{ raw_reflection }}", question, _NO_CONTEXT)
-    seen = (question, "{{ reply }}", "{{ answer }}", "{{ gold }}", feedback, "{{ official_excerpt(cited) }}")
-    unseen = tuple(field for field in seen if field != "{{ gold }}")
+    with_gold = (question, "{{ reply }}", "{{ answer }}", "{{ gold }}", feedback, "{{ official_excerpt(cited) }}")
+    without_gold = tuple(field for field in with_gold if field != "{{ gold }}")
     curator = {
         "token_budget": "{{ token_budget }}",
         "current_step": "{{ step }}",
@@ -65,12 +65,12 @@ def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping
         "current_playbook": _PLAYBOOK,
         "question_context": _NO_CONTEXT,
     }
-    made = {
+    texts = {
         "generator": read("generator", "GENERATOR_PROMPT", lambda text: positional(text, generator)),
         "reflector": either(
             "gold",
-            read("reflector", "REFLECTOR_PROMPT", lambda text: positional(text, seen)),
-            read("reflector", "REFLECTOR_PROMPT_NO_GT", lambda text: positional(text, unseen)),
+            read("reflector", "REFLECTOR_PROMPT", lambda text: positional(text, with_gold)),
+            read("reflector", "REFLECTOR_PROMPT_NO_GT", lambda text: positional(text, without_gold)),
         ),
         "curator": either(
             'labels == "gold"',
@@ -78,7 +78,7 @@ def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping
             read("curator", "CURATOR_PROMPT_NO_GT", lambda text: from_named(text, curator)),
         ),
     }
-    return {f"{folder}/{role}.j2": exact_block(text) for role, text in made.items()}
+    return {f"{folder}/{role}.j2": exact_block(text) for role, text in texts.items()}
 
 
 def _feedback(path: Path) -> tuple[str, str]:

@@ -23,7 +23,7 @@ def positional(text: str, fields: Sequence[str]) -> str:
     parts = _split_format(text)
     if len(parts) // 2 < len(fields):
         raise DataError(f"fewer than {len(fields)} placeholders")
-    numbered = [name or str(place // 2) if place % 2 else name for place, name in enumerate(parts)]
+    numbered = [name or str(index // 2) if index % 2 else name for index, name in enumerate(parts)]
     return join_parts(numbered, dict(zip(map(str, range(len(fields))), fields, strict=True)))
 
 
@@ -58,12 +58,12 @@ def from_bracketed(text: str, fields: Mapping[str, str]) -> str:
 
 def join_parts(parts: Sequence[str], fields: Mapping[str, str]) -> str:
     """Join text and names of placeholders, which alternate, to a template."""
-    made = [literal(parts[0])]
+    pieces = [literal(parts[0])]
     for name, behind in zip(parts[1::2], parts[2::2], strict=True):
         if name not in fields:
             raise DataError(f"an unknown placeholder: {name}")
-        made += [fields[name], literal(behind)]
-    return "".join(made)
+        pieces += [fields[name], literal(behind)]
+    return "".join(pieces)
 
 
 def doubled_fields(text: str) -> frozenset[str]:
@@ -109,7 +109,7 @@ def naming(*places: object) -> Iterator[None]:
 
 
 def read_file(path: Path) -> str:
-    """Read a text of a checkout; raises ``DataError`` that names the file, also for one that is very large."""
+    """Read a text of a checkout. Raises ``DataError`` that names the file, also for one that is very large."""
     try:
         if path.stat().st_size > _MOST_BYTES or not path.is_file():
             raise DataError(
@@ -123,14 +123,14 @@ def read_file(path: Path) -> str:
 
 
 def convert_file(path: Path, convert: Callable[[str], str]) -> str:
-    """Convert a text of a checkout; raises ``DataError`` that names the file."""
+    """Convert a text of a checkout. Raises ``DataError`` that names the file."""
     text = read_file(path)
     with naming(path):
         return convert(text)
 
 
 def parse_file(path: Path) -> ast.Module:
-    """Parse a Python file; raises ``DataError`` that names it."""
+    """Parse a Python file. Raises ``DataError`` that names it."""
     try:
         return ast.parse(read_file(path))
     except SyntaxError as error:
@@ -140,7 +140,7 @@ def parse_file(path: Path) -> ast.Module:
 
 
 def constant(path: Path, name: str) -> str:
-    """Return the text that a module last assigns to a name; raises ``DataError`` that names both."""
+    """Return the text that a module last assigns to a name. Raises ``DataError`` that names both."""
     for node in reversed(parse_file(path).body):
         if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
             text = text_of(node.value)
@@ -150,7 +150,7 @@ def constant(path: Path, name: str) -> str:
 
 
 def function(path: Path, name: str) -> ast.FunctionDef:
-    """Return the first function of a name, also within classes; raises ``DataError`` if there is none."""
+    """Return the first function of a name, also within classes. Raises ``DataError`` if there is none."""
     for node in ast.walk(parse_file(path)):
         if isinstance(node, ast.FunctionDef) and node.name == name:
             return node
@@ -190,7 +190,7 @@ def find_fstrings(function: ast.FunctionDef) -> Iterator[list[str]]:
 
 
 def worded(path: Path, name: str, fields: Mapping[str, str]) -> str:
-    """Convert the first f-string of a function that has just these places; raises ``DataError`` without one."""
+    """Convert the first f-string of a function that has just these places. Raises ``DataError`` without one."""
     for parts in find_fstrings(function(path, name)):
         if set(parts[1::2]) == fields.keys():
             return join_parts(parts, fields)
@@ -199,12 +199,12 @@ def worded(path: Path, name: str, fields: Mapping[str, str]) -> str:
 
 def texts_for(function: ast.FunctionDef, name: str) -> list[str]:
     """Return the texts that a function assigns or appends to a name."""
-    found: list[str] = []
+    texts: list[str] = []
     for node in ast.walk(function):
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if isinstance(node, ast.Assign | ast.AugAssign) and any(
             isinstance(target, ast.Name) and target.id == name for target in targets
         ):
             text, parts = text_of(node.value), parts_of(node.value)
-            found += [text] if text is not None else parts if parts and len(parts) == 1 else []
-    return found
+            texts += [text] if text is not None else parts if parts and len(parts) == 1 else []
+    return texts

@@ -38,7 +38,7 @@ _HELD_OUT = re.compile(r"\{(\w+)\}")
 
 
 def templates(checkout: Path) -> Mapping[str, str]:
-    """Return templates by file of the set; raises ``DataError`` that names the file."""
+    """Return templates by file of the set. Raises ``DataError`` that names the file."""
     ddxplus, sql = checkout / FILE, checkout / _SQL
     cases = {"profile": "{{ question" + _LINES, "option_text": literal(_options(ddxplus))}
     questions = {"schema": "{{ schema" + _LINES, "question": "{{ asked" + _LINES}
@@ -46,14 +46,14 @@ def templates(checkout: Path) -> Mapping[str, str]:
     remembered = [_shown(ddxplus, cases, _entry_template(ddxplus), form) for form in ("fewshotcot", "fewshot")]
     shot = _prompt(ddxplus, "get_shot_template", _SHOT)
     alone, query = either(_REASONED, *forms), _zero_shot(sql, questions, "zeroshot")
-    made = {
+    texts = {
         "ddxplus/base.j2": alone,
         "ddxplus/demonstrated.j2": _shown(ddxplus, cases, shot, "fewshot", items="examples"),
         "ddxplus/remembered.j2": either("entries", either(_REASONED, *remembered), alone),
         "bird_sql/base.j2": query,
         "bird_sql/remembered.j2": either("entries", _shown(sql, questions, _entry_template(sql), "fewshot"), query),
     }
-    return {name: exact_block(text) for name, text in made.items()}
+    return {name: exact_block(text) for name, text in texts.items()}
 
 
 def _zero_shot(path: Path, fields: Mapping[str, str], form: str) -> str:
@@ -65,8 +65,8 @@ def _entry_template(path: Path) -> str:
     return either("verdicts", *(_prompt(path, f"get_{form}_template", _SHOT) for form in ("memprompt", "shot")))
 
 
-def _shown(path: Path, fields: Mapping[str, str], one: str, form: str, items: str = "entries") -> str:
-    text = f"{{% for one in {items} %}}{one}{{% if not loop.last %}}\n\n\n{{% endif %}}{{% endfor %}}"
+def _shown(path: Path, fields: Mapping[str, str], entry: str, form: str, items: str = "entries") -> str:
+    text = f"{{% for one in {items} %}}{entry}{{% if not loop.last %}}\n\n\n{{% endif %}}{{% endfor %}}"
     return _prompt(path, f"get_{form}_template", {**fields, "fewshot_text": text})
 
 

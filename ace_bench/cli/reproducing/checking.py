@@ -29,7 +29,7 @@ def check_settings(jobs: Iterable[Job], compose: Compose) -> None:
     """
     plans = list(dict.fromkeys((job.planned, job.extra) for job in jobs))
     for extra in dict.fromkeys(extra for _, extra in plans):
-        _check_extra([run for run, own in plans if own == extra], extra, compose)
+        _check_extra([run for run, run_extra in plans if run_extra == extra], extra, compose)
 
 
 def check_packages(request: ReproduceRequest) -> None:
@@ -46,30 +46,30 @@ def _check_extra(runs: Sequence[PlannedRun], extra: Sequence[str], compose: Comp
         if not users[setting]:
             raise ConfigError(_for_none(setting, runs))
     refused = {run: left_out(run, extra, compose) for run in runs}
-    for setting, some in users.items():
-        takers = [run for run in some if setting.override not in refused[run]]
+    for setting, setting_users in users.items():
+        takers = [run for run in setting_users if setting.override not in refused[run]]
         if not takers:
-            reason = _reason(setting, run_overrides(some[0], extra, compose), compose)
+            reason = _reason(setting, run_overrides(setting_users[0], extra, compose), compose)
             raise ConfigError(f"{setting} cannot be composed with any run asked for: {reason}")
         if not setting.only and len(takers) < len(runs):
-            other = next(run for run in runs if run not in takers)
+            unfit = next(run for run in runs if run not in takers)
             methods = dict.fromkeys(run.option("method") for run in takers)
             raise ConfigError(
                 f"{setting} fits only {len(takers)} of the {len(runs)} runs asked for, not "
-                f"{' '.join(other.overrides)}; give it to the runs of a method that have it: "
+                f"{' '.join(unfit.overrides)}; give it to the runs of a method that have it: "
                 f"{' or '.join(f'{method}:{setting}' for method in methods)}"
             )
 
 
 def _for_none(setting: Setting, runs: Sequence[PlannedRun]) -> str:
     methods, tasks = (list(options(group, config_folders())) for group in ("method", "task"))
-    asked = dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*(run.names for run in runs)))))
+    names = dict.fromkeys(filter(None, chain.from_iterable(zip_longest(*(run.names for run in runs)))))
     if setting.only not in (*methods, *tasks, *options("backbone", config_folders())):
         return (
             f"{setting} names no method or task; METHOD:SETTING takes one of {', '.join(methods)}; "
             f"TASK:SETTING takes one of {', '.join(tasks)}; BACKBONE:SETTING one that a row has for a role"
         )
-    return f"{setting} is for no run asked for; give it to one of {', '.join(asked)}, or leave it out"
+    return f"{setting} is for no run asked for; give it to one of {', '.join(names)}, or leave it out"
 
 
 def _reason(setting: Setting, taken: Sequence[str], compose: Compose) -> str:
@@ -96,15 +96,15 @@ def refused(request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex)
     if not listed:
         return {}
     states = RunStates(request.results, index.compose)
-    found = {}
+    reasons = {}
     for job in track(jobs, "Checking", console=Console(stderr=True), transient=True):
         if job.planned in listed and states.run(job) is None:
             reason = index.refusal(run_overrides(job.planned, job.extra, index.compose))
             if reason:
-                found[job] = reason
-    if found and len(found) == len(jobs):
-        raise ConfigError(f"the program refuses all runs asked for: {next(iter(found.values()))}")
-    return found
+                reasons[job] = reason
+    if reasons and len(reasons) == len(jobs):
+        raise ConfigError(f"the program refuses all runs asked for: {next(iter(reasons.values()))}")
+    return reasons
 
 
 def without_equal_seeds(jobs: Sequence[Job], index: ResultsIndex) -> tuple[list[Job], list[str]]:
@@ -122,13 +122,13 @@ def without_equal_seeds(jobs: Sequence[Job], index: ResultsIndex) -> tuple[list[
     left_out -= {replace(job, planned=run) for job in kept for run in with_needs(job.planned)}
     if not left_out:
         return [*jobs], []
-    said = (
+    note = (
         f"one seed, {len(equal)} run{'s' * (len(equal) != 1)}: greedy, nothing is drawn, so others would ask the same"
     )
-    return [job for job in jobs if job not in left_out], [said]
+    return [job for job in jobs if job not in left_out], [note]
 
 
-def by_reason(found: Mapping[Job, str]) -> Iterator[str]:
+def by_reason(reasons: Mapping[Job, str]) -> Iterator[str]:
     """Say for each reason how many runs are left out."""
-    for reason, count in Counter(found.values()).items():
+    for reason, count in Counter(reasons.values()).items():
         yield f"left out, {count} run{'s' * (count != 1)}: {reason}"

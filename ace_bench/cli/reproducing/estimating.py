@@ -230,9 +230,9 @@ class Rehearsals:
         self._costs[key] = UNKNOWN
         try:
             estimate = rehearse(assemble(identify(decode(self._compose.run(overrides)))))
-            accounts = ((one.calls, one.usage) for one in (estimate.low, estimate.typical, estimate.high))
-            known = [(calls, usage.prompt, usage.completion, usage.usd, None) for calls, usage in accounts]
-            self._costs[key] = np.array(known, dtype=float)  # None is NaN
+            accounts = ((account.calls, account.usage) for account in (estimate.low, estimate.typical, estimate.high))
+            rows = [(calls, usage.prompt, usage.completion, usage.usd, None) for calls, usage in accounts]
+            self._costs[key] = np.array(rows, dtype=float)  # None is NaN
         except AceBenchError as error:
             self.problems[str(error)] = None
         return self._costs[key]

@@ -37,15 +37,17 @@ class Manifest:
     @property
     def holds(self) -> bool:
         """Whether all files exist unchanged, and their inputs have not changed."""
-        known = self._read_entries().get(self._key)
-        if known is None or any(_digest(self._request.results / file) != made for file, made in known["files"].items()):
+        entry = self._read_entries().get(self._key)
+        if entry is None or any(
+            _digest(self._request.results / file) != digest for file, digest in entry["files"].items()
+        ):
             return False
-        return bool(known["inputs"] == self.inputs())
+        return bool(entry["inputs"] == self.inputs())
 
     def keep(self, inputs: str, files: Iterable[Path]) -> None:
         """Record that ``files`` were made from ``inputs``, with all runs finished."""
-        made = {str(file.relative_to(self._request.results)): _digest(file) for file in files}
-        kept = {**self._read_entries(), self._key: {"inputs": inputs, "files": made}}
+        digests = {str(file.relative_to(self._request.results)): _digest(file) for file in files}
+        kept = {**self._read_entries(), self._key: {"inputs": inputs, "files": digests}}
         write_files({self._file: msgspec.json.format(msgspec.json.encode(kept))})
 
     def inputs(self) -> str:
@@ -63,10 +65,10 @@ class Manifest:
 
     def _read_entries(self) -> Mapping[str, Any]:
         try:
-            found = msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, Any]])
+            entries = msgspec.json.decode(self._file.read_bytes(), type=dict[str, dict[str, Any]])
         except (OSError, msgspec.MsgspecError):
             return {}  # missing or damaged: everything is made again
-        return {key: entry for key, entry in found.items() if entry.keys() == {"inputs", "files"}}
+        return {key: entry for key, entry in entries.items() if entry.keys() == {"inputs", "files"}}
 
 
 def _version(library: str) -> str | None:
@@ -77,7 +79,7 @@ def _version(library: str) -> str | None:
 
 def _program() -> Iterator[Path]:
     code = ((import_folder() / "ace_bench", pattern) for pattern in ("*.py", "*.yaml"))
-    for folder, pattern in (*code, *((one, "*.yaml") for one in config_folders())):
+    for folder, pattern in (*code, *((configs, "*.yaml") for configs in config_folders())):
         yield from sorted(folder.rglob(pattern))
 
 

@@ -67,10 +67,10 @@ class RunStates:
         self._results = results
         self._compose = compose
         self._code = CodeReader()
-        found = find_runs(results).runs
+        runs = find_runs(results).runs
         configurations = Configurations(compose)
-        self._runs = Runs(found, configurations)
-        self._similar = SimilarRuns(found, plans, configurations, ModelNames((), compose))
+        self._runs = Runs(runs, configurations)
+        self._similar = SimilarRuns(runs, plans, configurations, ModelNames((), compose))
 
     def run(self, job: Job) -> RunSummary | None:
         """Return the run on disk."""
@@ -95,10 +95,10 @@ class RunStates:
         option = [override for override in job.extra if override.startswith("backbone")]
         simulated = f"backbone={EMBEDDED}" in job.extra or bool(self._compose(option)["backbone"].get("simulated"))
         variant = Variant(backbone="", name="", overrides=tuple(job.extra), simulated=simulated)
-        found = self._similar.find(
+        similar = self._similar.find(
             job.planned, variant, lambda run, seed: self.run(replace(job, planned=run, seed=seed))
         )
-        return ", ".join(found.differs) if job.seed in {run.seed for run in found.runs} else ""
+        return ", ".join(similar.differs) if job.seed in {run.seed for run in similar.runs} else ""
 
     def command(self, job: Job) -> list[str] | None:
         """Return the arguments of ``ace-bench run``, or ``None`` while a run that it needs is not finished."""
@@ -218,17 +218,17 @@ class Reproduction:
         are not made side by side in one folder.
         """
         self._states = self._read_states()  # includes contexts that earlier jobs have made
-        found: dict[Job, Words | None] = {}
+        words_by_job: dict[Job, Words | None] = {}
         for job in jobs:
             arguments = self._states.command(job)
             needless = arguments is not None and self._states.of(job) is State.NEEDLESS
-            found[job] = None
+            words_by_job[job] = None
             if arguments is None:
                 self._note(job, problem="not started: a run that it needs is not finished")
             elif not needless:
                 run = digest_of(self._index.compose(arguments))
-                found[job] = self._words_of_run.setdefault(run, tuple(arguments))
-        return found
+                words_by_job[job] = self._words_of_run.setdefault(run, tuple(arguments))
+        return words_by_job
 
     def _read_states(self) -> RunStates:
         plans = [job.planned for job in self._jobs]
@@ -255,15 +255,17 @@ class Reproduction:
         for problem in index.found.problems:
             self._console.print(problem.reason, style="yellow")
         experiments = index.experiments
-        whole = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
-        tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * whole
+        everything = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
+        tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * everything
         files: list[Path] = []
         if tables:
             wanted = Wanted(names=tuple(tables), differences=request.differences)
             files += write_tables(index, request.results / "tables", wanted, measured=self._measured)
         kinds = [FIGURES[name] for name in request.names if name in FIGURES]
         if kinds:
-            wanted = Wanted(names=() if whole else tuple(kinds), differences=request.differences, style=request.style)
+            wanted = Wanted(
+                names=() if everything else tuple(kinds), differences=request.differences, style=request.style
+            )
             files += write_figures(index, request.results / "figures", wanted)
         for file in files:
             if file.suffix in (".md", ".png") or (request.style != "screen" and file.suffix == ".pdf"):
@@ -272,9 +274,9 @@ class Reproduction:
 
     def _as_typed(self, job: Job, arguments: Sequence[str] | None = None) -> str:
         """Return a run's command as a user would type it. A context that does not exist yet is a comment."""
-        words = arguments or [*self._overrides(job), f"seed={job.seed}"]
+        parts = arguments or [*self._overrides(job), f"seed={job.seed}"]
         needs = "" if arguments else "".join(f"  # then {need.setting}=..." for need in job.planned.needs)
-        return f"{command_line('run')} {shlex.join(words)}{needs}"
+        return f"{command_line('run')} {shlex.join(parts)}{needs}"
 
     def _summarize(self) -> int:
         problems = {job: problem for job, problem in self._problems.items() if problem}

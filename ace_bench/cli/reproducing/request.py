@@ -71,7 +71,7 @@ class Job:
 def read_request(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:
     """Parse ``table=2 backbone=... seed=0,1 limit=20``. Raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
-    given = {"backbone": "", "seed": "0", "results": "results", "style": "screen"}
+    values = {"backbone": "", "seed": "0", "results": "results", "style": "screen"}
     chosen: dict[str, tuple[str, ...]] = {}
     overrides: dict[str, str] = {}
     for setting in settings:
@@ -81,8 +81,8 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         match key:
             case "table" | "figure" | "experiment":
                 names.update(dict.fromkeys(_names(key, value, experiments)))
-            case str(name) if name in given:
-                given[name] = value
+            case str(name) if name in values:
+                values[name] = value
             case str(axis) if axis in AXES:
                 chosen[axis] = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
             case "task" | "method" | "mode" | "labels":
@@ -94,37 +94,37 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         raise ConfigError(
             "say what to reproduce: table=2, table=1,3, figure=2, table=all, experiment=all; --list shows the choices"
         )
-    known = options("method", config_folders())
-    if unknown := next((method for method in chosen.get("methods", ()) if method not in known), None):
-        raise ConfigError(f"methods={unknown} is not a method; there are {', '.join(known)}")
+    methods = options("method", config_folders())
+    if unknown := next((method for method in chosen.get("methods", ()) if method not in methods), None):
+        raise ConfigError(f"methods={unknown} is not a method; there are {', '.join(methods)}")
     if chosen and not set(names) & set(experiments.combined):
         raise ConfigError(
             f"{next(iter(chosen))}= chooses from an experiment that lists methods "
             f"({', '.join(experiments.combined)}), and none is asked for; leave it out"
         )
-    seeds = given["seed"]
+    seeds = values["seed"]
     if not all(seed.isdecimal() for seed in seeds.split(",")):
         raise ConfigError(f"seed={seeds} must be whole numbers from 0 up, such as seed=0,1,2")
     return ReproduceRequest(
         names=tuple(names),
-        backbone=given["backbone"],
+        backbone=values["backbone"],
         seeds=tuple(dict.fromkeys(map(int, seeds.split(",")))),
-        results=Path(given["results"]),
+        results=Path(values["results"]),
         overrides=tuple(overrides.values()),
         chosen=chosen,
         differences=differences,
-        style=read_style(given["style"]),
+        style=read_style(values["style"]),
     )
 
 
 def jobs(request: ReproduceRequest, experiments: Experiments) -> list[Job]:
     """Return all runs of a request, each once and after its dependencies."""
-    found: dict[Job, None] = {}
+    distinct: dict[Job, None] = {}
     for name in request.names:
         for table, planned in _planned_runs(name, experiments):
             extra = request.extra(experiments.by_name[table].model)
-            found.update(dict.fromkeys(Job(planned=planned, extra=extra, seed=seed) for seed in request.seeds))
-    return list(found)
+            distinct.update(dict.fromkeys(Job(planned=planned, extra=extra, seed=seed) for seed in request.seeds))
+    return list(distinct)
 
 
 def count(name: str, experiments: Experiments) -> int:
@@ -134,8 +134,8 @@ def count(name: str, experiments: Experiments) -> int:
 
 def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
     """Yield the experiments that ``table=``, ``figure=`` or ``experiment=`` names; "all" is not every one of them."""
-    known = [name for name in paper_results(experiments) if count(name, experiments)]
-    own = {name: name.removeprefix("figure_") for name in known if name.startswith("figure_") == (kind == "figure")}
+    names = [name for name in paper_results(experiments) if count(name, experiments)]
+    numbers = {name: name.removeprefix("figure_") for name in names if name.startswith("figure_") == (kind == "figure")}
     for wanted in value.split(","):
         if kind == "experiment":
             if wanted not in (*experiments.others, "all"):
@@ -145,10 +145,14 @@ def _names(kind: str, value: str, experiments: Experiments) -> Iterator[str]:
         if wanted in experiments.others:
             raise DataError(f"{wanted} is not a {kind} of the paper; write experiment={wanted}")
         # table=4 is 4a and 4b.
-        found = known if wanted == "all" else [name for name, one in own.items() if wanted in (one, one.rstrip("ab"))]
-        if not found:
-            raise DataError(f"no runs make {kind} {wanted}; there are {kind}s {', '.join(own.values())}")
-        yield from found
+        matching = (
+            names
+            if wanted == "all"
+            else [name for name, number in numbers.items() if wanted in (number, number.rstrip("ab"))]
+        )
+        if not matching:
+            raise DataError(f"no runs make {kind} {wanted}; there are {kind}s {', '.join(numbers.values())}")
+        yield from matching
 
 
 def paper_results(experiments: Experiments) -> list[str]:
@@ -170,15 +174,15 @@ def _planned_runs(name: str, experiments: Experiments) -> Iterator[tuple[str, Pl
 
 def measured_tables(request: ReproduceRequest, experiments: Experiments) -> Mapping[str, TableFiles]:
     """Call the function of each measurement asked for. Returns their tables by name."""
-    found = {}
+    tables = {}
     for name in measurements(request, experiments):
         experiment, wanted = experiments.by_name[name], _measurement_request(name, request, experiments)
         measure: Measure = resolve_name(experiment.measure)
         models = [
             text.removeprefix("backbone.model=") for text in wanted.settings if text.startswith("backbone.model=")
         ]
-        found[name] = measured_table(name, experiment, measure(wanted), (wanted.backbone, *models))
-    return found
+        tables[name] = measured_table(name, experiment, measure(wanted), (wanted.backbone, *models))
+    return tables
 
 
 def measurements(request: ReproduceRequest, experiments: Experiments) -> list[str]:
@@ -200,10 +204,10 @@ def check_measurements(request: ReproduceRequest, experiments: Experiments, comp
         else:
             compose(wanted.settings)
     taken = {setting for name in names for setting in _measurement_request(name, request, experiments).settings}
-    left = [setting for setting in request.overrides if setting not in taken]
-    if names and left and not jobs(request, experiments):
+    unused = [setting for setting in request.overrides if setting not in taken]
+    if names and unused and not jobs(request, experiments):
         groups = dict.fromkeys(chain.from_iterable(experiments.by_name[name].takes for name in names))
-        raise ConfigError(f"{left[0]} is for runs, and {', '.join(names)} needs none; it takes settings of "
+        raise ConfigError(f"{unused[0]} is for runs, and {', '.join(names)} needs none; it takes settings of "
                           f"{', '.join(groups)}, seed=... and results=...")  # fmt: skip
 
 

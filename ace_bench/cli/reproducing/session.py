@@ -134,8 +134,8 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
     for heading in ("run", "calls", "tokens in", "tokens out", "dollars", "hours"):
         add_column(table, heading)
     for job, cost in costs.items():
-        words = (override for override in job.planned.overrides if not override.startswith("mode.before"))
-        name = " ".join([*(re.sub(r"^(task|method|mode)=", "", word) for word in words), f"seed={job.seed}"])
+        overrides_shown = (override for override in job.planned.overrides if not override.startswith("mode.before"))
+        name = " ".join([*(re.sub(r"^(task|method|mode)=", "", word) for word in overrides_shown), f"seed={job.seed}"])
         table.add_row(name, *_sums([cost]))
     table.add_row(f"{len(costs)} together", *_sums([*costs.values()]), style="bold")
     yield table
@@ -153,10 +153,10 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
 def _sums(costs: Sequence[Array]) -> Iterator[str]:
     """Sum up what is known of each part of some costs, and say of how many runs if it is not all of them."""
     for (form, unit, suffix), ends in zip(_FORMS, np.moveaxis(np.stack(costs), 2, 0), strict=True):
-        known = ends[~np.isnan(ends).any(axis=1)]
-        sums = dict.fromkeys(format(end / unit, form) for end in known.sum(axis=0))
-        part = "" if len(known) == len(ends) else f" ({len(known)} of {len(ends)} runs)"
-        yield " to ".join(sums) + suffix + part if len(known) else "n/a"
+        known_costs = ends[~np.isnan(ends).any(axis=1)]
+        sums = dict.fromkeys(format(end / unit, form) for end in known_costs.sum(axis=0))
+        part = "" if len(known_costs) == len(ends) else f" ({len(known_costs)} of {len(ends)} runs)"
+        yield " to ".join(sums) + suffix + part if len(known_costs) else "n/a"
 
 
 _FORMS = ((",.0f", 1, ""), (",.1f", 1e6, "M"), (",.2f", 1e6, "M"), (",.2f", 1, ""), (",.1f", 3600, ""))
