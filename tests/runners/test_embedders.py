@@ -31,8 +31,15 @@ def test_there_are_methods_with_embedders():
     assert {"ace", "dc_rs", "reasoning_bank", "self_stream_icl"} <= {*METHODS}
 
 
-@pytest.mark.parametrize("mistake", [*MISTAKES])
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("method", "mistake"),
+    [
+        # Quick tests give each method one mistake, and each mistake a method.
+        pytest.param(method, mistake, marks=() if place % len(MISTAKES) == nth else pytest.mark.slow)
+        for place, method in enumerate(METHODS)
+        for nth, mistake in enumerate(MISTAKES)
+    ],
+)
 def test_a_mistake_of_the_embedder_ends_the_run_before_its_first_call(method, mistake, server, tmp_path, capsys):
     setting, said = MISTAKES[mistake]
     before = server.stats()["completions"]
