@@ -29,26 +29,44 @@ CHECKS = {
 }
 
 
-@pytest.mark.parametrize("kind", ["transfer", pytest.param("placebo", marks=pytest.mark.slow)])
-def test_runs_are_shown_first_and_a_finished_check_costs_nothing(snapshot, kind, check, tmp_path):
-    """What is printed is compared as a whole: the plan, its cost, the table, and the cost once all is done."""
-    words, lines = (kind, *CHECKS[kind]), []
-    for options in (("--dry-run",), ("--estimate",), (), ("--estimate",)) if kind == "transfer" else ((),):
+def printed(words, each_with, check, tmp_path):
+    """What calls with these options print. Each ends well, and all but those that make runs say no word of progress."""
+    shown = []
+    for options in each_with:
         status, said = check(*words, *options)
         assert (status, said.err if options else "") == (0, "")
-        assert bool([*tmp_path.glob("validity/*/*/*/metrics.json")]) == (not options or len(lines) > 2)
-        lines.append(said.out.replace(str(tmp_path), "RESULTS"))
-    assert "\n".join(lines) == snapshot
+        assert bool([*tmp_path.glob("validity/*/*/*/metrics.json")]) == (not options or len(shown) > 2)
+        shown.append(said.out.replace(str(tmp_path), "RESULTS"))
+    return "\n".join(shown)
+
+
+def check_that_it_costs_nothing(words, text, check, tmp_path):
+    """A check that is finished makes no run again, and writes the table that it printed."""
     out = tmp_path / "table.csv"
     assert check(*words, "--out", str(out))[1].err == "", "no run was made again"
-    header = next(line for line in "".join(lines).splitlines() if line.startswith("| "))
+    header = next(line for line in text.splitlines() if line.startswith("| "))
     assert out.read_text().splitlines()[0] == header.strip("| ").replace(" | ", ",")
-    if kind == "placebo":
-        books = {run.settings["method"]["context"]: run.playbook for run in load_runs(tmp_path, "method=frozen")}
-        sizes = Counter(tuple(len(one.content.split()) for one in book.bullets) for book in books.values())
-        assert max(sizes.values()) == 3, "learned, shuffled and neutral have the same words per bullet"
-        held = Counter(tuple(sorted(w for one in book.bullets for w in one.content.split())) for book in books.values())
-        assert max(held.values()) == 3, "learned, shuffled and scattered have the same words"
+
+
+def test_runs_are_shown_first_and_a_finished_check_costs_nothing(snapshot, check, tmp_path):
+    """What is printed is compared as a whole: the plan, its cost, the table, and the cost once all is done."""
+    words = ("transfer", *CHECKS["transfer"])
+    text = printed(words, (("--dry-run",), ("--estimate",), (), ("--estimate",)), check, tmp_path)
+    assert text == snapshot
+    check_that_it_costs_nothing(words, text, check, tmp_path)
+
+
+@pytest.mark.slow
+def test_placebos_have_the_words_of_what_was_learned(snapshot, check, tmp_path):
+    words = ("placebo", *CHECKS["placebo"])
+    text = printed(words, ((),), check, tmp_path)
+    assert text == snapshot
+    check_that_it_costs_nothing(words, text, check, tmp_path)
+    books = {run.settings["method"]["context"]: run.playbook for run in load_runs(tmp_path, "method=frozen")}
+    sizes = Counter(tuple(len(one.content.split()) for one in book.bullets) for book in books.values())
+    assert max(sizes.values()) == 3, "learned, shuffled and neutral have the same words per bullet"
+    held = Counter(tuple(sorted(w for one in book.bullets for w in one.content.split())) for book in books.values())
+    assert max(held.values()) == 3, "learned, shuffled and scattered have the same words"
 
 
 @pytest.mark.parametrize(
