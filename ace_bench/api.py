@@ -100,12 +100,12 @@ class Runs(Sequence[Run]):
     damaged: tuple[str, ...] = ()
 
     @overload
-    def __getitem__(self, place: int) -> Run: ...
+    def __getitem__(self, index: int) -> Run: ...
     @overload
-    def __getitem__(self, place: slice) -> Runs: ...
-    def __getitem__(self, place: int | slice) -> Run | Runs:
+    def __getitem__(self, index: slice) -> Runs: ...
+    def __getitem__(self, index: int | slice) -> Run | Runs:
         """Return one run, or some."""
-        return Runs(self.items[place]) if isinstance(place, slice) else self.items[place]
+        return Runs(self.items[index]) if isinstance(index, slice) else self.items[index]
 
     def __len__(self) -> int:
         """Count the runs."""
@@ -128,16 +128,18 @@ class Runs(Sequence[Run]):
         require("Runs.frame", "pandas")
         import pandas as pd
 
-        found = differences(self.items)
+        differing = differences(self.items)
         rows = []
-        for place, run in enumerate(self.items):
+        for index, run in enumerate(self.items):
             low, high = run.interval or (None, None)
-            own = {name: found.values[place].get(path) for path, name in found.names.items()}
+            settings = {name: differing.values[index].get(path) for path, name in differing.names.items()}
             scores = {"score": run.score, "low": low, "high": high, "n": run.value("headline.n")}
             scores |= {"before": run.value("headline.before")}
             costs = {name: run.value(name) for name in _COSTS}
             about = {"state": run.state, "simulated": run.simulated}
-            rows.append({"run": found.labels[place], **own, **about, **scores, **costs, "folder": str(run.folder)})
+            rows.append(
+                {"run": differing.labels[index], **settings, **about, **scores, **costs, "folder": str(run.folder)}
+            )
         return pd.DataFrame(rows)
 
     def frames(self, *, prompts: bool = False) -> Frames:
@@ -174,7 +176,7 @@ def run(  # noqa: PLR0913 - the settings that most calls name
     from ace_bench.store.processes import command_of
 
     read_env_file()
-    named: dict[str, object] = {
+    arguments: dict[str, object] = {
         "task": task,
         "method": method,
         "backbone": backbone,
@@ -182,12 +184,12 @@ def run(  # noqa: PLR0913 - the settings that most calls name
         "labels": labels,
         "seed": seed,
     }
-    words = _words(named | {"limit": limit, "results": results}, overrides)
-    config = compose_run(words)
+    command = _words(arguments | {"limit": limit, "results": results}, overrides)
+    config = compose_run(command)
     folders: list[Path] = []
     host = Host(
         console=Console(quiet=not progress, force_jupyter=False, emoji=False),
-        command=command_of(words),
+        command=command_of(command),
         owns_process=False,
         on_folder=folders.append,
     )
@@ -209,18 +211,18 @@ def check_runs(runs: Iterable[Mapping[str, Any]]) -> None:
 
     read_env_file()
     candidates = []
-    for given in runs:
-        named = {"task": "finer", "method": "ace", **given}
-        overrides = named.pop("overrides", ())
-        named.pop("progress", None)
-        candidates.append(Candidate(overrides=tuple(_words(named, overrides))))
+    for run in runs:
+        arguments = {"task": "finer", "method": "ace", **run}
+        overrides = arguments.pop("overrides", ())
+        arguments.pop("progress", None)
+        candidates.append(Candidate(overrides=tuple(_words(arguments, overrides))))
     RunChecks(Composer(config_folders())).check(candidates)
 
 
-def _words(named: Mapping[str, object], overrides: Sequence[str]) -> list[str]:
+def _words(arguments: Mapping[str, object], overrides: Sequence[str]) -> list[str]:
     """Return settings as on the command line; ``None`` leaves one out."""
-    given = {name: str(value) if isinstance(value, Path) else value for name, value in named.items()}
-    return [*(f"{name}={override_value(value)}" for name, value in given.items() if value is not None), *overrides]
+    values = {name: str(value) if isinstance(value, Path) else value for name, value in arguments.items()}
+    return [*(f"{name}={override_value(value)}" for name, value in values.items() if value is not None), *overrides]
 
 
 def open_backbone(
@@ -253,9 +255,9 @@ def load_run(folder: str | Path) -> Run:
     """Read one run folder, finished or not; raises ``StoreError``."""
     path = Path(folder)
     if not any((path / name).exists() for name in (IDENTITY, CALLS)):
-        what = "holds no run" if path.is_dir() else "is not a folder"
+        problem = "holds no run" if path.is_dir() else "is not a folder"
         raise StoreError(
-            f"{path} {what}: name the folder that a run prints at its end, such as results/main/.../seed0, or use "
+            f"{path} {problem}: name the folder that a run prints at its end, such as results/main/.../seed0, or use "
             "load_runs for all below a folder"
         )
     return _as_run(read_run(path))
@@ -266,8 +268,10 @@ def load_runs(results: str | Path = "results", *conditions: str) -> Runs:
 
     Raises ``ConfigError`` if there is none.
     """
-    found = find_runs(Path(results))
-    runs = Runs(tuple(map(_as_run, found.runs)), tuple(one.reason for one in (*found.damaged, *found.problems)))
+    search = find_runs(Path(results))
+    runs = Runs(
+        tuple(map(_as_run, search.runs)), tuple(folder.reason for folder in (*search.damaged, *search.problems))
+    )
     if not runs.items:
         raise StoreError(f"there are no runs in {results}; make some, or name their folder")
     return Runs(runs.where(*conditions).items, runs.damaged)

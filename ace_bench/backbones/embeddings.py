@@ -122,7 +122,7 @@ class EmbeddingsBackbone(HttpBackbone):
             rows = unit_vectors(result.text, 1)
         except BackboneUnavailable as error:
             raise ConfigError(f"{error}: correct embedder.url and embedder.model") from error
-        check_simulated(reported=result.simulated, own=self.simulated)
+        check_simulated(reported=result.simulated, configured=self.simulated)
         usage = price_usage(outcome, self.prices)
         facts = {
             "endpoint": self._endpoint.base_url,

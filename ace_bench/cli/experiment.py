@@ -108,7 +108,7 @@ def _check_runs(arguments: Sequence[str]) -> Sequence[Sequence[str]] | None:
         return None  # Hydra composes them next, and its error names the closest setting
     local = not any(word.startswith(_ELSEWHERE) for word in settings)
     checks = RunChecks(compose)
-    checks.check((Candidate(overrides=run) for run in runs), here=local)
+    checks.check((Candidate(overrides=run) for run in runs), local=local)
     kept, notes = checks.without_equal_seeds(runs)
     for note in notes:
         print_line(note)

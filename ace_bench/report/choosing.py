@@ -96,9 +96,9 @@ def check_metric(metric: str, runs: Iterable[RunSummary]) -> None:
 
 
 def unit_of(metric: str) -> str:
-    """Return the unit of a metric: percent for scores, else by its path into ``metrics.json``; "" is a count.
+    """Return the unit of a metric: percent for scores, else by its path into ``metrics.json``. Counts have "".
 
-    One per another has the unit of the first if that is seconds or dollars.
+    A ratio has the unit of its numerator if that is seconds or dollars.
     """
     if "/" in metric:
         unit = unit_of(metric.partition("/")[0])

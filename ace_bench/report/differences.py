@@ -108,7 +108,7 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
 
 
 def _with_models(settings: Sequence[Settings], paths: Sequence[str]) -> tuple[Sequence[Settings], Sequence[str]]:
-    """Name backbones by their models where the option says none, and leave the model out where that names it."""
+    """Name a backbone by its model if its option names none. Leave the model out if the name already says it."""
     renamed = [
         {**run_settings, _BACKBONE: backbone_name(run_settings[_BACKBONE], run_settings.get(_MODEL))}
         for run_settings in settings
@@ -203,7 +203,7 @@ _scalar_text = lru_cache(maxsize=4096, typed=True)(_text)
 def differing_paths(settings: Sequence[Settings]) -> list[str]:
     """Return the paths of the settings that differ, in the order of names.
 
-    Of settings that always agree only the first is returned.
+    If several settings always change together, only the first is returned.
     """
     differing, counts = set[str](), Counter[str]()
     kinds: dict[tuple[object, ...], dict[str, Any]] = {}
@@ -230,7 +230,7 @@ def _group(path: str) -> str:
 
 
 def _scope(path: str, settings: Settings) -> object:
-    """Return what two runs must share for a difference in this setting to be theirs and not an option's."""
+    """Return what two runs must share so that a difference in this setting is theirs and not an option's."""
     group = _group(path)
     if path in CHOICES or path in (_LABELS, _PROTOCOL, "limit", *_COUNTED):
         return None
@@ -253,7 +253,7 @@ def _parts(names: Mapping[str, str], settings: Settings) -> Iterator[str]:
 
 
 def _twins(paths: Sequence[str], settings: Sequence[Settings]) -> list[int]:
-    """Return the places of runs that these settings do not tell apart."""
+    """Return the indices of the runs that these settings do not tell apart."""
     values = [
         tuple(value_text(run_settings[path]) if path in run_settings else "" for path in paths)
         for run_settings in settings
@@ -263,7 +263,7 @@ def _twins(paths: Sequence[str], settings: Sequence[Settings]) -> list[int]:
 
 
 def _added_settings(runs: Sequence[RunSummary], read: Callable[[RunSummary], Settings]) -> list[Settings]:
-    """Return by run those further settings in which the runs differ."""
+    """Return for each run the further settings in which the runs differ."""
     read_settings = [read(run) for run in runs]
     texts: dict[str, set[str]] = {}
     for run_settings in read_settings:

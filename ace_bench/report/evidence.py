@@ -124,7 +124,7 @@ def tested_rollouts(folder: Path, metrics: Record, kind: type[L]) -> dict[str, L
 def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
     """Return by sample the rollouts of an online run that predict: the first of each, before learning from the sample.
 
-    Of a method that tries samples again it is the trial that counts.
+    If a method tries samples again, the trial that counts is returned.
     """
     lines = read_lines_of(folder / "journal.jsonl", kind)
     events = (event for line in lines for event in line.events if event.event == FINAL_TRIAL)
@@ -194,14 +194,14 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
 
 
 def _rollouts(lines: Iterable[L], split: str) -> Iterator[L]:
-    """Yield first rollouts in order. Of one that was repeated because a call had no answer the last version counts."""
+    """Yield first rollouts in order. If one was repeated because a call had no answer, its last version counts."""
     tries = [line for line in lines if line.grade is not None and line.trial == 0]
     latest = {line.key or number: line for number, line in enumerate(tries)}
     return (line for line in latest.values() if line.split == split)
 
 
 def _first_of_each(lines: Iterable[L]) -> dict[str, L]:
-    """Return the first rollout of each sample. Runs share the names of samples, and samples equal details."""
+    """Return the first rollout of each sample. Equal names and equal details are kept once, to save memory."""
     first_lines: dict[str, L] = {}
     details: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}
     for line in lines:

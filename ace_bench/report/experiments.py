@@ -31,13 +31,13 @@ Draws = Callable[[Sequence[str]], bool]
 
 
 def draws_always(overrides: Sequence[str]) -> bool:
-    """Return that a run draws something."""
+    """Return true: every run may draw something by its seed."""
     del overrides
     return True
 
 
 def refuses_nothing(overrides: Sequence[str]) -> str:
-    """Return that a run is not refused."""
+    """Return "": no run is refused."""
     del overrides
     return ""
 
@@ -98,12 +98,12 @@ class Experiments:
         return tuple(name for name, plan in self.by_name.items() if plan.combined)
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiments:
-        """Return them. Experiments that list methods keep the chosen methods, tasks and so on. Raises ``DataError``."""
+        """Narrow the experiments that list methods to the chosen methods, tasks and so on. Raises ``DataError``."""
         narrowed = {name: self.by_name[name].narrowed(chosen) for name in self.combined} if chosen else {}
         return replace(self, by_name={**self.by_name, **narrowed})
 
     def cells(self, name: str) -> Iterator[tuple[str, str]]:
-        """Row and column of all measured cells, line by line. Raises ``DataError`` for an unknown experiment."""
+        """Yield row and column of each measured cell, line by line. Raises ``DataError`` for an unknown experiment."""
         experiment = self.experiment(name)
         for row, line in experiment.rows.items():
             for column, spec in experiment.columns.items():
@@ -113,18 +113,18 @@ class Experiments:
                     yield row, column
 
     def metric(self, name: str, row: str, column: str) -> str:
-        """The metric of a cell."""
+        """Return the metric of a cell."""
         experiment = self.experiment(name)
         line = experiment.rows[row]
         return experiment.columns[column].metric.format(who=line.who, counts=line.counts or "calls")
 
     def runs(self, name: str) -> tuple[PlannedRun, ...]:
-        """The runs of an experiment, each once and after those it needs."""
+        """Return the runs of an experiment, each once and after the runs it needs."""
         runs = (with_needs(self.run(name, row, column)) for row, column in self.cells(name))
         return tuple(dict.fromkeys(chain.from_iterable(runs)))
 
     def run(self, name: str, row: str, column: str) -> PlannedRun:
-        """The run behind a cell."""
+        """Return the run behind a cell."""
         experiment = self.experiment(name)
         if row not in experiment.rows or column not in experiment.columns or not experiment.columns[column].metric:
             raise DataError(f"experiment {name} has no measured cell {row}/{column}")
@@ -159,9 +159,9 @@ def with_needs(run: PlannedRun) -> Iterator[PlannedRun]:
 
 
 def load_experiments(folder: Traversable = DATA) -> Experiments:
-    """Read all experiments, by default the package's. Raises ``DataError`` that names a damaged file.
+    """Read all experiments, by default the package's.
 
-    Also for a broken reference between them.
+    Raises ``DataError`` that names a damaged file, or a broken reference between them.
     """
     by_name: dict[str, Experiment] = {}
     files = folder.joinpath("experiments").iterdir()

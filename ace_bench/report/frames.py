@@ -33,7 +33,7 @@ class Frames:
 
 
 def load_frames(runs: str | Path | Sequence[str | Path], *, prompts: bool = False) -> Frames:
-    """Load one run folder, or all runs of a folder above some, or of a list of folders, also while they go on.
+    """Load one run folder, or all runs below one or several folders. Runs may still be under way.
 
     The frames of several runs also have a column ``run``, the name of the run by the settings in which it differs from
     the others, and one column for each of these settings, by its last part or path. With ``prompts`` the frame of the

@@ -115,7 +115,7 @@ class ModelNames:
         return self._presets.get(model.casefold(), "")
 
     def plain(self, backbone: Settings) -> Settings:
-        """Return the settings of a backbone as they are for any server: its own words for the same are one.
+        """Return the settings of a backbone in one spelling for all servers.
 
         ``structured`` is how its server asks for JSON, of which the paper says nothing. Templates name the switch of
         thinking differently, and the models of the paper that have one do not think unless it is on.

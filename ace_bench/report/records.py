@@ -217,12 +217,12 @@ class RunSummary:
             )
 
 
-def check_comparable(ours: RunSummary, base: RunSummary) -> None:
+def check_comparable(compared: RunSummary, base: RunSummary) -> None:
     """Raise ``DataError`` if the scores of two finished runs do not mean the same."""
     for subject, our_value, base_value in (
-        ("the metric", *(run.metrics["headline"]["metric"] for run in (ours, base))),
-        ("the data", ours.source, base.source),
-        ("who answered", *("a stand-in" if run.simulated else "a model" for run in (ours, base))),
+        ("the metric", *(run.metrics["headline"]["metric"] for run in (compared, base))),
+        ("the data", compared.source, base.source),
+        ("who answered", *("a stand-in" if run.simulated else "a model" for run in (compared, base))),
     ):
         if our_value != base_value:
             raise DataError(
@@ -270,7 +270,7 @@ R = TypeVar("R", bound=RunSummary)
 
 
 def latest_repetitions(runs: Iterable[R], key: Callable[[R], K]) -> dict[K, R]:
-    """Return the run that counts of those with the same key: the last repetition (``resume=false``) that finished."""
+    """Return the run that counts for each key: the last repetition (``resume=false``) that finished."""
     return {key(run): run for run in sorted(runs, key=precedence)}
 
 

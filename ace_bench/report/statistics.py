@@ -88,12 +88,12 @@ class Comparison:
 
 
 def mean_score(runs: Seeds) -> float:
-    """Mean over samples and seeds, in percent."""
+    """Return the mean over samples and seeds, in percent."""
     return 100.0 * float(_scores([runs])[0].mean())
 
 
 def score_interval(runs: Seeds) -> Interval | None:
-    """Wilson interval of ``mean_score``, or ``None`` for fewer than two groups of samples.
+    """Return the Wilson interval of ``mean_score``, or ``None`` for fewer than two groups of samples.
 
     With several seeds its variance includes that between seeds. With one, it is about this run's context only.
     """
@@ -108,7 +108,7 @@ def reasons_score_wide(runs: Seeds) -> tuple[str, ...]:
 
 
 def seed_spread(runs: Seeds) -> float | None:
-    """Standard deviation of the score over seeds, in percentage points, or ``None`` for one seed."""
+    """Return the standard deviation of the score over seeds, in percentage points, or ``None`` for one seed."""
     (scores,) = _scores([runs])
     return _spread(scores) if len(scores) > 1 else None
 

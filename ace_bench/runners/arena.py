@@ -60,12 +60,12 @@ class RunArena:
 
     @property
     def tools(self) -> ToolRules | None:
-        """What the agent's tools do."""
+        """The rules of the agent's tools, ``None`` for an agent without tools."""
         return self.agent.tools if isinstance(self.agent, ToolUser) else None
 
     @property
     def learns_unreadable(self) -> bool:
-        """Whether a reply that cannot be read is an attempt that failed, or a fault."""
+        """Whether a reply that cannot be read is a failed attempt rather than a fault."""
         return self.gateway.faults.learn_unreadable
 
     def at(self, stage: Stage, scope: str = "") -> RunArena:
@@ -88,7 +88,7 @@ class RunArena:
     def rollout(self, sample: Sample, context: Context, *, trial: int = 0, reflection: str | None = None) -> Rollout:
         """Attempt, grade and record; the method gets what ``labels`` reveals of the grade.
 
-        Raises ``CallLost`` if a backbone left a call unanswered: then only the other calls are recorded.
+        Raises ``CallLost`` if a backbone left a call unanswered. Then only the other calls are recorded.
         """
         key = self._key(sample, context, trial)
         record = self._recorded_rollout(key)
@@ -116,15 +116,15 @@ class RunArena:
         """Return the messages of a rollout up to its last reply; empty for agents that lead no conversation."""
         if not isinstance(self.agent, Conversational):
             return ()
-        shown = self.select(context, rollout.sample)
-        return self.agent.conversation(rollout.sample, shown, rollout.attempt, reflection)
+        selected = self.select(context, rollout.sample)
+        return self.agent.conversation(rollout.sample, selected, rollout.attempt, reflection)
 
     def is_recorded(self, sample: Sample, context: Context) -> bool:
         """Whether the first rollout of a sample is already recorded."""
         return self._recorded_rollout(self._key(sample, context, 0)) is not None
 
     def rollouts(self, samples: Sequence[Sample], context: Context) -> Sequence[Rollout]:
-        """First rollouts in parallel, in the order of ``samples``."""
+        """Make the first rollout of each sample, in parallel, and return them in the order of ``samples``."""
         return self.map(lambda sample: self.rollout(sample, context), samples)
 
     def records(self, rollouts: Iterable[Rollout]) -> list[RolloutRecord]:
@@ -219,7 +219,7 @@ class RunArena:
 
     def _judge(self, sample: Sample, answer: str | None, grade: Grade) -> tuple[Grade, Fault | None]:
         if getattr(self.task, "judge_template", None) is None or not isinstance(self.task, Judged):
-            return grade, None  # the first question is cheap, and asked of every rollout
+            return grade, None  # the first test is the cheap one, and every rollout makes it
         session = f"{JUDGE}/{sample.id}/{digest_of_text(answer or '')[:12]}"
         try:
             return self.task.judge(sample, answer, grade, self.prompts, self._bind(JUDGE, session, repeats=False)), None
@@ -228,8 +228,8 @@ class RunArena:
 
 
 def _unreadable_attempt(error: RolloutFault) -> Attempt:
-    shown = describe_unreadable(error)
-    return Attempt(answer=None, reasoning=shown, reply=shown, unreadable=error.fault.kind)
+    explanation = describe_unreadable(error)
+    return Attempt(answer=None, reasoning=explanation, reply=explanation, unreadable=error.fault.kind)
 
 
 def fault_of(task: Task, record: RolloutRecord) -> Fault | None:

@@ -57,9 +57,9 @@ class RunSpec(IdentifiedRun):
     metadata: Record
     notes: tuple[str, ...] = ()
     beginning: Beginning | None = None
-    """Made when the run is checked, ``None`` before."""
+    """It is made when the run is checked, and ``None`` before."""
     unrecorded: Callable[[Caller], Exception] | None = None
-    """What a call raises that is not recorded, where a run only does again what its calls allow."""
+    """Makes the error of a call that is not recorded, in a run that only replays recorded calls."""
 
 
 def assemble(run: IdentifiedRun) -> RunSpec:
@@ -111,7 +111,10 @@ def assemble(run: IdentifiedRun) -> RunSpec:
 
 
 def _protocol(run: IdentifiedRun, method: Method[Any]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Return the protocol's name, unless it is the usual one, and the state that ``official`` follows; and notes."""
+    """Return the protocol as metadata, and notes on it.
+
+    The usual protocol is left out. ``official`` also names the state of the authors' code that it follows.
+    """
     chosen, commit = run.protocol, run.official_commit
     if chosen == _OFFICIAL:
         state = state_followed(method, run.task)
@@ -131,7 +134,7 @@ def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run uses outside its folder: the cache of replies, the slots for calls, the spending of a budget."""
+    """What a run uses outside its folder: the cache of replies, the slots for calls, and the spending of a budget."""
 
     responses: Responses | None = None
     slots: Slots | None = None
@@ -185,7 +188,8 @@ def build_experiment(
     _connect_embedders(spec.method, arena, folder)
     with settings_of("method"):
         beginning = spec.beginning or spec.mode.begin(spec.method, arena)
-    reporting = {one.name: one for one in spec.backbones.values() if isinstance(one, CacheReporting)}
+    backbones = spec.backbones.values()
+    reporting = {backbone.name: backbone for backbone in backbones if isinstance(backbone, CacheReporting)}
     return Experiment(
         method=spec.method,
         beginning=beginning,
@@ -199,14 +203,14 @@ def build_experiment(
 
 
 def _connect_embedders(method: Method[Any], arena: RunArena, folder: RunFolder) -> None:
-    """Let the embedders of an endpoint call through the gateway; they share their vectors."""
-    found = [embedder for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)]
-    if not found:
+    """Let the embedders that use an endpoint call through the gateway. They share their vectors."""
+    embedders = [embedder for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)]
+    if not embedders:
         return
     from ace_bench.backbones.embeddings import EmbeddingCalls  # slow to import
 
     calls = EmbeddingCalls(lambda: arena.at(folder.journal.stage).embedding_lm(), folder.calls.replies(EMBEDDER))
-    for embedder in found:
+    for embedder in embedders:
         embedder.connect(calls)
 
 
@@ -235,9 +239,9 @@ def _check_agent_prices(agent: Agent, backbones: Mapping[str, Backbone]) -> None
         )
 
 
-def _check_prices(backbones: Mapping[str, Backbone], limit: str, other: str) -> None:
+def _check_prices(backbones: Mapping[str, Backbone], limit: str, alternative: str) -> None:
     for role, backbone in backbones.items():
         if isinstance(backbone, Priced) and backbone.dollars(Usage(prompt=2, completion=1, cached=1)) is None:
             prices = (f"{place_of(role)}.prices.{name}" for name in ("input", "cached_input", "output"))
             needed = "embedder.usd_per_million" if role == EMBEDDER else "{}, {} and {}".format(*prices)
-            raise ConfigError(f"{limit} needs prices: set {needed}, or {other}")
+            raise ConfigError(f"{limit} needs prices: set {needed}, or {alternative}")

@@ -1,9 +1,9 @@
 """Limits how many calls are in flight over all runs of a process, and decides which waiting call goes next.
 
-A server does not know which call holds up the most work, so calls wait here, in order of their critical path. While a
-server reports that requests wait in it, the limit is what it runs, and a few more, so that it always finds one to go on
-with. Once none waits in it and some wait here, the limit grows. Between these two bounds nothing changes, so the limit
-does not swing.
+A server does not know which call holds up the most work, so calls wait here, in order of their critical path. While
+requests wait in the server, the limit is the number of requests that it runs plus a small reserve, so that the server
+always has the next one at hand. The limit grows when no request waits in the server and calls wait here. Otherwise it
+stays as it is, so that it does not swing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ace_bench.core.types import ServerLoad
 _LOOK_S = 0.5
 """Seconds between checks while a call waits."""
 _RESERVE = 32
-"""The server keeps one waiting call for so many that it runs, and at least one."""
+"""The reserve is one waiting call for this many running calls, and at least one."""
 _GROWTH = 4
-"""The limit grows by one call for so many in flight."""
+"""The limit grows by one call for this many calls in flight."""
 
 
 class LimitRule:
-    """Says how many calls may be in flight, from look to look at the load of the server that they go to."""
+    """Decides how many calls may be in flight, after each look at the load of their server."""
 
     def __init__(self) -> None:
         self._share: int | None = None
@@ -38,8 +38,9 @@ class LimitRule:
         """Return the limit that follows the limit ``now``; ``held`` calls are in flight, and ``waiting`` wait here.
 
         Requests wait for a moment when they arrive, or while a burst of prompts is read. So the limit shrinks only
-        after two looks in a row, to the larger share that they show. Other programs may use the server, too: our calls
-        are taken to have as large a share of its queue as of all its requests. A server without a report has no limit.
+        after two looks in a row, to the larger share that they show. Other programs may use the server, too. We assume
+        that our calls have the same share of its queue as of all its requests. A server that reports no load has no
+        limit.
         """
         before, self._share = self._share, None
         if load is None:
@@ -54,9 +55,10 @@ class LimitRule:
 
 
 class Slots:
-    """Slots for the calls of this process: ``number``, ``None`` without a limit, and fewer while its server is full.
+    """The slots for the calls of this process.
 
-    ``limit`` is how many there are now. ``peak`` is the most that were held at once.
+    There are ``number`` of them (``None``: no limit), and fewer while the server is full. ``limit`` is how many there
+    are now. ``peak`` is the most that were held at once.
     """
 
     LOOK_S: ClassVar[float] = 1.0
@@ -76,10 +78,10 @@ class Slots:
 
     @contextmanager
     def acquire(self, priority: float, check: Callable[[], None] = lambda: None) -> Iterator[float]:
-        """Hold a slot, once there is one, and yield the seconds waited; ``check`` is called meanwhile and may raise.
+        """Wait for a slot, hold it, and yield the seconds waited.
 
-        Of the calls that wait, the one with the highest ``priority`` gets the next slot: the seconds of calls one after
-        another that still follow it.
+        The waiting call with the highest ``priority`` gets the next slot. The priority is how many seconds of calls
+        still follow this one, one after another. ``check`` is called while waiting and may raise.
         """
         gate = threading.Lock()
         gate.acquire()
@@ -107,7 +109,7 @@ class Slots:
     def look(self, server: str, load: Callable[[], ServerLoad | None]) -> None:
         """Adapt the limit to the load of the server that calls go to, once a second however many runs look.
 
-        Where several servers were looked at, no limit but the number applies: one cannot speak for the others.
+        If calls go to several servers, only ``number`` limits them, because one load says nothing about the others.
         """
         with self._lock:
             self._servers.add(server)
@@ -132,18 +134,18 @@ class Slots:
 
 @contextmanager
 def queue_kept_here(slots: Slots | None, backbones: Collection[Backbone]) -> Iterator[None]:
-    """While a run makes calls, limit the slots of this process by the load of the server that answers all of them.
+    """Limit the slots of this process by the load of the server that answers all calls of a run.
 
-    Where calls go to several servers, or to one that reports no load, nothing is limited.
+    Nothing is limited if calls go to several servers, or to one that reports no load.
     """
-    reporting = {one.server: one for one in backbones if isinstance(one, LoadReporting)}
-    alone = len(reporting) == 1 and all(isinstance(one, LoadReporting) for one in backbones)
+    reporting = {backbone.server: backbone for backbone in backbones if isinstance(backbone, LoadReporting)}
+    alone = len(reporting) == 1 and all(isinstance(backbone, LoadReporting) for backbone in backbones)
     if not alone or slots is None:
         yield
         return
-    ((server, backbone),) = reporting.items()
+    ((server, reporter),) = reporting.items()
     ended = threading.Event()
-    watch = threading.Thread(target=_watch, args=[slots, server, backbone.load, ended], name="server load", daemon=True)
+    watch = threading.Thread(target=_watch, args=[slots, server, reporter.load, ended], name="server load", daemon=True)
     watch.start()
     try:
         yield

@@ -33,7 +33,7 @@ class Candidate:
 
 @dataclass(frozen=True, kw_only=True)
 class _Built:
-    """A run as far as it costs nothing: why it is refused, or its folder and the backbones that it calls."""
+    """A run that is built and not started: why it is refused, or its folder and the backbones that it calls."""
 
     refusal: str = ""
     problem: str = ""
@@ -55,7 +55,7 @@ class RunChecks:
         self._code = CodeReader()
 
     def draws(self, overrides: Sequence[str]) -> bool:
-        """Whether a run with these overrides draws anything by its seed; one that cannot be built is taken to."""
+        """Whether a run with these overrides draws anything by its seed. A run that cannot be built counts as one."""
         return self._draws(tuple(overrides))
 
     def _decoded(self, overrides: tuple[str, ...]) -> RunSettings:
@@ -64,13 +64,13 @@ class RunChecks:
     def _is_drawn(self, overrides: tuple[str, ...]) -> bool:
         try:
             return planned_draws_by_seed(self._decode(overrides).parts)
-        except (AceBenchError, ImportError, AttributeError):  # what is wrong is said when the run is checked
+        except (AceBenchError, ImportError, AttributeError):  # the check of the run reports the error
             return True
 
     def without_equal_seeds(self, runs: Sequence[Sequence[str]]) -> tuple[list[Sequence[str]], list[str]]:
-        """Return the runs whose requests differ, and a sentence for each run of which one seed is left.
+        """Return the runs whose requests differ, and a sentence for each run that keeps one seed of several.
 
-        Of seeds for which nothing is drawn the first finished one is left, or else the first.
+        A run that draws nothing keeps the first seed that has finished, or the first seed if none has.
         """
         by_settings: dict[str, list[Sequence[str]]] = {}
         for run in runs:
@@ -96,20 +96,20 @@ class RunChecks:
         return folder is not None and (folder / METRICS).exists()
 
     def refusal(self, overrides: Sequence[str]) -> str:
-        """Return why a run with these overrides is refused or repeats another one, "" if it is to be made.
+        """Return why a run with these overrides is refused or repeats another one, "" if it should be made.
 
-        Missing data is no reason: the run itself says how to get it.
+        Missing data is not a reason, because the run itself says how to get it.
         """
         built = self._build(Candidate(overrides=tuple(overrides)))
         return built.refusal or _repeats(overrides, built.adaptation)
 
-    def check(self, runs: Iterable[Candidate], *, results: Path | None = None, here: bool = True) -> Sequence[str]:
+    def check(self, runs: Iterable[Candidate], *, results: Path | None = None, local: bool = True) -> Sequence[str]:
         """Check data, rules between settings, packages, keys, folders and endpoints of runs, each once.
 
-        Of runs that differ in their seed alone one is built, and each endpoint gets one tiny call. ``results`` is the
-        folder of unfinished runs; without it each run names its own, and finished runs are left out. With ``here``
-        false the runs are on other machines, whose keys and endpoints are not checked. Returns what the runs say before
-        they begin, each note once. Raises ``ConfigError`` that says each problem once, and how many runs have it.
+        Runs that differ only in their seed are built once, and each endpoint gets one tiny call. ``results`` is the
+        folder of unfinished runs. Without it each run names its own folder, and finished runs are left out. Without
+        ``local`` the runs are on other machines, whose keys and endpoints are not checked. Returns each note of the
+        runs once. Raises ``ConfigError`` that says each problem once, and how many runs have it.
         """
         problems: Counter[str] = Counter()
         notes: dict[str, None] = {}
@@ -124,21 +124,21 @@ class RunChecks:
                 problems[twice] += 1
             notes.update(dict.fromkeys(built.notes if count else ()))
             problem = built.problem
-            if not problem and count and here:
+            if not problem and count and local:
                 problem = _problem(check_keys, built.backbones)
             if not problem and count and not results:
                 problem = _problem(check_results, built.folder)
             problems[problem] += count
-            for place, backbone in built.backbones.items() if here and not problem else ():
+            for config_key, backbone in built.backbones.items() if local and not problem else ():
                 if isinstance(backbone, Served) and (key := backbone.probe_key) is not None:
-                    served.setdefault(key, (place, backbone))
+                    served.setdefault(key, (config_key, backbone))
                     callers[key] += count
         if results:
             problems[_problem(check_results, results)] += total
         called = [key for key in served if callers[key]]
         with ThreadPoolExecutor(max(1, len(called))) as pool:
-            found = pool.map(lambda key: _problem(check_endpoint, *served[key]), called)
-        for key, problem in zip(called, found, strict=True):
+            answers = pool.map(lambda key: _problem(check_endpoint, *served[key]), called)
+        for key, problem in zip(called, answers, strict=True):
             problems[problem] += callers[key]
         del problems[""]
         if problems:
@@ -146,11 +146,11 @@ class RunChecks:
         return list(notes)
 
     def _count_unfinished(self, group: Sequence[Candidate]) -> tuple[int, _Built]:
-        """Return how many of some runs are left, counted from the first that is not finished, and that run."""
-        for place, run in enumerate(group):
+        """Return the first run of a group that is not finished, and how many runs there are from it to the end."""
+        for index, run in enumerate(group):
             built = self._build(run)
             if built.folder is None or not (built.folder / METRICS).exists():
-                return len(group) - place, built
+                return len(group) - index, built
         return 0, built
 
     def _built(self, run: Candidate) -> _Built:
@@ -180,7 +180,7 @@ def _repeats(overrides: Sequence[str], adaptation: Adaptation) -> str:
 
 
 def _by_seed(runs: Iterable[Candidate]) -> Iterable[Sequence[Candidate]]:
-    """Group runs that differ in their seed alone."""
+    """Group runs that differ only in their seed."""
     groups: dict[tuple[tuple[str, ...], bool], list[Candidate]] = {}
     for run in runs:
         groups.setdefault((_without_seed(run.overrides), run.waits), []).append(run)
@@ -192,27 +192,28 @@ def _without_seed(overrides: Sequence[str]) -> tuple[str, ...]:
 
 
 class _SameRuns:
-    """Finds runs that others make as well, so that one of them would show the other's result as its own."""
+    """Finds runs that are the same, so that one of them would show the other's result as its own."""
 
     def __init__(self, decode: Callable[[tuple[str, ...]], RunSettings], *, planned: bool) -> None:
-        """Of ``planned`` runs several may mean the same settings in other words, as they are made once."""
+        """``planned`` runs may have equal settings in different words, because each is made once."""
         self._decode, self._planned = decode, planned
         self._known: dict[tuple[Path, int], Candidate] = {}
 
     def add(self, group: Sequence[Candidate], folder: Path) -> str:
-        """Return which runs are the same, "" if none is: ``group`` differs in seeds, and its first run has ``folder``.
+        """Return which runs are the same, "" if none is.
 
-        What waits for a context has another one's place until then.
+        The runs of ``group`` differ in their seed, and its first run has ``folder``. A run that waits for a context
+        has a preliminary folder until then, so it is not compared.
         """
         for run in group:
             settings = self._decode(run.overrides)
-            other = self._known.setdefault((folder.parent, settings.seed), run)
-            if other is run or run.waits or (self._planned and self._decode(other.overrides) == settings):
+            earlier = self._known.setdefault((folder.parent, settings.seed), run)
+            if earlier is run or run.waits or (self._planned and self._decode(earlier.overrides) == settings):
                 continue
-            one, two = (" ".join(each.overrides) for each in (other, run))
+            first, second = (" ".join(candidate.overrides) for candidate in (earlier, run))
             return (
-                f"{one} and {two} are the same run ({folder.parent}), so one would show the other's result: leave one "
-                "out, or give each a name=NAME of its own"
+                f"{first} and {second} are the same run ({folder.parent}), so one would show the other's result: leave "
+                "one out, or give each a name=NAME of its own"
             )
         return ""
 

@@ -1,7 +1,7 @@
-"""Decides whether a run stands although code that decides its result changed since.
+"""Decides whether a run still stands after code that decides its result has changed.
 
-The recorded calls are replayed with the new code, which costs nothing: if it sends the same prompts and comes to the
-same rollouts, steps and scores, the run stands and is continued. Otherwise the user decides.
+The recorded calls are replayed with the new code, which costs nothing. If the new code sends the same prompts and gets
+the same rollouts, steps and scores, the run stands and is continued. Otherwise the user decides.
 """
 
 from __future__ import annotations
@@ -36,35 +36,36 @@ _RESULTS = ("splits", "validation", "learning", "trials", "context", "rollouts",
 
 def settle_code(folder: RunFolder, spec: RunSpec, changed: list[str], host: Host) -> None:
     """Raise ``ConfigError`` if the result changed with the ``changed`` modules; else record that the run stands."""
-    words = modules_in_words(changed)
+    modules = modules_in_words(changed)
     how: How = "accepted"
     if not spec.accept_code:
         host.say(
-            f"The code of {words} changed since this run was made: its recorded calls are replayed with the new code, "
-            "which costs nothing; accept_code=true skips this."
+            f"The code of {modules} changed since this run was made: its recorded calls are replayed with the new "
+            "code, which costs nothing; accept_code=true skips this."
         )
         difference = _difference(folder, spec, changed, host)
         if difference is not None:
             raise ConfigError(refusal(folder.path, changed, difference))
         how = "replayed"
-    reason = f"{words} changed, {_STANDS[how]}"
+    reason = f"{modules} changed, {_STANDS[how]}"
     host.say(f"{reason}.")
     folder.processes.add_check(how, reason, host.command, {**describe_environment(), "code": spec.code.modules})
 
 
 def refusal(folder: Path, changed: list[str], difference: str) -> str:
     """Say why a run is not shown or continued after modules changed, and what the user can choose."""
-    words, finished = modules_in_words(changed), (folder / METRICS).exists()
+    modules, finished = modules_in_words(changed), (folder / METRICS).exists()
     keeps = "keeps this result" if finished else "continues this one with the new code"
     return (
-        f"{folder} was {'made' if finished else 'begun'} by other code: {words} changed, and {difference}. "
+        f"{folder} was {'made' if finished else 'begun'} by other code: {modules} changed, and {difference}. "
         f"resume=false makes a new run beside it, accept_code=true {keeps}"
     )
 
 
 def _difference(recorded: RunFolder, spec: RunSpec, changed: list[str], host: Host) -> str | None:
-    """Replay a run and return what comes out otherwise, ``None`` if nothing does."""
-    free = all(one.simulated and not asks_a_server(type(one).__module__) for one in spec.backbones.values())
+    """Replay a run and return what differs, ``None`` if nothing does."""
+    backbones = spec.backbones.values()
+    free = all(backbone.simulated and not asks_a_server(type(backbone).__module__) for backbone in backbones)
     answering = [name for name in changed if name in spec.code.backbones]
     if answering and not free:
         return f"{modules_in_words(answering)} answers in place of a model, which a replay cannot check"
@@ -95,9 +96,9 @@ def _fault(caller: Caller) -> Exception:
 
 def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> str | None:
     rollouts, steps = recorded.journal.rollouts, recorded.journal.steps
-    other = sum(_differ(record, again.rollouts.get(key)) for key, record in rollouts.items())
-    if other:
-        return f"{other} of its {len(rollouts)} recorded rollouts come out otherwise"
+    differing_rollouts = sum(_differ(record, again.rollouts.get(key)) for key, record in rollouts.items())
+    if differing_rollouts:
+        return f"{differing_rollouts} of its {len(rollouts)} recorded rollouts come out otherwise"
     pairs = list(zip(steps, again.steps, strict=False))
     differing = len(steps) - sum((a.samples, a.digest) == (b.samples, b.digest) for a, b in pairs)
     if differing:
@@ -110,5 +111,5 @@ def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> s
 
 
 def _differ(record: RolloutRecord, again: RolloutRecord | None) -> bool:
-    what = attrgetter("sample", "context", "grade", "calls", "fault", "judge_fault", "attempt.answer")
-    return again is None or what(record) != what(again)
+    compared = attrgetter("sample", "context", "grade", "calls", "fault", "judge_fault", "attempt.answer")
+    return again is None or compared(record) != compared(again)

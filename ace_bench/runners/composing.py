@@ -1,6 +1,6 @@
-"""Composes the configuration of one run, as plain values, from the words of a command.
+"""Composes the configuration of one run, as plain values, from the overrides of a command.
 
-What these words compose to is cached on disk, so that the next start needs no Hydra.
+The configuration is cached on disk, so that the next start does not import Hydra.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _AUTOMATIC = "auto"
 _OFFICIAL = "protocol=official"
 _FORM = "settings, choices, text and automatic embedder"
-"""What the cache holds; other words keep older files from being read."""
+"""What the cache holds. A new text here keeps older files from being read."""
 _PURE = ("oc.select",)
 """Resolvers that depend on the configuration alone."""
 _RESOLVER = re.compile(r"\$\{\s*([\w.]+)\s*:")
@@ -41,7 +41,7 @@ _FILE_NAME = re.compile(r"[/~.]|\$\{[^{}]*\}/|[^\n]*\.\w{1,7}$")
 class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     """The resolved settings of a run, the option chosen in each group, and the settings as YAML.
 
-    ``automatic``: the settings left the embedder open, and ``settings`` names the one that was chosen.
+    ``automatic`` says that the user left the embedder open. Then ``settings`` names the embedder that was chosen.
     """
 
     settings: Mapping[str, Any]
@@ -50,27 +50,27 @@ class RunConfig(msgspec.Struct, frozen=True, kw_only=True):
     automatic: bool = False
 
 
-def compose_run(words: Sequence[str], compose: Composer | None = None) -> RunConfig:
-    """Return what the overrides of a command compose to; raises ``ConfigError`` with the fix.
+def compose_run(overrides: Sequence[str], compose: Composer | None = None) -> RunConfig:
+    """Compose the overrides of a command; raises ``ConfigError`` with the fix.
 
-    ``compose`` has read the configuration files already.
+    A given ``compose`` is used because it has already read the configuration files.
     """
-    words = with_commit_apart(words)
-    refuse_secret_arguments(words)
+    overrides = with_commit_apart(overrides)
+    refuse_secret_arguments(overrides)
     folders = config_folders()
-    cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(words)])}.msgpack"
-    if (known := read_composed(cached)) is not None:
-        return known
+    cached = cache_folder("runs") / f"{digest_of([_FORM, digest_of_configs(folders), list(overrides)])}.msgpack"
+    if (known_config := read_composed(cached)) is not None:
+        return known_config
     from ace_bench.runners.planning import Composer  # Hydra takes a third of a second to import
 
-    config, choices = (compose or Composer(folders)).compose_or_explain(words)
+    config, choices = (compose or Composer(folders)).compose_or_explain(overrides)
     composed = settle(config, choices)
     keep_composed(cached, config, composed)
     return composed
 
 
 def keep_composed(cached: Path, config: DictConfig, composed: RunConfig) -> None:
-    """Write what words compose to into a file of a cache, unless it depends on anything else than the configuration."""
+    """Write a composed configuration to the cache, unless it also depends on something outside the configuration."""
     with suppress(FileUnwritable, OSError, OverflowError):  # without a cache, a start only takes longer
         if set(_RESOLVER.findall(str(config))) <= set(_PURE):
             write_sealed(cached, msgspec.msgpack.encode(composed))
@@ -82,20 +82,20 @@ def read_composed(cached: Path) -> RunConfig | None:
     return None if content is None else msgspec.msgpack.decode(content, type=RunConfig)
 
 
-def with_commit_apart(words: Sequence[str]) -> list[str]:
+def with_commit_apart(overrides: Sequence[str]) -> list[str]:
     """Write ``protocol=official@COMMIT`` as two settings: the commit is checked, the option is the protocol's."""
     apart: list[str] = []
-    for word in words:
-        protocol, at, commit = word.partition("@")
-        apart += [protocol, f"official_commit='{commit}'"] if at and protocol == _OFFICIAL else [word]
+    for override in overrides:
+        protocol, at, commit = override.partition("@")
+        apart += [protocol, f"official_commit='{commit}'"] if at and protocol == _OFFICIAL else [override]
     return apart
 
 
 def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = True) -> RunConfig:
     """Return a composed configuration as plain values; in both ``embedder=auto`` becomes the embedder's name.
 
-    ``written``: the run may write it. Raises ``ConfigError`` for an interpolation that cannot be resolved, and for a
-    secret, because the configuration is written to files.
+    ``written`` says that the run may write the text to a file. Raises ``ConfigError`` for an interpolation that cannot
+    be resolved, and for a secret, because the configuration is written to files.
     """
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
@@ -119,19 +119,21 @@ def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = Tr
 
 
 def refuse_settings_in_texts(value: Any, path: str) -> None:
-    """Raise ``ConfigError`` for a task's text that the value of a setting would be put into: ``Use ${name} here``.
+    """Raise ``ConfigError`` for a text of a task that refers to a setting: ``Use ${name} here``.
 
-    What models read stays as it was written. Names of files may refer to settings, and a value that is nothing else.
+    What models read stays as it was written. File names may refer to settings, and so may a value that consists of one
+    reference alone.
     """
     if isinstance(value, Mapping | list):
         items = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for name, one in items:
-            refuse_settings_in_texts(one, f"{path}.{name}")
-    elif isinstance(value, str) and (found := _REFERENCE.search(value)):
+        for name, item in items:
+            refuse_settings_in_texts(item, f"{path}.{name}")
+    elif isinstance(value, str) and (reference := _REFERENCE.search(value)):
         around = _REFERENCE.sub("", value)
         if around.strip() and (" " in around or path.endswith(".instruction")) and not _FILE_NAME.match(value):
             raise ConfigError(
-                f"{path}: {found[0]} would be replaced by the value of a setting; write \\{found[0]} where it is text"
+                f"{path}: {reference[0]} would be replaced by the value of a setting; write \\{reference[0]} where it "
+                "is text"
             )
 
 
@@ -148,7 +150,7 @@ def _is_simulated(backbone: Any) -> bool:
 
 
 def digest_of_configs(folders: Sequence[Path]) -> str:
-    """Name the content of configuration folders, and the installed packages that decide what they compose to."""
+    """Return a digest of the configuration files, and of the installed packages that affect how they are composed."""
     files = ((folder, path) for folder in folders for path in sorted(folder.rglob("*.yaml")))
     contents = [(str(path.relative_to(folder)), path.read_bytes()) for folder, path in files]
     packages = (find_spec(name) for name in ("hydra", "omegaconf", "sentence_transformers"))

@@ -1,4 +1,4 @@
-"""Whether a run draws anything by its seed; if not, runs of other seeds send the same requests."""
+"""Tells whether a run draws anything by its seed. If it does not, runs with other seeds send the same requests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def draws_by_seed(
 ) -> bool:
     """Whether the parts of a run, or the sampling of a role, draw by the seed; tasks and agents may be classes.
 
-    A part that says nothing is taken to draw. A mode of ours says what order it draws for the method.
+    A part that does not say so is assumed to draw. Our modes say whether they draw the order of samples for the method.
     """
     if any(map(may_draw, (task, agent, method))):
         return True

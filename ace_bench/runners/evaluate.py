@@ -23,7 +23,7 @@ class Evaluate(Mode):
     split: Text = field()
 
     def draws_order(self, method: Method[Any]) -> bool:
-        """Samples stand in their own order."""
+        """Return false: samples keep the order of their file."""
         del method
         return False
 
@@ -54,7 +54,7 @@ class Evaluate(Mode):
         return Beginning(start=start, saved=method.load(Path(self.context), start, arena))
 
     def tests_start(self, method: Method[Any]) -> bool:  # noqa: ARG002 - the same for every method
-        """With ``before``."""
+        """Whether ``before`` is set."""
         return self.before
 
     def choose(

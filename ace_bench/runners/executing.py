@@ -33,7 +33,7 @@ from ace_bench.store.results import ENVIRONMENT, IDENTITY, METRICS, SETTINGS, SU
 
 @contextmanager
 def open_resources(spec: RunSpec, host: Host) -> Iterator[Resources]:
-    """Open what the settings of a run name; it is opened before the folder is created."""
+    """Open the resources that the settings of a run name, before its folder is created."""
     with ExitStack() as stack:
         cache, limits = spec.response_cache, host.limits or SharedLimits()
         yield Resources(
@@ -72,7 +72,7 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
 
 
 def _describe_run(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
-    """Record what the run is and what it runs in, say what differs from earlier processes; return the environment."""
+    """Record the run and its environment, report what differs from earlier processes, and return the environment."""
     save_questions(folder, spec)
     for line in (title(spec.metadata), *spec.notes):
         host.say(line)
@@ -88,7 +88,7 @@ def _describe_run(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
 
 @contextmanager
 def _parts_started(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources) -> Iterator[Stop]:
-    """Start the parts of a run, which signals stop, and close them at the end."""
+    """Start the parts of a run and close them at the end; yield the stop that signals request."""
 
     def abandon(error: Interrupted) -> None:
         kept = not folder.discard()
@@ -117,7 +117,7 @@ def _record_result(folder: RunFolder, outcome: RunOutcome, metrics: Record) -> N
 
 
 def replay(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
-    """Do a run again in a folder that holds its calls, silently and without what it tells others."""
+    """Make a run again in a folder that holds its calls, without output and trackers."""
     quiet = replace(host, console=Console(quiet=True))
     return execute(folder, replace(spec, trackers=(), estimate=False), quiet)
 
@@ -164,11 +164,11 @@ def files_of_contexts(outcome: RunOutcome) -> Iterator[tuple[str, bytes]]:
     """Yield the contexts as JSON, playbooks also in the text format of the published ones, with their file names."""
     contexts = [*outcome.contexts.items(), ("tested", outcome.context)]
     for _, same in groupby(contexts, key=lambda named: named[1].digest):
-        named = list(same)
-        context = named[0][1]
+        entries = list(same)
+        context = entries[0][1]
         encoded = encode_context(context)
-        yield from ((f"contexts/{name}.json", encoded) for name, _ in named)
+        yield from ((f"contexts/{name}.json", encoded) for name, _ in entries)
         del encoded  # before the text is made
         if (text := official_text(context)) is not None:
-            yield from ((f"contexts/{name}.txt", text.encode()) for name, _ in named)
+            yield from ((f"contexts/{name}.txt", text.encode()) for name, _ in entries)
         del text  # before the next one is made

@@ -1,4 +1,4 @@
-"""What the loop and the modes are given: an experiment, its steps, and its tests of contexts."""
+"""The experiment that the loop and the modes work with: its steps, and its tests of contexts."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ TRAIN, VALIDATION, TEST = "train", "val", "test"
 class Batch:
     """The samples of one step, in a ``scope`` of the arena.
 
-    ``window`` holds the samples to attempt where these are more than the ones to learn from; with ``predicts`` the
-    attempts are predictions, which are scored. ``prepares``: the method prepares the context for the attempts; samples
-    of a window are prepared for together, in its first step. ``validates``: the context is validated after the step.
+    ``window`` holds the samples to attempt if they are more than the samples to learn from. With ``predicts`` the
+    attempts are predictions, which are scored. With ``prepares`` the method prepares the context for the attempts. It
+    prepares for all samples of a window together, in its first step. With ``validates`` the context is validated after
+    the step.
     """
 
     step: Step
@@ -42,7 +43,7 @@ class Batch:
 
 
 class Validation(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of a context on the validation split, after so many steps."""
+    """The score of a context on the validation split, after a number of steps."""
 
     step: int
     score: float
@@ -55,7 +56,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, kw_only=True)
 class Beginning:
-    """The contexts of a run before its first call: where it starts, and a saved one if it tests that."""
+    """The contexts of a run before its first call: the one it starts from, and the saved one that it tests, if any."""
 
     start: Context
     saved: Context | None = None
@@ -77,7 +78,7 @@ class StageClock:
         self.enter(None)
 
     def enter(self, stage: Stage | None) -> None:
-        """End the current stage and begin another one, if it is another."""
+        """End the current stage and begin ``stage``, unless it is the same."""
         if stage is self._stage:
             return
         counters = self._counters()
@@ -99,7 +100,7 @@ class StageClock:
 class Experiment:
     """One assembled experiment: the method, the contexts it begins with, its arena, its folder and its seed.
 
-    ``repeats``: what was attempted under a context is attempted anew where the mode asks for it again.
+    With ``repeats`` a sample is attempted anew each time the mode asks for it, even under the same context.
     """
 
     method: Method[Any]
@@ -134,11 +135,11 @@ class Experiment:
                     prepared = method.prepare(context, attempted, batch.step, arena)
                 predicted: Sequence[Rollout] = arena.rollouts(attempted, prepared.context) if batch.predicts else ()
                 if learnt is None:
-                    known = learning is arena and batch.predicts
-                    first = (
-                        predicted[: len(batch.samples)] if known else learning.rollouts(batch.samples, prepared.context)
-                    )
-                    update = method.update(prepared.context, first, batch.step, learning)
+                    if learning is arena and batch.predicts:
+                        rollouts = predicted[: len(batch.samples)]
+                    else:
+                        rollouts = learning.rollouts(batch.samples, prepared.context)
+                    update = method.update(prepared.context, rollouts, batch.step, learning)
                     update = replace(update, events=(*prepared.events, *update.events))
                     learnt = self.record_step(context, batch, update)
             except CallLost:
@@ -206,9 +207,9 @@ class Experiment:
     def test(self, samples: Sequence[Sample], context: Context, phase: str, name: str) -> list[RolloutRecord]:
         """Roll out every sample once under a context, in parallel; return the graded rollouts in their order.
 
-        Rollouts of the same context on the same sample are shared with earlier evaluations of the run, unless it
-        ``repeats`` calls: then only with the one of this ``name``. Unanswered samples are repeated after all others,
-        until they are answered or the run stops.
+        Rollouts of the same context on the same sample are shared with earlier evaluations of the run. If the run
+        ``repeats`` calls, they are shared only with the evaluation of this ``name``. Unanswered samples are repeated
+        after all others, until they are answered or the run stops.
         """
         self.progress.enter(phase, len(samples))
         self.clock.enter(Stage.EVALUATE)
@@ -224,6 +225,6 @@ class Experiment:
             return record
 
         records: dict[str, RolloutRecord] = {}
-        while left := [sample for sample in samples if sample.id not in records]:
-            records.update((record.sample, record) for record in arena.map(attempt, left) if record is not None)
+        while unanswered := [sample for sample in samples if sample.id not in records]:
+            records.update((record.sample, record) for record in arena.map(attempt, unanswered) if record is not None)
         return [records[sample.id] for sample in samples]

@@ -30,10 +30,10 @@ from ace_bench.store.responses import Responses, response_key
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, for the ledger: a role in a stage, within one backbone session.
+    """Who makes a call, for the ledger: a role in a stage, within one backbone session.
 
-    ``repeats`` says whether a prompt sent again in the session wants a new reply, or the one it got before. ``needed``
-    says that no fault may stand for the reply: the call is lost, and made again.
+    ``repeats`` says whether a prompt that is sent again in the session gets a new reply or its first one. ``needed``
+    says that a fault may not replace the reply, so that the call is lost and made again.
     """
 
     stage: Stage
@@ -58,7 +58,7 @@ class _Call(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def seed(self) -> int:
-        """The run's seed; a call whose reply is drawn has one of its own, made from that and its id.
+        """The run's seed, or for a call that samples its reply a seed made from the run's seed and the call's id.
 
         So no two draws of a run share a seed, and the same run draws the same replies again, in any order.
         """
@@ -72,15 +72,16 @@ class _Call(msgspec.Struct, frozen=True, kw_only=True):
 class CallGateway:
     """Lets a call through if it was not made before, the budget allows it and nobody asked to stop.
 
-    A call is known by its session, role, the hash of all that it asks, and how often that was asked in the session: a
-    run that is killed and continued asks the same in the same sessions and gets the recorded replies for free.
+    A call is identified by its session, its role, the hash of its whole request, and how often this request was made
+    in the session. A run that is killed and continued makes the same requests in the same sessions and gets the
+    recorded replies for free.
 
-    A call waits for one of the ``slots``, and for room in the budget: ``spending`` is what counts against it, and knows
-    this run by its folder ``run``. ``critical_path_s`` estimates the seconds of work that a call of adaptation
-    holds up.
+    A call waits for one of the ``slots``, and for room in the budget. ``spending`` is what counts against the budget,
+    and knows this run by its folder ``run``. ``critical_path_s`` estimates the seconds of work that a call of
+    adaptation holds up.
 
-    A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer. Where
-    only recorded calls may be replayed, ``unrecorded`` returns what any other raises.
+    A call that the backbone leaves unanswered raises ``CallLost``, unless ``faults`` accepts that as an answer. If
+    only recorded calls may be replayed, ``unrecorded`` makes the error of any other call.
     """
 
     calls: CallLog
@@ -149,12 +150,12 @@ class CallGateway:
 
     def _recorded_outcome(self, call: _Call) -> Completion | None:
         """Return what an earlier process of this run got for a call; raises ``RolloutFault`` if that is a fault."""
-        known = self.calls.find(call.id)
-        if known is None or not self._is_answer(call, known.fault):
+        outcome = self.calls.find(call.id)
+        if outcome is None or not self._is_answer(call, outcome.fault):
             return None
-        if known.fault is not None:
-            raise RolloutFault(known.fault, known.completion)
-        return known.completion
+        if outcome.fault is not None:
+            raise RolloutFault(outcome.fault, outcome.completion)
+        return outcome.completion
 
     def _is_answer(self, call: _Call, fault: Fault | None) -> bool:
         return fault is None or (not call.caller.needed and self.faults.is_answer(fault))
@@ -176,7 +177,7 @@ class CallGateway:
             return completion
 
     def _pay(self, call: _Call) -> Completion:
-        """Make a call within the budget, once there is a slot for it, and record what it cost, whatever comes of it."""
+        """Make a call within the budget, once there is a slot for it, and record its cost even if it fails."""
         # An evaluation is wide: none of its calls holds up another.
         priority = self.critical_path_s() if self.slots is not None and call.caller.stage is Stage.ADAPT else 0.0
         slot = nullcontext(0.0) if self.slots is None else self.slots.acquire(priority, self.stop.check)
@@ -207,7 +208,7 @@ class CallGateway:
             return completion
 
     def _keep_unfinished(self, call: _Call, error: RolloutFault, ticket: Ticket) -> None:
-        """Record what a call cost that the budget did not allow to ask again; a continued run makes it anew."""
+        """Record the cost of a call that the budget does not let repeat its request. A continued run makes it anew."""
         if error.paid is not None:
             replies = error.paid.asked_again + (not error.fault.unanswered)
             fault = Fault(owner="backbone", kind="budget", message=f"not asked again: {ticket.refused}")
@@ -215,7 +216,7 @@ class CallGateway:
         ticket.settled = True
 
     def _judge(self, call: _Call, fault: Fault) -> Fault:
-        """Return the fault of a call, the model's where only this call gets no answer, and count it otherwise."""
+        """Return the fault of a call: the model's if only this call gets no answer. Any other fault is counted."""
         if self._is_answer(call, fault):
             return fault
         failed = FailedCall(
@@ -233,15 +234,15 @@ class CallGateway:
 
 
 def _ask(call: _Call, queued: float, ticket: Ticket) -> Completion:
-    """Send a call to its backbone; it waited ``queued`` seconds in our own queue."""
-    asked = call.request
+    """Send a call that waited ``queued`` seconds in our own queue to its backbone."""
+    request = call.request
     # Only a backbone that is ``Sampled`` has calls with a seed of their own.
-    more: dict[str, Any] = {"seed": seed} if (seed := call.seed) != call.run_seed else {}
+    options: dict[str, Any] = {"seed": seed} if (seed := call.seed) != call.run_seed else {}
     if getattr(call.backbone, "asks_again", False):
-        more["may_repeat"] = ticket.extend
+        options["may_repeat"] = ticket.extend
     try:
         completion = call.backbone.complete(
-            asked.messages, role=asked.role, session=asked.session, schema=asked.schema, **more
+            request.messages, role=request.role, session=request.session, schema=request.schema, **options
         )
     except RolloutFault as error:
         if error.paid is not None:
@@ -255,7 +256,7 @@ def _after_queue(completion: Completion, queued: float) -> Completion:
 
 
 def _clean(completion: Completion, request: PreparedRequest) -> Completion:
-    """Return a completion as everybody reads it: this is the one place that all replies of all backbones pass."""
+    """Return a completion as everybody reads it. All replies of all backbones pass here."""
     text = without_surrogates(completion.text)
     reply = cut_thoughts(completion if text == completion.text else replace(completion, text=text), request.schema)
     several = request.schema is not None and holds_several(reply.text, request.schema, request.messages)

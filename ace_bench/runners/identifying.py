@@ -1,7 +1,7 @@
 """Finds out which run a configuration means: its identity, its folder and the code that decides its result.
 
-Only what identifies a run is built and imported, so that a finished one is found quickly. A folder that holds another
-run is refused, and what an older version has made is not repeated unasked.
+Only the parts that identify a run are built and imported, so that a finished run is found quickly. A folder that holds
+another run is refused. A run that an older version made is repeated only if the user asks for it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DEFAULT = "default"
 class IdentifiedRun(RunSettings):
     """A run before all of its parts are built.
 
-    ``method`` is ``None`` where the run is found without it.
+    ``method`` is ``None`` if the run can be identified without it.
     """
 
     task: Task
@@ -162,15 +162,15 @@ def check_folder(run: IdentifiedRun) -> None:
 
 def _check_recorded(run: IdentifiedRun) -> None:
     try:
-        place = read_place(run.folder)
-    except StoreError:  # nothing is recorded yet, or it is damaged, which is said when the folder is opened
+        origin = read_place(run.folder)
+    except StoreError:  # nothing is recorded yet, or the record is damaged, which opening the folder reports
         return
-    if place.seed == run.seed and place.digest == run.identity.digest:
+    if origin.seed == run.seed and origin.digest == run.identity.digest:
         return
-    recorded = f"seed {place.seed}" if place.seed != run.seed else f"the run {place.digest[:12]}"
+    recorded = f"seed {origin.seed}" if origin.seed != run.seed else f"the run {origin.digest[:12]}"
     raise StoreError(
         f"{run.folder} holds {recorded} by its own records, so it was moved or renamed. Move it back to "
-        f"{place.path}, or pass resume=false for a new run"
+        f"{origin.path}, or pass resume=false for a new run"
     )
 
 
@@ -193,8 +193,8 @@ def _older_runs(run: IdentifiedRun) -> Iterator[Path]:
 
 def _agree(recorded: Mapping[str, Any], settings: Mapping[str, Any]) -> bool:
     """Whether all settings that both sides have are equal."""
-    both = ((recorded[name], settings[name]) for name in recorded.keys() & settings.keys())
+    pairs = ((recorded[name], settings[name]) for name in recorded.keys() & settings.keys())
     return all(
-        _agree(one, other) if isinstance(one, Mapping) and isinstance(other, Mapping) else one == other
-        for one, other in both
+        _agree(earlier, now) if isinstance(earlier, Mapping) and isinstance(now, Mapping) else earlier == now
+        for earlier, now in pairs
     )

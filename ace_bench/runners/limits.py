@@ -1,4 +1,4 @@
-"""What ends the calls of a run: its hard budget, and a request to stop."""
+"""Ends the calls of a run: by its hard budget, or by a request to stop."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _LIMITS = ("calls", "tokens", "usd")
 _FRAME_BYTES = 256
 """What a server's chat template may add to a prompt, in bytes."""
 _MARGIN = 1.25
-"""How much more tokens a byte of a prompt may have than in any earlier prompt of its role."""
+"""How many times the tokens per byte of a prompt may exceed those of any earlier prompt of its role."""
 UNKNOWN_REPLY = 4096
-"""Tokens of a reply that has no known limit, in estimates and before the first reply of its role."""
+"""The assumed tokens of a reply without a known limit, in estimates and before the first reply of its role."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Limits over the whole run, earlier processes included; ``None`` is no limit.
+    """The limits of a whole run, earlier processes included; ``None`` means no limit.
 
-    ``calls`` counts answered calls and the useless replies before an answer, ``tokens`` is prompt + completion,
-    ``seconds`` is wall time of adaptation and evaluation. With ``shared`` the limits, except ``seconds``, are for all
-    runs in ``<results>/<name>`` together.
+    ``calls`` counts answered calls and the useless replies before an answer. ``tokens`` limits prompt and completion
+    tokens together. ``seconds`` limits the wall time of adaptation and evaluation. With ``shared`` all runs in
+    ``<results>/<name>`` have the limits together, except ``seconds``.
     """
 
     calls: Count | None = None
@@ -55,12 +55,12 @@ class Budget:
         return self.seconds is not None or self.limits_calls
 
     def divide(self, spent: Cost, shares: int) -> Budget:
-        """Return an equal part of what is left for each share; nothing is left of a limit if its cost is unknown."""
+        """Divide what remains of the limits into equal shares. Nothing remains of a limit whose cost is unknown."""
         parts: dict[str, Any] = {}
         for name, limit in self._calls_limits():
             used = getattr(spent, name)
-            left = 0 if used is None else max(0, limit - used)
-            parts[name] = left / shares if name == "usd" else left // shares
+            remaining = 0 if used is None else max(0, limit - used)
+            parts[name] = remaining / shares if name == "usd" else remaining // shares
         return replace(self, **parts)
 
     def raised_by(self, spent: Cost) -> Budget:
@@ -75,36 +75,36 @@ class Budget:
         yield from ((name, limit) for name in _LIMITS if (limit := getattr(self, name)) is not None)
 
     def too_small_for(self, needed: Account) -> str | None:
-        """Return the limit that a run with this cost would pass, ``None`` if there is none. Unknown costs fit."""
+        """Return the limit that a run with this cost would exceed, ``None`` if there is none. Unknown costs fit."""
         for name in _LIMITS:
             limit, cost = getattr(self, name), getattr(Cost.from_account(needed), name)
             if limit is not None and cost is not None and cost > limit:
                 return f"budget.{name}={limit:g}"
         return None
 
-    def refusal(self, spent: Cost, asked: Cost) -> str | None:
-        """Return why a call that may cost ``asked`` does not fit beside ``spent``, ``None`` if it does."""
+    def refusal(self, spent: Cost, requested: Cost) -> str | None:
+        """Return why a call that may cost ``requested`` does not fit beside ``spent``, ``None`` if it does."""
         for name in _LIMITS:
-            limit, used, more = (getattr(part, name) for part in (self, spent, asked))
+            limit, used, cost = (getattr(part, name) for part in (self, spent, requested))
             if limit is None:
                 continue
             if used is None:
                 return f"budget.{name} is set but the backbone does not report {name}; drop it or use budget.calls"
-            if used + more <= limit:
+            if used + cost <= limit:
                 continue
             if used >= limit or name == "calls":
                 return f"budget.{name}={limit:g} is used up"
-            left, needed = (f"{amount:.2g}" if name == "usd" else f"{amount:,}" for amount in (limit - used, more))
-            return f"budget.{name}={limit:g} has {left} left, and the next call may take {needed}: raise it"
+            remaining, needed = (f"{amount:.2g}" if name == "usd" else f"{amount:,}" for amount in (limit - used, cost))
+            return f"budget.{name}={limit:g} has {remaining} left, and the next call may take {needed}: raise it"
         return None
 
 
 class CallBounds:
     """The most that a call may cost, by the size of its prompt and the limit of its reply.
 
-    No tokenizer makes more tokens than there are bytes, so that is the bound for the first prompts of a role. From
-    then on it is the most tokens a byte that the backbone has counted in a prompt of the role, and a quarter more. A
-    reply has its limit, or the longest reply so far if a backbone passed its limit.
+    No tokenizer makes more tokens than there are bytes, so the first prompts of a role are bounded by their bytes.
+    Later prompts are bounded by the most tokens per byte that the backbone has counted for the role, and a quarter
+    more. A reply is bounded by its limit, or by the longest reply so far if a backbone exceeded its limit.
     """
 
     def __init__(self) -> None:
@@ -139,14 +139,14 @@ class CallBounds:
 
 
 def _ways_of(backbone: Backbone) -> tuple[Limited | None, Priced | None]:
-    """Return a backbone as what limits replies and as what has prices: asking a protocol takes 10 µs."""
+    """Return a backbone as ``Limited`` and as ``Priced``. The result is kept, because a protocol check takes 10 µs."""
     return backbone if isinstance(backbone, Limited) else None, backbone if isinstance(backbone, Priced) else None
 
 
 def longest_reply(backbone: Backbone, role: str) -> int | None:
-    """Return the most tokens of a reply for estimates; without a limit of its own half the context, or 4,096.
+    """Return the most tokens of a reply for estimates, ``None`` for a backbone without a model.
 
-    ``None`` for a backbone that is no model, such as the embedded reader.
+    A reply without a limit is assumed to have 4,096 tokens, or half the context if that is not longer.
     """
     if not isinstance(backbone, Limited):
         return None

@@ -55,7 +55,7 @@ def run_loop(experiment: Experiment, mode: Mode) -> RunOutcome:
         after=after,
         before=before,
         contexts={"initial": start, "final": context, name: chosen} if batches else {},
-        validation=[one.record() for one in validations],
+        validation=[validation.record() for validation in validations],
     )
 
 

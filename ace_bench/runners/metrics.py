@@ -107,7 +107,7 @@ def _by_role(ledger: Ledger, stage: Stage, figure: str) -> dict[str, int]:
 
 def objective(metrics: Record) -> float:
     """Return the score that a search compares runs by: the best on validation, or the headline without validation."""
-    scores: list[float] = [seen["score"] for seen in metrics["validation"]]
+    scores: list[float] = [validation["score"] for validation in metrics["validation"]]
     return max(scores) if scores else float(metrics["headline"]["after"])
 
 
@@ -216,7 +216,7 @@ def _tokens(account: Account) -> Record:
 def _price_lists(ledger: Ledger, backbone: Callable[[str], Backbone]) -> Record:
     """Return the lists that prices come from, with their versions; nothing if all prices are set or unknown."""
     used = [backbone(role) for stage in Stage for role in ledger.roles(stage)]
-    lists = {one.price_list for one in used if isinstance(one, ListPriced)} - {None}
+    lists = {part.price_list for part in used if isinstance(part, ListPriced)} - {None}
     return {"price_lists": sorted(filter(None, lists))} if lists else {}
 
 
@@ -231,14 +231,14 @@ def _cache(journal: Journal, ledger: Ledger, backbone: Callable[[str], Backbone]
         cached, prompt = account.usage.cached, account.usage.prompt
         share = None if cached is None or not prompt else round(cached / prompt, _DIGITS)
         parts = [(backbone(role), paid.usage) for stage in stages for role, paid in ledger.roles(stage).items()]
-        found = {"cached_tokens": cached, "share": share, "saved": _share_saved(parts)}
+        figures = {"cached_tokens": cached, "share": share, "saved": _share_saved(parts)}
         counted = [sums[stage] for sums in servers.values() for stage in stages if stage in sums]
-        queries = sum(one["queries"] for one in counted)
+        queries = sum(counters["queries"] for counters in counted)
         if share is not None or not queries:
-            return found
+            return figures
         return {
-            **found,
-            "share": round(sum(one["hits"] for one in counted) / queries, _DIGITS),
+            **figures,
+            "share": round(sum(counters["hits"] for counters in counted) / queries, _DIGITS),
             "counted_by": "servers",
         }
 
@@ -262,7 +262,7 @@ def _share_saved(parts: Iterable[tuple[Backbone, Usage]]) -> float | None:
 def _servers(journal: Journal) -> Record:
     """Return each server's own cache counters by stage; ``start`` says whether its cache was cold or warm."""
     servers: dict[str, dict[str, Any]] = {
-        server: {"start": "warm" if asked else "cold"} for server, asked in journal.asked_before.items()
+        server: {"start": "warm" if queries else "cold"} for server, queries in journal.asked_before.items()
     }
     for record in journal.caches:
         sums = servers.setdefault(record.server, {"start": None}).setdefault(

@@ -69,18 +69,18 @@ class Online(Mode):
         """Return the steps of all windows; the first of a window attempts the whole window."""
         if not experiment.adapts:
             return ()
-        order, found = self.tested(experiment), list[tuple[Sequence[Sample], Sequence[Sample]]]()
+        order, groups = self.tested(experiment), list[tuple[Sequence[Sample], Sequence[Sample]]]()
         for start in range(0, len(order), self.window):
             window = order[start : start + self.window]
             steps = range(0, len(window), self.batch_size)
-            found += [(window[at : at + self.batch_size], () if at else window) for at in steps]
+            groups += [(window[at : at + self.batch_size], () if at else window) for at in steps]
         return [
             Batch(
-                step=Step(index=index, total=len(found), epoch=0),
+                step=Step(index=index, total=len(groups), epoch=0),
                 samples=samples,
                 window=window,
                 predicts=bool(window),
                 prepares=bool(window),
             )
-            for index, (samples, window) in enumerate(found)
+            for index, (samples, window) in enumerate(groups)
         ]

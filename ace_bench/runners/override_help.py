@@ -80,7 +80,7 @@ def explain(folders: Sequence[Path], arguments: Sequence[str]) -> Iterator[None]
 @contextmanager
 def raised_by_hydra() -> Iterator[None]:
     """Let Hydra raise its errors, which it prints in many lines else; an error in a sweep's run ends the program."""
-    own = os.environ.get(FULL_ERROR)
+    before = os.environ.get(FULL_ERROR)
     os.environ[FULL_ERROR] = "1"
     try:
         yield
@@ -90,7 +90,7 @@ def raised_by_hydra() -> Iterator[None]:
         write(f"{error}\n", sys.stderr)  # its runs have already printed their errors
         sys.exit(_FAILED)
     finally:
-        if own is None:
+        if before is None:
             del os.environ[FULL_ERROR]
 
 
@@ -109,9 +109,9 @@ def explanation(
             f"`{command_line('run')}` makes one run; all runs of a result, and its table or figure, are made by "
             f"`{command_line('reproduce')} {requested}`"
         )
-    found = [*suggestions(folders, arguments, composer), *filter(None, [missing_extra(error)])]
-    if found:
-        return str(found[0])
+    lines = [*suggestions(folders, arguments, composer), *filter(None, [missing_extra(error)])]
+    if lines:
+        return str(lines[0])
     if isinstance(error, ValueError) and (key := next(filter(None, map(_endless_number, arguments)), None)):
         return f"{key} is larger than any number that can be used"
     # Hydra raises a ValueError for task=null, and so may anybody else.
@@ -171,8 +171,8 @@ def _short_message(error: Exception) -> str:
     if message.startswith(_UNRESOLVED):
         possible = message.rpartition(": ")[2].split(", ")
         several = next((group for group in _KEYED if group not in possible), quoted)
-        own = "; a task of your own names its agent in its file, by /agent@_global_.agent: NAME in its defaults"
-        return f"{several} must be one option: write {several}=NAME, without brackets{own * (several == _AGENT)}"
+        advice = "; a task of your own names its agent in its file, by /agent@_global_.agent: NAME in its defaults"
+        return f"{several} must be one option: write {several}=NAME, without brackets{advice * (several == _AGENT)}"
     if message.startswith("Ambiguous"):
         return f"{quoted} gives several values: add --multirun for a sweep, or write [a,b] for a list"
     if message.startswith(_MERGING):
@@ -211,10 +211,10 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str], composer: Com
         group.relative_to(folder).as_posix() for folder in folders for group in folder.rglob("*") if group.is_dir()
     }
     groups = {name: options(name, folders) for name in sorted(names)}
-    given = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
+    settings = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     lines = [
         f"{key}={value}: {_suggest(unknown[0], [*groups[group]])}"
-        for key, value in given.items()
+        for key, value in settings.items()
         if (group := key.partition("@")[0]) in groups
         and (unknown := [option for option in _named_options(value) if option not in groups[group]])
     ]
@@ -223,17 +223,17 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str], composer: Com
         for argument, before in zip(arguments, ["", *arguments], strict=False)
         if "=" not in argument and not argument.startswith(("-", "~")) and before not in _TAKING
     ]
-    package = _LAUNCHERS.get(launcher := given.get("launcher", ""))
+    package = _LAUNCHERS.get(launcher := settings.get("launcher", ""))
     if package is not None and find_spec(package) is None:
         lines.append(str(missing_package(f"launcher={launcher}", package)))
     with suppress(HydraException, OmegaConfBaseException):  # the error is not one of names
-        places, known = _places_and_keys(composer or Composer(folders), groups, given)
-        lines += filter(None, (_wrong_place(key, groups, places) or _unknown(key, known) for key in given))
+        places, keys = _places_and_keys(composer or Composer(folders), groups, settings)
+        lines += filter(None, (_wrong_place(key, groups, places) or _unknown(key, keys) for key in settings))
         deleted = [argument[1:].partition("=")[0] for argument in arguments if argument.startswith("~")]
         lines += [
-            f"~{name}: there is nothing of this name to leave out; {_suggest(name, known)}"
+            f"~{name}: there is nothing of this name to leave out; {_suggest(name, keys)}"
             for name in deleted
-            if name not in known
+            if name not in keys
         ]
         lines += [f"~{name}: it cannot be left out; choose with {name}=..." for name in deleted if name in groups]
     return lines
@@ -241,45 +241,45 @@ def suggestions(folders: Sequence[Path], arguments: Sequence[str], composer: Com
 
 def _wrong_place(key: str, groups: Mapping[str, object], places: Sequence[str]) -> str:
     """Say where a second option of a group can go, "" if ``key`` is one of these places."""
-    group, _, place = key.partition("@")
-    if not place or group not in groups or key in places:
+    group, _, package = key.partition("@")
+    if not package or group not in groups or key in places:
         return ""
-    others = ", ".join(name.partition("@")[2] for name in places if name.startswith(f"{group}@"))
-    return f"{key}: no {group} goes there" + (f"; there are {others}" if others else "")
+    packages = ", ".join(name.partition("@")[2] for name in places if name.startswith(f"{group}@"))
+    return f"{key}: no {group} goes there" + (f"; there are {packages}" if packages else "")
 
 
 def _places_and_keys(
-    composer: Composer, groups: Mapping[str, Mapping[str, Path]], given: Mapping[str, str]
+    composer: Composer, groups: Mapping[str, Mapping[str, Path]], settings: Mapping[str, str]
 ) -> tuple[Sequence[str], list[str]]:
     """Return the places for second options and the keys that there are under the options that exist."""
-    named = {
-        key: [one for one in _named_options(value) if one in groups.get(key.partition("@")[0], {})]
-        for key, value in given.items()
+    requested = {
+        key: [option for option in _named_options(value) if option in groups.get(key.partition("@")[0], {})]
+        for key, value in settings.items()
     }
     keys = dict.fromkeys(groups)
-    free = {key: found for key, found in named.items() if found and "@" not in key}
-    places = composer.places([f"{key}={found[0]}" for key, found in free.items()])
-    chosen = free | {key: found for key, found in named.items() if found and key in places}
+    free = {key: options for key, options in requested.items() if options and "@" not in key}
+    places = composer.places([f"{key}={options[0]}" for key, options in free.items()])
+    chosen = free | {key: options for key, options in requested.items() if options and key in places}
     for turn in range(max(map(len, chosen.values()), default=1)):  # a sweep names several options
-        config, _ = composer.compose([f"{key}={found[turn % len(found)]}" for key, found in chosen.items()])
+        config, _ = composer.compose([f"{key}={options[turn % len(options)]}" for key, options in chosen.items()])
         keys |= dict.fromkeys(_flat(config))
     return places, [*keys]
 
 
-def _unknown(key: str, known: Sequence[str]) -> str:
+def _unknown(key: str, keys: Sequence[str]) -> str:
     """Say what a key may have been meant for, "" if it is known."""
-    if key.partition("@")[0] in known or key.startswith(("+", "~", "hydra")):
+    if key.partition("@")[0] in keys or key.startswith(("+", "~", "hydra")):
         return ""
-    place, _, last = key.rpartition(".")
-    beside = {name.rpartition(".")[2]: name for name in known if place and name.rpartition(".")[0] == place}
-    if place == _LIMIT and beside and last in BySplit.__dataclass_fields__:
+    parent, _, last = key.rpartition(".")
+    beside = {name.rpartition(".")[2]: name for name in keys if parent and name.rpartition(".")[0] == parent}
+    if parent == _LIMIT and beside and last in BySplit.__dataclass_fields__:
         return _added_limit(last)
     if key in _RENAMED:
         return f"{key} {_RENAMED[key]}"
-    if place.startswith("roles.") and not beside:
-        return f"{key}: {place} has no backbone of its own: give it one by backbone@{place}=NAME"
+    if parent.startswith("roles.") and not beside:
+        return f"{key}: {parent} has no backbone of its own: give it one by backbone@{parent}=NAME"
     close = get_close_matches(last, beside, n=1, cutoff=0.5)
-    return f"{key}: there is no such key; " + (f"did you mean {beside[close[0]]}?" if close else _suggest(key, known))
+    return f"{key}: there is no such key; " + (f"did you mean {beside[close[0]]}?" if close else _suggest(key, keys))
 
 
 def _named_options(value: str) -> list[str]:
@@ -287,12 +287,12 @@ def _named_options(value: str) -> list[str]:
     return value.strip("[]").replace(" ", "").split(",")
 
 
-def _suggest(word: str, known: Sequence[str]) -> str:
-    matches = get_close_matches(word, known, n=1)
+def _suggest(word: str, names: Sequence[str]) -> str:
+    matches = get_close_matches(word, names, n=1)
     if matches and word != "null":
         return f"did you mean {matches[0]}?"
     return (
-        f"there are {', '.join(known)}" if len(known) <= _FEW else f"`{command_line('run')} --help` lists the options"
+        f"there are {', '.join(names)}" if len(names) <= _FEW else f"`{command_line('run')} --help` lists the options"
     )
 
 

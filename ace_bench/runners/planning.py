@@ -43,15 +43,15 @@ from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 _HYDRA = "hydra"
 _FORM = "configuration and choices"
 _RUN = "settings without text"
-"""What the cache holds of choices and of runs; other words keep older files from being read."""
+"""What the cache holds of choices and of runs. A new text here keeps older files from being read."""
 
 
 class Composer:
     """Composes configurations from files that are parsed once, without Hydra's own settings.
 
     ``hydra.compose`` parses all files again for every configuration, which takes five times as long for the paper's
-    80 plans. Each configuration is composed once, and the next command reads it from a cache; do not change what is
-    returned.
+    80 plans. Each configuration is composed once, and the next command reads it from a cache. Do not change a
+    configuration that is returned.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -86,21 +86,22 @@ class Composer:
 
     def _list_places(self, choices: tuple[str, ...]) -> tuple[str, ...]:
         parsed = [self._parse(choice) for choice in choices]
-        found = create_defaults_list(self._loader.repository, "config", parsed, prepend_hydra=False, skip_missing=False)
-        return tuple(name for name in reversed(found.overrides.known_choices) if "@" in name)
+        repository = self._loader.repository
+        defaults = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False)
+        return tuple(name for name in reversed(defaults.overrides.known_choices) if "@" in name)
 
-    def sweep(self, words: Sequence[str], *, searches: bool) -> list[tuple[str, ...]]:
+    def sweep(self, arguments: Sequence[str], *, searches: bool) -> list[tuple[str, ...]]:
         """Return the overrides of each run of a sweep, or of one run of a search: the first of each list of values.
 
-        Raises ``ConfigError`` for words that cannot be parsed.
+        Raises ``ConfigError`` for arguments that cannot be parsed.
         """
-        own = [word for word in words if not word.lstrip("+~").startswith((f"{_HYDRA}.", f"{_HYDRA}/"))]
+        overrides = [word for word in arguments if not word.lstrip("+~").startswith((f"{_HYDRA}.", f"{_HYDRA}/"))]
         try:
-            parsed = OverridesParser.create(config_loader=self._loader).parse_overrides(own)
-            listed = [one for one in parsed if not one.is_sweep_override() or one.is_discrete_sweep()]
+            parsed = OverridesParser.create(config_loader=self._loader).parse_overrides(overrides)
+            listed = [choice for choice in parsed if not choice.is_sweep_override() or choice.is_discrete_sweep()]
             (runs,) = BasicSweeper.split_arguments(listed if searches else parsed, None)
         except HydraException as error:
-            raise ConfigError(f"{' '.join(own)} cannot be parsed: {error}") from error
+            raise ConfigError(f"{' '.join(overrides)} cannot be parsed: {error}") from error
         return [tuple(run) for run in (runs[:1] if searches else runs)]
 
     def compose(self, overrides: Sequence[str]) -> tuple[DictConfig, Mapping[str, str]]:
@@ -108,7 +109,7 @@ class Composer:
         parsed = [self._parse(override) for override in with_commit_apart(overrides)]
         self._loader.validate_sweep_overrides_legal(parsed, RunMode.RUN, from_shell=False)
         settings = [override for override in parsed if not self._is_choice(override)]
-        pickled, choices = self._choose(tuple(str(one.input_line) for one in parsed if self._is_choice(one)))
+        pickled, choices = self._choose(tuple(str(choice.input_line) for choice in parsed if self._is_choice(choice)))
         config: DictConfig = loads(pickled)
         self._loader._apply_overrides_to_config(settings, config)
         return config, choices
@@ -127,8 +128,8 @@ class Composer:
 
     def _compose_run(self, overrides: tuple[str, ...]) -> RunConfig:
         cached = self._cache / f"{digest_of([_RUN, *overrides])}.msgpack"
-        if (known := read_composed(cached)) is not None:
-            return known
+        if (known_config := read_composed(cached)) is not None:
+            return known_config
         config, choices = self.compose_or_explain(overrides)
         composed = settle(config, choices, written=False)
         keep_composed(cached, config, composed)
@@ -138,10 +139,10 @@ class Composer:
         return self._is_group(override.key_or_group) and not isinstance(override.value(), dict)
 
     def _compose_choices(self, choices: tuple[str, ...]) -> tuple[bytes, Mapping[str, str]]:
-        """Return the configuration of some options of groups, not resolved, pickled (which copies twice as fast).
+        """Return the configuration of chosen options, not resolved and pickled (which copies twice as fast).
 
         It is cached on disk, in a folder that is named by the content of all configuration files. The cache holds
-        plain values and a checksum: others may be able to write to it.
+        plain values and a checksum, because others may be able to write to it.
         """
         cached = self._cache / f"{digest_of(choices)}.msgpack"
         content = read_sealed(cached)
@@ -157,11 +158,11 @@ class Composer:
     def _merge_choices(self, choices: tuple[str, ...]) -> tuple[Any, Mapping[str, str]]:
         """Return the configuration as plain values, and the option of each group."""
         repository, parsed = self._loader.repository, [self._parse(choice) for choice in choices]
-        found = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False)
-        config = self._loader._compose_config_from_defaults_list(found.defaults, repository)
+        defaults = create_defaults_list(repository, "config", parsed, prepend_hydra=False, skip_missing=False)
+        config = self._loader._compose_config_from_defaults_list(defaults.defaults, repository)
         config.pop(_HYDRA, None)
-        named = {group: option for group, option in found.overrides.known_choices.items() if option is not None}
-        return OmegaConf.to_container(config), named
+        chosen = {group: option for group, option in defaults.overrides.known_choices.items() if option is not None}
+        return OmegaConf.to_container(config), chosen
 
 
 class _Loader(ConfigLoaderImpl):
@@ -171,7 +172,7 @@ class _Loader(ConfigLoaderImpl):
         self._pickled: dict[str, bytes] = {}
 
     def _load_single_config(self, default: ResultDefault, repo: Any) -> ConfigResult:
-        """Return an own copy: merging changes what it is given."""
+        """Return a copy, because merging changes the configuration that it gets."""
         name = repr(default)
         if name not in self._pickled:
             self._pickled[name] = dumps(super()._load_single_config(default, repo))
@@ -187,11 +188,11 @@ class _Parsed(ConfigRepository):
 
     def load_config(self, config_path: str) -> ConfigResult | None:
         with reading_config(config_path):
-            found = self._load(config_path)
-        if found is not None and found.defaults_list is not None:
-            found.defaults_list = [
-                one
-                for one in found.defaults_list
-                if not (isinstance(one, GroupDefault) and str(one.group).lstrip("/").startswith(f"{_HYDRA}/"))
+            result = self._load(config_path)
+        if result is not None and result.defaults_list is not None:
+            result.defaults_list = [
+                default
+                for default in result.defaults_list
+                if not (isinstance(default, GroupDefault) and str(default.group).lstrip("/").startswith(f"{_HYDRA}/"))
             ]
-        return found
+        return result

@@ -57,10 +57,10 @@ def check_beginning(spec: RunSpec) -> RunSpec:
         finally:
             folder.close()
     for sample in samples[:1]:
-        inputs, shown = frozenset(sample.inputs), frozenset(experiment.beginning.start.render(sample))
-        fields = {**spec.agent.prompt_fields(inputs, shown), **spec.method.prompt_fields(inputs, shown)}
+        inputs, rendered = frozenset(sample.inputs), frozenset(experiment.beginning.start.render(sample))
+        fields = {**spec.agent.prompt_fields(inputs, rendered), **spec.method.prompt_fields(inputs, rendered)}
         if isinstance(spec.task, Judged):
-            fields |= spec.task.prompt_fields(inputs, shown)
+            fields |= spec.task.prompt_fields(inputs, rendered)
         for template, names in fields.items():
             spec.prompt_set.check(template, names)
     notes = spec.notes if advice is None else (*spec.notes, advice)
@@ -76,9 +76,9 @@ def check_embedders(method: Method[Any]) -> None:
 
 def check_keys(backbones: Mapping[str, Backbone]) -> None:
     """Check the keys and programs that backbones by configuration key need; raises ``ConfigError``."""
-    for place, backbone in backbones.items():
+    for key, backbone in backbones.items():
         if isinstance(backbone, Keyed):
-            with settings_of(place):
+            with settings_of(key):
                 backbone.check()
 
 
@@ -96,12 +96,12 @@ def check_results(folder: Path) -> None:
         ) from error
 
 
-def check_endpoint(place: str, backbone: Served) -> Sequence[str]:
+def check_endpoint(key: str, backbone: Served) -> Sequence[str]:
     """Make the probe of one backbone, close it and return the warnings.
 
     Raises ``ConfigError`` or ``BackboneUnavailable``.
     """
-    with ExitStack() as stack, settings_of(place):
+    with ExitStack() as stack, settings_of(key):
         if isinstance(backbone, Lifecycle):
             stack.callback(backbone.close)
             backbone.start(lambda _: None)
@@ -109,37 +109,40 @@ def check_endpoint(place: str, backbone: Served) -> Sequence[str]:
 
 
 def check_beside(spec: RunSpec) -> Sequence[str]:
-    """Check what lies outside the settings and data, as a run does before its first call: for a dry run.
+    """Check the results folder, keys and endpoints in a dry run, as a run does before its first call.
 
     Return the warnings of probes. Raises ``ConfigError`` or ``BackboneUnavailable``.
     """
     check_results(spec.folder)
-    check_keys(found := distinct_backbones(spec))
-    served = ((place, one) for place, one in found.items() if isinstance(one, Served) and one.probe_key is not None)
-    return [warning for place, backbone in served for warning in check_endpoint(place, backbone)]
+    check_keys(backbones := distinct_backbones(spec))
+    warnings: list[str] = []
+    for key, backbone in backbones.items():
+        if isinstance(backbone, Served) and backbone.probe_key is not None:
+            warnings += check_endpoint(key, backbone)
+    return warnings
 
 
 @contextmanager
 def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Iterator[None]:
     """Start and probe the parts of a run; always close them at the end.
 
-    A probe is a few tiny calls per backbone; they belong to no stage and are not in the ledger. ``endpoints.json``
-    keeps what it found out.
+    A probe makes a few tiny calls to a backbone, which belong to no stage and are not in the ledger.
+    ``endpoints.json`` keeps the facts that the probes found.
     """
-    found: dict[str, Record] = {}
+    facts: dict[str, Record] = {}
 
     def say(line: str) -> None:
         stop.check()  # lets a user interrupt the start of a server, which may take minutes
         host.say(line)
 
     with ExitStack() as stack:
-        for place, part in (("task", spec.task), ("agent", spec.agent)):
+        for key, part in (("task", spec.task), ("agent", spec.agent)):
             if isinstance(part, Lifecycle):
                 stack.callback(part.close)
-                with settings_of(place):
+                with settings_of(key):
                     part.start(say)
-        for place, backbone in distinct_backbones(spec).items():
-            with settings_of(place):
+        for key, backbone in distinct_backbones(spec).items():
+            with settings_of(key):
                 if isinstance(backbone, Adaptive) and (settings := _saved_settings(spec, folder, backbone)) is not None:
                     backbone.adopt(settings)
                 if spec.unrecorded is not None:
@@ -152,17 +155,17 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                 if isinstance(backbone, Probing):
                     probe = _probe(backbone, continued=folder.calls.made > 0)
                     longest = _fastest(backbone, probe.longest, host.probed)
-                    found[place] = probe.facts if longest is None else {**probe.facts, LONGEST: longest}
+                    facts[key] = probe.facts if longest is None else {**probe.facts, LONGEST: longest}
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in probe.facts.items()))
                     for warning in probe.warnings:
                         host.say(warning, "yellow")
-        if found:
-            folder.write({ENDPOINTS: format_json(found)})
+        if facts:
+            folder.write({ENDPOINTS: format_json(facts)})
         yield
 
 
 def _fastest(backbone: Probing, longest: ProbeReply | None, probed: dict[str, ProbeReply]) -> ProbeReply | None:
-    """Return the fastest reply to a probe of this server so far, since the runs that began before keep it busy."""
+    """Return the fastest probe reply of this server so far, because runs that began earlier keep the server busy."""
     key = backbone.probe_key if isinstance(backbone, Served) else None
     if key is None or longest is None:
         return longest
@@ -171,7 +174,7 @@ def _fastest(backbone: Probing, longest: ProbeReply | None, probed: dict[str, Pr
 
 
 def _probe(backbone: Probing, *, continued: bool) -> Probe:
-    """Return what a probe found; a server that worked before and cannot be used now stops the run, as in its middle."""
+    """Probe a backbone. If it worked before and cannot be used now, the run stops as it would later."""
     try:
         return backbone.probe()
     except ConfigError as error:
@@ -190,17 +193,17 @@ def with_confinement(spec: RunSpec) -> RunSpec:
 def with_leakage(spec: RunSpec) -> RunSpec:
     """Record how many prompts of the evaluation hold their reference answer, and note it for the console."""
     split = spec.mode.split
-    found = find_leakage(spec.task, split, spec.limits.get(split))
-    metadata = {**spec.metadata, "answers_in_prompts": asdict(found)}
-    return replace(spec, metadata=metadata, notes=(*spec.notes, f"{found}."))
+    leakage = find_leakage(spec.task, split, spec.limits.get(split))
+    metadata = {**spec.metadata, "answers_in_prompts": asdict(leakage)}
+    return replace(spec, metadata=metadata, notes=(*spec.notes, f"{leakage}."))
 
 
 def check_estimate(spec: RunSpec, spent: Account, host: Host, stop: Stop) -> None:
     """Estimate the cost of a run on real backbones; raise ``BudgetExhausted`` if the budget is certainly too small.
 
     Raises ``ConfigError`` if a first prompt with its reply is longer than the context. A budget is too small if the
-    low end of the estimate exceeds it; if only another end does, the console says so and the run
-    begins. ``spent`` is the cost of earlier processes of the run: a continued run is not estimated again.
+    low end of the estimate exceeds it. If only another end does, the console says so and the run begins. ``spent`` is
+    the cost of earlier processes of the run. A continued run is not estimated again.
     """
     if spec.simulated or spent.calls:
         return
@@ -228,7 +231,7 @@ def _check_room(spec: RunSpec, estimate: Estimate) -> None:
         length, limit = backbone.context_length, backbone.reply_limit(role) if isinstance(backbone, Limited) else None
         prompt = sum(backbone.count(message.content) for message in messages)
         if length is None or limit is None or limit >= length or prompt + limit <= length:
-            continue  # without a limit of its own a reply ends where the context ends
+            continue  # a reply without a limit ends where the context ends
         raise ConfigError(
             f"the first prompt of the {role} has about {prompt:,} tokens; with a reply of up to {limit:,} that is more "
             f"than the context of {length:,}: lower sampling.{role}.max_tokens, take a model with a longer context, or "
@@ -237,7 +240,7 @@ def _check_room(spec: RunSpec, estimate: Estimate) -> None:
 
 
 def describe(estimate: Estimate) -> str:
-    """Describe an estimate: low, typical and high, and what each assumes."""
+    """Describe the low, typical and high end of an estimate, and what each assumes."""
     ends = (estimate.low, estimate.typical, estimate.high)
     calls = _range([end.calls for end in ends], lambda calls: f"{calls:,}")
     prompt, completion = (
@@ -259,15 +262,15 @@ def describe(estimate: Estimate) -> str:
 
 
 def _range(ends: Sequence[_Number | None], text: Callable[[_Number], str]) -> str:
-    """Format the ends of a range, those that read the same once; unknown is never 0."""
+    """Format the ends of a range. Ends with the same text are written once, and unknown is never 0."""
     return " to ".join(dict.fromkeys(NOT_KNOWN if end is None else text(end) for end in ends))
 
 
 def _saved_settings(spec: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:
     """Return the settings of the first call to a backbone by an earlier process of the run."""
-    roles = (role for role, own in spec.backbones.items() if own is backbone)
-    found = (first_settings(folder.path, role) for role in roles)
-    return next((settings for settings in found if settings is not None), None)
+    roles = (role for role, candidate in spec.backbones.items() if candidate is backbone)
+    recorded = (first_settings(folder.path, role) for role in roles)
+    return next((settings for settings in recorded if settings is not None), None)
 
 
 def distinct_backbones(spec: RunSpec) -> dict[str, Backbone]:

@@ -104,8 +104,8 @@ class ProgressCounter:
     def seconds_left(self) -> float:
         """Return how long the phase will take, infinite while its first unit is not finished."""
         with self._lock:
-            left = self._seconds_left()
-        return inf if left is None else left
+            seconds = self._seconds_left()
+        return inf if seconds is None else seconds
 
     def _seconds_left(self) -> float | None:
         elapsed, todo = time.monotonic() - self._started, self._total - self._done
@@ -187,8 +187,8 @@ class _PlainDisplay:
             if progress.phase == self._phase and not due:
                 return
             self._phase, self._last = progress.phase, now
-            left = " · ".join(filter(None, (_time_left(progress), _describe(progress))))
-            line = f"{progress.phase}: {progress.done}/{progress.total}, {left}"
+            details = " · ".join(filter(None, (_time_left(progress), _describe(progress))))
+            line = f"{progress.phase}: {progress.done}/{progress.total}, {details}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def close(self) -> None:
@@ -220,5 +220,5 @@ def _describe(progress: Progress) -> str:
 
 
 def _time_left(progress: Progress) -> str:
-    known = progress.left is not None and progress.done < progress.total
-    return f"{duration(progress.left or 0.0)} left" if known else ""
+    shows = progress.left is not None and progress.done < progress.total
+    return f"{duration(progress.left or 0.0)} left" if shows else ""

@@ -66,8 +66,8 @@ class _Installed:
 
     def settings(self, config: RunConfig) -> dict[str, Any]:
         """Return the settings of the recorded options, with the agent and the roles' backbones that fit the record."""
-        words = [f"{group}={self._option(group, config.choices)}" for group in _CHOSEN if group in config.choices]
-        usual = dict(self.compose(words))
+        overrides = [f"{group}={self._option(group, config.choices)}" for group in _CHOSEN if group in config.choices]
+        usual = dict(self.compose(overrides))
         recorded = config.settings
         roles = recorded.get("roles") or {}
         agent, backbones = recorded.get("agent"), roles if isinstance(roles, Mapping) else {}
@@ -85,12 +85,16 @@ class _Installed:
 
     def _part(self, group: str, node: Any) -> Any:
         """Return the first option of a group that builds the class of a recorded part, ``None`` without one."""
-        found = (self.compose([f"{group}={name}"])[group] for name in options(group, config_folders()))
-        return next((part for part in found if _same_class(part, node)), None)
+        parts = (self.compose([f"{group}={name}"])[group] for name in options(group, config_folders()))
+        return next((part for part in parts if _same_class(part, node)), None)
 
 
-def _same_class(one: Any, other: Any) -> bool:
-    return isinstance(one, Mapping) and isinstance(other, Mapping) and one.get(_TARGET) == other.get(_TARGET)
+def _same_class(recorded: Any, installed: Any) -> bool:
+    return (
+        isinstance(recorded, Mapping)
+        and isinstance(installed, Mapping)
+        and recorded.get(_TARGET) == installed.get(_TARGET)
+    )
 
 
 def _other_texts(recorded: Any, usual: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], str]]:

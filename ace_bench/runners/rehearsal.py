@@ -93,7 +93,7 @@ def _by_role(standins: Iterable[StandIn]) -> Mapping[str, _Tokens]:
 
 
 def _span(spans: Sequence[Span]) -> Span:
-    return Span(min(one.low for one in spans), max(one.high for one in spans))
+    return Span(min(span.low for span in spans), max(span.high for span in spans))
 
 
 class _Projection:
@@ -112,17 +112,17 @@ class _Projection:
         self._measured = [*rehearsals, *(lengthened or ())]
         self._work = rehearsals[0].work
         self._needed = rehearsals[0].needed()
-        standins = [standin for one in rehearsals for standin in one.standins]
+        standins = [standin for rehearsal in rehearsals for standin in rehearsal.standins]
         self._tokens = _by_role(standins)
         self._asked_again = {role for standin in standins for role in standin.asked_again}
-        self._longer = max(one.longer() for one in rehearsals)
+        self._longer = max(rehearsal.longer() for rehearsal in rehearsals)
         agent = spec.agent
         self._steps = agent.max_steps if isinstance(agent, Stepwise) else None
         self._code_runs = -(-agent.code_runs // 2) if self._unlike and isinstance(agent, SingleTurn) else 0
-        more = (self._steps or 1) - 1 + self._code_runs
+        further_calls = (self._steps or 1) - 1 + self._code_runs
         exchange = max((standin.exchange for standin in standins), default=0.0) if self._steps else 0.0
         reply = self._longest_reply(GENERATOR) or 0
-        self._conversation = (exchange + self._unlike * reply) * more
+        self._conversation = (exchange + self._unlike * reply) * further_calls
 
     def bounds(self) -> tuple[Account, Account]:
         """Return the two ends."""
@@ -142,16 +142,16 @@ class _Projection:
     def _calls(self, stage: Stage) -> Mapping[str, Span]:
         """Return the calls of each role in a stage."""
         if stage is Stage.EVALUATE:
-            rollouts, others = self._work.evaluated, dict[str, Span]()
+            rollouts, calls_of_others = self._work.evaluated, dict[str, Span]()
         elif self._needed is None:
             return self._in_proportion()
         else:
             rollouts = self._needed.rollouts + Span(0, self._work.repeated)
-            others = dict(self._needed.roles) if self._work.learnt else {}
+            calls_of_others = dict(self._needed.roles) if self._work.learnt else {}
             rollouts = rollouts if self._work.learnt else exactly(0)
-        if any(JUDGE in one.roles(stage) for one in self._rehearsals):
-            others[JUDGE] = Span(0, rollouts.high)  # equal answers to a sample are judged once
-        calls = {GENERATOR: rollouts.times(self._calls_of_rollout(stage)), **others}
+        if any(JUDGE in rehearsal.roles(stage) for rehearsal in self._rehearsals):
+            calls_of_others[JUDGE] = Span(0, rollouts.high)  # equal answers to a sample are judged once
+        calls = {GENERATOR: rollouts.times(self._calls_of_rollout(stage)), **calls_of_others}
         return {role: span.times(Span(1, 1 + self._is_asked_again(role))) for role, span in calls.items()}
 
     def _is_asked_again(self, role: str) -> bool:
@@ -171,16 +171,16 @@ class _Projection:
         """Return the fewest and the most calls of a rollout: of the rehearsed ones where the agent sets no limit."""
         if self._steps is not None:
             return Span(1, self._steps)
-        records = [record for one in self._rehearsals for record in one.journal.rollouts.values()]
+        records = [record for rehearsal in self._rehearsals for record in rehearsal.journal.rollouts.values()]
         counts = [record.calls for record in records if record.stage is stage] or [record.calls for record in records]
         return Span(min(counts), max(*counts, 1 + self._code_runs)) if counts else Span(1, 1 + self._code_runs)
 
     def _of_role(self, role: str) -> _Tokens | None:
         """Return the tokens of a role, or of all roles where none of its calls was rehearsed."""
-        known = self._tokens.values()
-        if role in self._tokens or not known:
+        counts = self._tokens.values()
+        if role in self._tokens or not counts:
             return self._tokens.get(role)
-        return _Tokens(_span([one.prompt for one in known]), _span([one.completion for one in known]))
+        return _Tokens(_span([count.prompt for count in counts]), _span([count.completion for count in counts]))
 
     def _cheapest_call(self, role: str) -> tuple[float, float] | None:
         """Return the fewest prompt and completion tokens of a call."""
@@ -198,15 +198,15 @@ class _Projection:
             return None
         grown, limit = self._grown(stage), self._longest_reply(role)
         written = grown if self._needed and role in self._needed.writers else 0
-        shown = self._conversation / 2 if role == GENERATOR else self._conversation
-        more, completion = self._longer + grown + shown, _MARGIN * tokens.completion.high + written
-        longest = tokens.prompt.high + more
+        conversation = self._conversation / 2 if role == GENERATOR else self._conversation
+        growth, completion = self._longer + grown + conversation, _MARGIN * tokens.completion.high + written
+        longest = tokens.prompt.high + growth
         if limit is None or not self._unlike:
             return longest, completion if limit is None else min(limit, completion)
-        means = [one.mean_prompt(stage, role) for one in self._measured]
+        means = [rehearsal.mean_prompt(stage, role) for rehearsal in self._measured]
         prompt = max((mean for mean in means if mean is not None), default=tokens.prompt.high)
         again = self._is_asked_again(role) * (_REASON + min(limit, _ECHOED)) / 2  # of every second call
-        prompt = max(longest, _MARGIN * (prompt + more + again) + _TEMPLATE)
+        prompt = max(longest, _MARGIN * (prompt + growth + again) + _TEMPLATE)
         return min(prompt, self._backbone(role).context_length or prompt), limit
 
     def _account(self, role: str, calls: int, tokens: tuple[float, float] | None) -> Account:
@@ -225,9 +225,9 @@ class _Projection:
         if self._spec.method.adaptation != "steps":
             return 0.0
         needed, rehearsed = self._needed, self._rehearsals[0].learnt
-        shown = needed.shown_samples if needed and needed.shown_samples is not None else self._work.learnt
-        a_sample, ended = max(one.growth() for one in self._measured)
-        growth = _MARGIN * a_sample * max(0, min(shown, self._work.learnt) - rehearsed)
+        shown_samples = needed.shown_samples if needed and needed.shown_samples is not None else self._work.learnt
+        a_sample, ended = max(rehearsal.growth() for rehearsal in self._measured)
+        growth = _MARGIN * a_sample * max(0, min(shown_samples, self._work.learnt) - rehearsed)
         limits = [backbone.context_length for backbone in self._spec.backbones.values()]
         if needed:
             limits += [needed.context_tokens, *(self._longest_reply(role) for role in needed.writers if self._unlike)]

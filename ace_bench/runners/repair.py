@@ -147,10 +147,10 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
 def _read_object(path: Path) -> Record:
     """Return the JSON object of a file; an empty one if it is missing or damaged."""
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _install(copy: Path, folder: Path) -> None:

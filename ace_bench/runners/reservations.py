@@ -118,8 +118,8 @@ class Reservations:
             while not self._admit(ticket, backbone, request):
                 self.spending.changed.wait(_LOOK_S)
                 ticket.waited = round(time.monotonic() - began, 3)
-        each = ticket.cost
-        ticket.extend = lambda: self._extend(ticket, each, request)
+        cost = ticket.cost
+        ticket.extend = lambda: self._extend(ticket, cost, request)
         try:
             yield ticket
         except BackboneUnavailable:  # it answered nothing

@@ -36,14 +36,14 @@ def run(config: RunConfig, host: Host) -> Record | None:
     subclass ``Stopped`` where the same configuration continues the run.
     """
     settings = decode(config)
-    named = identify(settings)
-    check_folder(named)
-    if not settings.dry_run and (metrics := _answer_finished(named, host)):
+    identified = identify(settings)
+    check_folder(identified)
+    if not settings.dry_run and (metrics := _answer_finished(identified, host)):
         return metrics
     from ace_bench.runners import preflight
     from ace_bench.runners.executing import execute, open_resources
 
-    spec = preflight.check_beginning(build_run(named))
+    spec = preflight.check_beginning(build_run(identified))
     if settings.dry_run:
         from ace_bench.runners.showing import show
 
@@ -62,11 +62,11 @@ def run(config: RunConfig, host: Host) -> Record | None:
         return execute(folder, spec, host, resources)
 
 
-def build_run(named: IdentifiedRun) -> RunSpec:
+def build_run(identified: IdentifiedRun) -> RunSpec:
     """Build all parts of a run; what they need is imported now and not for a finished run."""
     from ace_bench.runners.build import assemble
 
-    return assemble(named)
+    return assemble(identified)
 
 
 def _check_records(folder: Path) -> None:
@@ -94,13 +94,13 @@ def _open_folder(spec: IdentifiedRun) -> RunFolder:
         path = choose_folder(path.parent, spec.seed, resume=False)
 
 
-def _answer_finished(named: IdentifiedRun, host: Host) -> Record | None:
+def _answer_finished(identified: IdentifiedRun, host: Host) -> Record | None:
     """Show and return the metrics of a finished run; ``None`` if they are missing or damaged.
 
     What else is damaged is repaired, unless that needs new calls: a valid result is not paid for again.
     Raises ``ConfigError`` if the code that decides the result changed.
     """
-    folder = named.folder
+    folder = identified.folder
     try:
         metrics = read_metrics(folder)
         if metrics is None:
@@ -112,20 +112,20 @@ def _answer_finished(named: IdentifiedRun, host: Host) -> Record | None:
     for problem in damage.problems:
         host.say(f"{problem}.", style="yellow")
     host.on_folder(folder)
-    changed = changed_modules(last_code(read_processes(folder)), named.code.modules)
+    changed = changed_modules(last_code(read_processes(folder)), identified.code.modules)
     if changed or damage.problems:
-        _settle(named, changed, damage, host)
+        _settle(identified, changed, damage, host)
     host.console.print("This run is finished; resume=false starts a new one.", highlight=False)
     host.console.print(summary_table(metrics, read_processes(folder)))
     return metrics
 
 
-def _settle(named: IdentifiedRun, changed: list[str], damage: Damage, host: Host) -> None:
+def _settle(identified: IdentifiedRun, changed: list[str], damage: Damage, host: Host) -> None:
     """Check a finished run whose code changed, then repair what is damaged, which records that code."""
     from ace_bench.runners.code_changes import refusal, settle_code
     from ace_bench.runners.repair import CannotRepair, repair
 
-    spec = build_run(named)
+    spec = build_run(identified)
     if changed and damage.lost_calls:  # opening the folder would drop the lines of the journal that refer to them
         if not spec.accept_code:
             raise ConfigError(refusal(spec.folder, changed, "without the lost calls a replay cannot check the result"))

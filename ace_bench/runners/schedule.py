@@ -102,10 +102,10 @@ class Schedule(Generic[Job]):
 
     def _urgencies(self) -> Mapping[Job, float]:
         """Return the length of each job's chain with the longest one of the jobs that need it."""
-        found: dict[Job, float] = dict.fromkeys(self.jobs, 0.0)
+        lengths: dict[Job, float] = dict.fromkeys(self.jobs, 0.0)
         for job in reversed(self.jobs):  # a job comes after those that it needs
-            found[job] += self.chain(job)
+            lengths[job] += self.chain(job)
             for need in self.needs(job):
-                if need in found:
-                    found[need] = max(found[need], found[job])
-        return found
+                if need in lengths:
+                    lengths[need] = max(lengths[need], lengths[job])
+        return lengths

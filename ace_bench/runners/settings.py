@@ -166,8 +166,8 @@ def decode(config: RunConfig) -> RunSettings:
 
 def read_settings(resolved: Mapping[str, Any]) -> Settings:
     """Decode the top-level settings of a configuration; raises ``ConfigError`` that names the wrong one."""
-    own = {name: value for name, value in resolved.items() if name not in PARTS}
-    settings: Settings = make_part(Settings, own, "")
+    top_level = {name: value for name, value in resolved.items() if name not in PARTS}
+    settings: Settings = make_part(Settings, top_level, "")
     return settings
 
 
@@ -184,11 +184,13 @@ def decode_backbones(resolved: Mapping[str, Any]) -> dict[str, PartSettings]:
     roles = resolved.get("roles") or {}
     if not isinstance(roles, Mapping):
         raise ConfigError(f"roles={roles} must be a group of backbones: choose one by backbone@roles.reflector=NAME")
-    given = given_by_role(resolved)
-    shared = {role: values for role, values in given.items() if role == GENERATOR or role not in roles}
+    sampling = given_by_role(resolved)
+    shared = {role: values for role, values in sampling.items() if role == GENERATOR or role not in roles}
     generator = _with_sampling(_part(resolved, "backbone"), shared)
-    own = {role: PartSettings(place_of(role), node) for role, node in roles.items()}
-    sampled = {role: _with_sampling(part, {role: given[role]} if role in given else {}) for role, part in own.items()}
+    parts = {role: PartSettings(place_of(role), node) for role, node in roles.items()}
+    sampled = {
+        role: _with_sampling(part, {role: sampling[role]} if role in sampling else {}) for role, part in parts.items()
+    }
     return {GENERATOR: generator, **sampled}
 
 

@@ -124,8 +124,8 @@ class Rehearsal:
 
     def mean_prompt(self, stage: Stage, role: str) -> float | None:
         """Return the mean tokens of a role's prompts in a stage, ``None`` without any."""
-        found = self.experiment.folder.calls.ledger.roles(stage).get(role)
-        return found.usage.prompt / found.calls if found and found.usage.prompt is not None else None
+        account = self.experiment.folder.calls.ledger.roles(stage).get(role)
+        return account.usage.prompt / account.calls if account and account.usage.prompt is not None else None
 
     def growth(self) -> tuple[float, int]:
         """Return by how many tokens the context grew for each sample of a step, and its last size."""
@@ -137,15 +137,15 @@ class Rehearsal:
 
     def longer(self) -> float:
         """Return by how many tokens samples are longer on average than the shortest one that was rehearsed."""
-        found = [0.0]
+        differences = [0.0]
         for split in self.spec.mode.reads(self.spec.method):
             rehearsed, whole = (
-                [sum(map(estimate_tokens, sample.inputs.values())) for sample in one.arena.samples(split)]
-                for one in (self.experiment, self.whole)
+                [sum(map(estimate_tokens, sample.inputs.values())) for sample in experiment.arena.samples(split)]
+                for experiment in (self.experiment, self.whole)
             )
             if whole:
-                found.append(fmean(whole) - min(rehearsed))
-        return max(found)
+                differences.append(fmean(whole) - min(rehearsed))
+        return max(differences)
 
 
 class _OppositeArena(RunArena):
@@ -153,9 +153,12 @@ class _OppositeArena(RunArena):
 
     def rollout(self, sample: Sample, context: Context, **asked: Any) -> Rollout:
         rollout = super().rollout(sample, context, **asked)
-        seen = rollout.feedback
-        correct, score = (None if seen.correct is None else not seen.correct), (seen.score and 1 - seen.score)
-        return replace(rollout, feedback=replace(seen, correct=correct, score=score))
+        feedback = rollout.feedback
+        correct, score = (
+            (None if feedback.correct is None else not feedback.correct),
+            (feedback.score and 1 - feedback.score),
+        )
+        return replace(rollout, feedback=replace(feedback, correct=correct, score=score))
 
 
 class StandIn:
@@ -211,7 +214,7 @@ class StandIn:
         return replace(completion, usage=Usage(prompt=prompt, completion=reply, cached=0))
 
     def _exchange(self, messages: Sequence[Message]) -> float:
-        replies = [place for place, message in enumerate(messages) if message.role == "assistant"]
+        replies = [index for index, message in enumerate(messages) if message.role == "assistant"]
         return sum(self.count(message.content) for message in messages[replies[0] :]) / len(replies) if replies else 0.0
 
 
@@ -220,11 +223,11 @@ def _without_absent_fields(text: str, schema: Record | None) -> str:
     if schema is None or "properties" not in schema:
         return text
     try:
-        said = msgspec.json.decode(text, type=dict[str, Any])
+        fields = msgspec.json.decode(text, type=dict[str, Any])
     except (ValueError, RecursionError):
         return text
-    kept = {name: value for name, value in said.items() if name in schema["properties"]}
-    return text if len(kept) == len(said) else json.dumps(kept, ensure_ascii=False)
+    kept = {name: value for name, value in fields.items() if name in schema["properties"]}
+    return text if len(kept) == len(fields) else json.dumps(kept, ensure_ascii=False)
 
 
 def _opposite_verdict(text: str) -> str:
@@ -241,8 +244,8 @@ def _opposite_verdict(text: str) -> str:
 def _filler(name: str, tokens: int, count: TokenCounter) -> str:
     """Return words that no other name has, as a playbook merges bullets that are alike."""
     letters = hashlib.shake_256(name.encode()).hexdigest(max(0, tokens) * 2)
-    words = " ".join(letters[start : start + 7] for start in range(0, len(letters), 7))
-    return words[: len(words) * tokens // max(1, count(words))] if words else ""
+    filler = " ".join(letters[start : start + 7] for start in range(0, len(letters), 7))
+    return filler[: len(filler) * tokens // max(1, count(filler))] if filler else ""
 
 
 def _lengthen(text: str, filler: str, schema: Record | None) -> str:
@@ -250,7 +253,7 @@ def _lengthen(text: str, filler: str, schema: Record | None) -> str:
     if not text.startswith("{"):
         head, end, tail = text.rpartition("</")
         return head + filler + end + tail if end else f"{text} {filler}"
-    values = (found for found in _JSON_TEXT.finditer(text) if found[1] is None)
+    values = (match for match in _JSON_TEXT.finditer(text) if match[1] is None)
     longest = max(values, key=lambda found: len(found[0]), default=None)
     if longest is None:
         return text

@@ -76,8 +76,10 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     usd = metrics["usd"]["total"]
     lists = f" at the prices of {', '.join(metrics['price_lists'])}" if metrics.get("price_lists") else ""
     table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}{lists}")
-    found = metrics.get("as_authors")  # runs of older versions have none
-    certificate = {"as the authors'": certificate_text([found], simulated=metrics["simulated"])} if found else {}
+    certified = metrics.get("as_authors")  # runs of older versions have none
+    certificate = (
+        {"as the authors'": certificate_text([certified], simulated=metrics["simulated"])} if certified else {}
+    )
     for name, value in {**certificate, **_records(processes)}.items():
         table.add_row(name, value)
     return table
@@ -147,15 +149,15 @@ def _replies(metrics: Mapping[str, Any]) -> Mapping[str, str]:
     Where they are many there is advice.
     """
     calls, rows, many = _by_role(metrics["calls"]), dict[str, str](), set[str]()
-    if others := describe_other_models(metrics.get("models", {})):
-        rows["another model"] = others
+    if other_models := describe_other_models(metrics.get("models", {})):
+        rows["another model"] = other_models
     reasoning = _by_role(metrics.get("all_reasoning_replies", {}))
     for row, key in (("unreadable replies", "unreadable_replies"), ("replies cut at their limit", "cut_replies")):
-        found = _by_role(metrics.get(key, {}))
-        if found:
-            rows[row] = _shares(found, calls)
+        numbers = _by_role(metrics.get(key, {}))
+        if numbers:
+            rows[row] = _shares(numbers, calls)
         # What the server takes for reasoning is not too long and not too hard to read.
-        many |= {role for role, number in (found - reasoning).items() if number > _MANY * calls[role]}
+        many |= {role for role, number in (numbers - reasoning).items() if number > _MANY * calls[role]}
     if reasoning:
         rows["replies without text"] = f"{_shares(reasoning, calls)}: {explain_all_reasoning()}"
     if blank := _by_role(metrics.get("blank_replies", {})):
@@ -179,8 +181,8 @@ def _replies(metrics: Mapping[str, Any]) -> Mapping[str, str]:
     return rows
 
 
-def _shares(found: Mapping[str, int], calls: Mapping[str, int]) -> str:
-    return ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in found.items())
+def _shares(numbers: Mapping[str, int], calls: Mapping[str, int]) -> str:
+    return ", ".join(f"{role} {number:,} of {calls[role]:,}" for role, number in numbers.items())
 
 
 def _by_role(stages: Mapping[str, Mapping[str, int]]) -> Counter[str]:
@@ -204,8 +206,8 @@ def _stage(metrics: Mapping[str, Any], stage: str) -> str:
     calls = metrics["calls"][stage]
     tokens, timing = metrics["tokens"][stage], metrics["timing"][stage]
     by_role = ", ".join(f"{role} {count:,}" for role, count in calls.items())
-    known = tokens["in"] is not None and tokens["out"] is not None
-    size = f"{compact(tokens['in'])} in / {compact(tokens['out'])} out" if known else "tokens n/a"
+    counted = tokens["in"] is not None and tokens["out"] is not None
+    size = f"{compact(tokens['in'])} in / {compact(tokens['out'])} out" if counted else "tokens n/a"
     faults = sum(metrics["faults"][stage].values())
     repeated = f", {timing['retries']:,} retries" if timing["retries"] else ""
     waited = f", calls waited {duration(timing['waited_s'])}" if timing["waited_s"] >= _SHOWN_WAIT_S else ""
@@ -228,8 +230,8 @@ def compact(number: float) -> str:
 
 def duration(seconds: float) -> str:
     """Format a duration: 42s, 3m05s, 2h10m."""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, remainder = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     if hours:
         return f"{hours}h{minutes:02d}m"
-    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"
+    return f"{minutes}m{remainder:02d}s" if minutes else f"{remainder}s"

@@ -40,13 +40,13 @@ def _beside_probes(experiment: Experiment) -> Record:
     probes = read_object(path, ENDPOINTS) if (path / ENDPOINTS).exists() else {}
     replies: dict[str, list[Completion]] = {}
     for role in {role for stage in Stage for role in calls.ledger.roles(stage)}:
-        place = place_of(role) if place_of(role) in probes else place_of(GENERATOR)
-        replies.setdefault(place, []).extend(calls.replies(role))
+        key = place_of(role) if place_of(role) in probes else place_of(GENERATOR)
+        replies.setdefault(key, []).extend(calls.replies(role))
     compared = [
         (slower, probe.tokens_per_s)
-        for place, found in probes.items()
-        if LONGEST in found
-        and (slower := times_slower(probe := ProbeReply(**found[LONGEST]), replies.get(place, ()))) is not None
+        for key, facts in probes.items()
+        if LONGEST in facts
+        and (slower := times_slower(probe := ProbeReply(**facts[LONGEST]), replies.get(key, ()))) is not None
     ]
     slower, rate = max(compared, default=(None, None))
     return {

@@ -127,5 +127,5 @@ def make_share(runs: Sequence[Sequence[str]], configs: Sequence[RunConfig], part
 
     ``configs`` are the configurations of the runs. Returns how the runs ended.
     """
-    known = dict(zip(map(tuple, runs), configs, strict=True))
-    return make_all(runs, Workers(len(runs), compose=known.__getitem__, limits=SharedLimits(part, configs)))
+    by_overrides = dict(zip(map(tuple, runs), configs, strict=True))
+    return make_all(runs, Workers(len(runs), compose=by_overrides.__getitem__, limits=SharedLimits(part, configs)))

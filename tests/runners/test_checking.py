@@ -126,7 +126,7 @@ def test_the_api_checks_the_runs_of_a_loop(tmp_path):
 
 def test_of_runs_on_other_machines_neither_keys_nor_endpoints_are_checked():
     run = ("task=formula", "method=base", *SAMPLE, *over_http(DEAD, api_key_env="ACE_NO_SUCH_KEY"))
-    RunChecks(compose).check([Candidate(overrides=run)], here=False)
+    RunChecks(compose).check([Candidate(overrides=run)], local=False)
 
 
 def test_a_finished_run_needs_no_server(reader, tmp_path):

@@ -38,17 +38,17 @@ def all_intervals(
     total = samples + seeds
     averaged = total**2 / (samples**2 / parts.df + seeds**2 / df)
     harmonic = total / (samples / parts.df + seeds / df)
-    found: dict[str, list[Interval]] = {CHOSEN: [chosen_interval(parts, level) for level in levels]}
+    intervals: dict[str, list[Interval]] = {CHOSEN: [chosen_interval(parts, level) for level in levels]}
     for name, middle, variance, freedom in (
         ("REML of both, averaged df", value, total, averaged),
         ("REML of both, harmonic df", value, total, harmonic),
         ("Paule-Mandel over seeds, Knapp-Hartung", *_random_effects(ours, base, groups, paired=paired)),
         ("t over seeds", value, seeds, df),
     ):
-        found[name] = [(middle, np.sqrt(variance) * _quantile(freedom, level)) for level in levels]
+        intervals[name] = [(middle, np.sqrt(variance) * _quantile(freedom, level)) for level in levels]
     gains = ours.mean(axis=-2) - base.mean(axis=-2)
-    found[SAMPLES_ONLY] = [(value, reach) for reach in _flipped(gains, groups, levels)]
-    return found
+    intervals[SAMPLES_ONLY] = [(value, reach) for reach in _flipped(gains, groups, levels)]
+    return intervals
 
 
 def _welch(parts: Sequence[tuple[Array, int]]) -> Interval:

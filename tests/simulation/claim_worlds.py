@@ -89,13 +89,13 @@ class _Run(RunSummary):
         difficulty = _OWN * np.sqrt(0.5) * (shared[0] + np.repeat(shared[1][: size // group], group))
         quality = self.world.spread / 100 * rng.normal() if self.true.adapts else 0.0
         fit = 0.7 * np.random.default_rng([self.world.seed, self.plan]).normal(size=size)
-        found: dict[str, Points] = {}
+        points: dict[str, Points] = {}
         for name, mean in scores.items():
             places = range(0, size, group) if name == "sgc" else _PARTS.get(name, range(size))
             level = float(np.interp(np.clip(mean / 100 + quality, 0.01, 0.99), _MEANS, _GRID))
             odds = level + (difficulty + fit)[places] + 0.5 * rng.normal(size=len(places))
-            found[name] = _points(name, rng.random(len(places)) < expit(odds), group)
-        return found
+            points[name] = _points(name, rng.random(len(places)) < expit(odds), group)
+        return points
 
     def _rng(self, stream: int) -> np.random.Generator:
         return np.random.default_rng([self.world.seed, self.plan, self.seed, stream])
@@ -142,10 +142,10 @@ def told_runs(experiments: Experiments, share: float, model: str) -> Mapping[Pla
         rows = (row for row in table.rows if row not in table.not_reproducible and not table.rows[row].ours)
         for row, column in product(rows, table.columns):
             spec = table.columns[column]
-            if not spec.metric or spec.ours or (own := table.cell(row, column).value) is None:
+            if not spec.metric or spec.ours or (reported := table.cell(row, column).value) is None:
                 continue
             base = table.cell(table.against or next(iter(table.rows)), column).value
-            true = own if base is None else _between(base, own, share, cost=spec.unit != "percent")
+            true = reported if base is None else _between(base, reported, share, cost=spec.unit != "percent")
             planned = experiments.run(name, row, column)
             numbers.setdefault(planned, {}).setdefault(experiments.metric(name, row, column), true)
             if spec.split or planned not in kinds:
@@ -177,11 +177,11 @@ def verdicts_page(tables: int) -> str:
     """Count the verdicts in all worlds, as Markdown: of gains, primary gains and claims of stability."""
     places = [*product(WORLDS, (3, 5), range(tables))]
     with ProcessPoolExecutor() as pool:
-        found = [*pool.map(_counted, places)]
+        counts = [*pool.map(_counted, places)]
     lines = [f"|effects|seeds|{'|'.join(VERDICTS)}|", "|---|---|" + "---|" * len(VERDICTS)]
     for name, seeds in product(WORLDS, (3, 5)):
-        some = [counted for place, counted in zip(places, found, strict=True) if place[:2] == (name, seeds)]
-        cells = ("/".join(str(sum(one[kind][verdict] for one in some)) for kind in _KINDS) for verdict in VERDICTS)
+        chosen = [counted for place, counted in zip(places, counts, strict=True) if place[:2] == (name, seeds)]
+        cells = ("/".join(str(sum(one[kind][verdict] for one in chosen)) for kind in _KINDS) for verdict in VERDICTS)
         lines.append(f"|{name}|{seeds}|{'|'.join(cells)}|")
     return "\n".join(lines)
 
@@ -209,5 +209,5 @@ def _between(base: float, own: float, share: float, *, cost: bool) -> float:
 
 
 def _points(metric: str, right: Array, group: int) -> Points:
-    groups = [f"{place // group}" if group > 1 and metric != "sgc" else "" for place in range(len(right))]
-    return {str(place): Point(score=float(right[place]), group=name) for place, name in enumerate(groups)}
+    groups = [f"{index // group}" if group > 1 and metric != "sgc" else "" for index in range(len(right))]
+    return {str(index): Point(score=float(right[index]), group=name) for index, name in enumerate(groups)}

@@ -51,9 +51,9 @@ class Rates:
 def cases(design: str) -> Iterator[Case]:
     """Yield the cases of a design; a base that does not adapt has no spread, and one playbook has no seeds to vary."""
     ours, base = DESIGNS[design]
-    for (spread, other), shape in product(SPREADS, SHAPES):
-        if (spread == other or base > 1) and (ours > 1 or spread == 0):
-            yield replace(shape, ours=ours, base=base, spreads=(spread, other))
+    for (spread, base_spread), shape in product(SPREADS, SHAPES):
+        if (spread == base_spread or base > 1) and (ours > 1 or spread == 0):
+            yield replace(shape, ours=ours, base=base, spreads=(spread, base_spread))
 
 
 def streams(seeds: int) -> Iterator[Case]:
@@ -64,16 +64,16 @@ def streams(seeds: int) -> Iterator[Case]:
 
 def coverage(case: Case, tables: int = TABLES) -> Mapping[str, Rates]:
     """Measure the intervals of differences, by name."""
-    rng, found, collapsed = _rng(case), dict[str, list[np.ndarray]](), list[np.ndarray]()
+    rng, chunks_by_name, collapsed = _rng(case), dict[str, list[np.ndarray]](), list[np.ndarray]()
     for size in _chunks(tables, _CHUNK):
         drawn = draw(case, size, rng)
         collapsed.append(np.asarray(drawn.collapsed[:, 0].any(axis=1)))
         for name, ((centre, reach),) in _intervals(case, drawn, [LEVEL]).items():
             held = [np.abs(centre - truth) <= reach for truth in (drawn.own_truth, drawn.truth)]
-            found.setdefault(name, []).append(np.stack([*held, 2 * reach])[..., 0])
+            chunks_by_name.setdefault(name, []).append(np.stack([*held, 2 * reach])[..., 0])
     # A table in which a seed collapsed shows no interval; the others are about seeds that do not collapse.
     refused = np.concatenate(collapsed)
-    rates = {name: np.concatenate(chunks, axis=1) for name, chunks in found.items()}
+    rates = {name: np.concatenate(chunks, axis=1) for name, chunks in chunks_by_name.items()}
     return {
         name: Rates(
             own=float(own.mean()), method=float(method.mean()), width=float(width.mean()),
@@ -89,10 +89,12 @@ def family_errors(case: Case, families: int = FAMILIES) -> Mapping[str, tuple[fl
     case = replace(case, gain=0.0, methods=max(FAMILY_SIZES))
     levels = [1 - (1 - LEVEL) / size for size in FAMILY_SIZES]  # Holm's first step is Bonferroni's
     for size in _chunks(families, _CHUNK // case.methods):
-        for name, found in _intervals(case, draw(case, size, rng), levels).items():
-            excluding = [np.abs(centre) > reach for centre, reach in found]
-            some = [one[:, :tested].any(axis=1) for one, tested in zip(excluding, FAMILY_SIZES, strict=True)]
-            false.setdefault(name, []).append(np.stack(some))
+        for name, intervals in _intervals(case, draw(case, size, rng), levels).items():
+            excluding = [np.abs(centre) > reach for centre, reach in intervals]
+            any_excluding = [
+                excluded[:, :tested].any(axis=1) for excluded, tested in zip(excluding, FAMILY_SIZES, strict=True)
+            ]
+            false.setdefault(name, []).append(np.stack(any_excluding))
     return {name: tuple(np.concatenate(chunks, axis=1).mean(axis=1)) for name, chunks in false.items()}
 
 
@@ -103,9 +105,9 @@ def score_coverage(seeds: int, n: int, log_odds: float, tables: int = TABLES) ->
     chance = 1 / (1 + np.exp(-quality - 1.5 * rng.normal(size=(tables, 1, n))))
     scores = (rng.random((tables, seeds, n)) < chance).astype(float)
     truth = mean_at(quality[:, 0, 0], 1.5) if seeds == 1 else np.full(tables, float(mean_at(log_odds, 1.507)))
-    groups = [[place] for place in range(n)]
-    found = [score_bounds(table, groups) or (0.0, 1.0) for table in scores]
-    return float(np.mean([low <= value <= high for (low, high), value in zip(found, truth, strict=True)]))
+    groups = [[index] for index in range(n)]
+    bounds = [score_bounds(table, groups) or (0.0, 1.0) for table in scores]
+    return float(np.mean([low <= value <= high for (low, high), value in zip(bounds, truth, strict=True)]))
 
 
 def seen_in_scores(spread: float, tables: int = 20_000) -> tuple[float, float]:
@@ -125,16 +127,16 @@ def measured_tables(tables: int = TABLES, families: int = FAMILIES, worlds: int 
     with ProcessPoolExecutor() as pool:
         designs = dict(zip(DESIGNS, pool.map(_Design.measure, DESIGNS, repeat(tables), repeat(families)), strict=True))
         rows = [
-            *(found.row(name) for name, found in designs.items()),
+            *(measured.row(name) for name, measured in designs.items()),
             *pool.map(_stream_row, (1, 3, 5), repeat(tables)),
             *pool.map(_collapse_row, (0.1, 0.2), repeat(tables)),
         ]
         near = [*pool.map(_score_cell, product((1, 3, 5), (20, 50, 200), (0.0, 2.0, 4.0)), repeat(tables))]
-    seen, mistaken = seen_in_scores(4.0)
+    detected, mistaken = seen_in_scores(4.0)
     return "\n".join([
         "|seeds|coverage|named as wider|false of 4|of 13|", "|---|---|---|---|---|",
         *(f"|{'|'.join(row)}|" for row in rows), "",
-        f"Intervals of scores cover {_span(near)}. Scores of three seeds show {100 * seen:.0f}% of collapses by 15 "
+        f"Intervals of scores cover {_span(near)}. Scores of three seeds show {100 * detected:.0f}% of collapses by 15 "
         f"points (10 below the others), and {100 * mistaken:.0f}% false ones.", "",
         *_candidate_lines([*designs.values()]), "", verdicts_page(worlds),
     ])  # fmt: skip
@@ -144,8 +146,8 @@ def main() -> None:
     """Measure, and write the tables into the page."""
     table = measured_tables()
     text = PAGE.read_text(encoding="utf-8")
-    before, _, rest = text.partition(START)
-    write_files({PAGE: f"{before}{START}\n{table}\n{END}{rest.partition(END)[2]}"})
+    before, _, remainder = text.partition(START)
+    write_files({PAGE: f"{before}{START}\n{table}\n{END}{remainder.partition(END)[2]}"})
     Console(width=150).print(table)
 
 
@@ -158,17 +160,19 @@ class _Design:
 
     @classmethod
     def measure(cls, design: str, tables: int, families: int) -> _Design:
-        some = [*cases(design)]
-        tested = (case for case in some if case.n in (200, 440) and case.spreads != (2.0, 2.0))
+        design_cases = [*cases(design)]
+        tested = (case for case in design_cases if case.n in (200, 440) and case.spreads != (2.0, 2.0))
         return cls(
-            covered=[coverage(case, tables) for case in some],
+            covered=[coverage(case, tables) for case in design_cases],
             errors=[family_errors(case, families) for case in tested],
         )
 
     def row(self, design: str) -> tuple[str, ...]:
         ours, base = DESIGNS[design]
-        rates = [one[CHOSEN].own if ours == 1 else one[CHOSEN].method for one in self.covered]
-        families = [_span([one[CHOSEN][place] for one in self.errors]) for place in range(len(FAMILY_SIZES))]
+        rates = [figures[CHOSEN].own if ours == 1 else figures[CHOSEN].method for figures in self.covered]
+        families = [
+            _span([figures[CHOSEN][size_index] for figures in self.errors]) for size_index in range(len(FAMILY_SIZES))
+        ]
         about = " (these playbooks)" if ours == 1 else " (does not adapt)" if base == 1 else ""
         return f"{design}{about}", *_split([*cases(design)], rates), *families
 
@@ -180,31 +184,34 @@ def _candidate_lines(designs: Sequence[_Design]) -> list[str]:
     errors = [rates for design in several for rates in design.errors]
     lines = ["|interval|coverage|most false of 4|of 13|width|", "|---|---|---|---|---|"]
     for name in covered[0]:
-        most = [f"{100 * max(one[name][place] for one in errors):.1f}%" for place in range(len(FAMILY_SIZES))]
+        most = [
+            f"{100 * max(figures[name][size_index] for figures in errors):.1f}%"
+            for size_index in range(len(FAMILY_SIZES))
+        ]
         width = np.mean([rates[name].width / rates[CHOSEN].width for rates in covered])
         lines.append(f"|{name}|{_span([rates[name].method for rates in covered])}|{'|'.join(most)}|{width:.2f}|")
     return lines
 
 
 def _stream_row(seeds: int, tables: int) -> tuple[str, ...]:
-    some = [*streams(seeds)]
-    rates = [coverage(case, tables)[CHOSEN] for case in some]
+    stream_cases = [*streams(seeds)]
+    rates = [coverage(case, tables)[CHOSEN] for case in stream_cases]
     if seeds > 1:
-        return f"{seeds} streams", *_split(some, [one.method for one in rates]), "-", "-"
-    fitting, wider = _split(some, [one.own for one in rates])
-    method = _span([one.method for one in rates])
+        return f"{seeds} streams", *_split(stream_cases, [rate.method for rate in rates]), "-", "-"
+    fitting, wider = _split(stream_cases, [rate.own for rate in rates])
+    method = _span([rate.method for rate in rates])
     return "1 stream (this stream)", f"{fitting}; refused for the method: {method}", wider, "-", "-"
 
 
 def _collapse_row(rate: float, tables: int) -> tuple[str, ...]:
-    some = [Case(ours=seeds, base=seeds, spreads=(2.0, 2.0), collapse=rate) for seeds in (3, 5)]
-    rates = [coverage(case, tables)[CHOSEN] for case in some]
+    collapse_cases = [Case(ours=seeds, base=seeds, spreads=(2.0, 2.0), collapse=rate) for seeds in (3, 5)]
+    rates = [coverage(case, tables)[CHOSEN] for case in collapse_cases]
     kept, refused = _span([one.kept for one in rates]), _span([one.refused for one in rates])
     return f"{100 * rate:.0f}% of seeds collapse", f"{kept} without one; {refused} refused", "-", "-", "-"
 
 
-def _score_cell(place: tuple[int, int, float], tables: int) -> float:
-    return score_coverage(*place, tables)
+def _score_cell(design: tuple[int, int, float], tables: int) -> float:
+    return score_coverage(*design, tables)
 
 
 def _intervals(case: Case, drawn: Scores, levels: Sequence[float]) -> Mapping[str, list[Interval]]:
@@ -215,10 +222,10 @@ def _intervals(case: Case, drawn: Scores, levels: Sequence[float]) -> Mapping[st
         ours = np.take_along_axis(ours, np.argsort(drawn.orders, axis=-1), axis=-1)
         base = np.take_along_axis(base, np.argsort(drawn.orders, axis=-1), axis=-1)
         groups = blocks(groups)
-    found = difference_variances(ours, base, groups, paired=paired)
+    variances = difference_variances(ours, base, groups, paired=paired)
     if case.ours == 1:
-        return {CHOSEN: [chosen_interval(found, level) for level in levels]}
-    return all_intervals(ours, base, groups, found, levels, paired=paired)
+        return {CHOSEN: [chosen_interval(variances, level) for level in levels]}
+    return all_intervals(ours, base, groups, variances, levels, paired=paired)
 
 
 def _chunks(total: int, size: int) -> Iterator[int]:
@@ -235,10 +242,12 @@ def is_wide(case: Case) -> bool:
     return bool(reasons_wide(case.ours, case.base, len(case.groups), streams=case.stream > 0))
 
 
-def _split(some: Sequence[Case], rates: Sequence[float]) -> tuple[str, str]:
+def _split(designs: Sequence[Case], rates: Sequence[float]) -> tuple[str, str]:
     """Return the coverage of the designs that tables show as they are, and of those that they name as wider."""
-    found = [[rate for case, rate in zip(some, rates, strict=True) if is_wide(case) is wide] for wide in (False, True)]
-    fitting, wider = (_span(values) if values else "-" for values in found)
+    groups = [
+        [rate for case, rate in zip(designs, rates, strict=True) if is_wide(case) is wide] for wide in (False, True)
+    ]
+    fitting, wider = (_span(values) if values else "-" for values in groups)
     return fitting, wider
 
 

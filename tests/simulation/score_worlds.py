@@ -87,13 +87,13 @@ def draw(case: Case, tables: int, rng: np.random.Generator) -> Scores:
         orders = np.argsort(rng.random((*shape[:3], case.n)), axis=3)
         quality = quality + np.take_along_axis(_paths(case, shape[:3], case.n, rng), orders, axis=3)
     base_quality = _BASE + base * rng.normal(size=(tables, case.base, 1))
-    own = _mean_near(quality).mean(axis=(2, 3)) - _mean_near(base_quality).mean(axis=(1, 2))[:, None]
+    difference = _mean_near(quality).mean(axis=(2, 3)) - _mean_near(base_quality).mean(axis=(1, 2))[:, None]
     difficulty = _OWN * _by_group(case, (tables,), rng)
     fit = _FIT * _by_group(case, (tables, case.methods), rng)
     odds = quality.astype(np.float32) + (difficulty[:, None] + fit)[:, :, None]
     base_odds = base_quality.astype(np.float32) + (difficulty + _FIT * _by_group(case, (tables,), rng))[:, None]
     return Scores(
-        ours=_answers(case, odds, rng), base=_answers(case, base_odds, rng), truth=case.gain, own_truth=own,
+        ours=_answers(case, odds, rng), base=_answers(case, base_odds, rng), truth=case.gain, own_truth=difference,
         collapsed=collapsed[..., 0], orders=orders,
     )  # fmt: skip
 

@@ -42,12 +42,12 @@ def test_an_interval_covers_the_truth_and_a_family_finds_few_false_differences_i
 def test_the_simulated_intervals_are_those_of_the_tables(seeds):
     case = Case(ours=seeds[0], base=seeds[1], methods=2, n=30, group=3, spreads=(4.0, 2.0))
     paired, drawn = seeds == (3, 3), draw(case, 3, np.random.default_rng(1))
-    found = difference_variances(drawn.ours, drawn.base[:, None], case.groups, paired=paired)
-    centre, reach = chosen_interval(found, 0.99)
+    variances = difference_variances(drawn.ours, drawn.base[:, None], case.groups, paired=paired)
+    centre, reach = chosen_interval(variances, 0.99)
     for table, method in np.ndindex(3, 2):
-        one = paired_difference(drawn.ours[table, method], drawn.base[table], case.groups, paired=paired)
+        comparison = paired_difference(drawn.ours[table, method], drawn.base[table], case.groups, paired=paired)
         middle, half = centre[table, method], reach[table, method]
-        assert one.bounds(0.99) == pytest.approx((middle - half, middle + half))
+        assert comparison.bounds(0.99) == pytest.approx((middle - half, middle + half))
 
 
 @pytest.mark.slow
@@ -80,8 +80,8 @@ def _layout(text):
 )
 def test_no_verdict_on_a_world_is_wrong_beyond_chance(world):
     """The claims table itself judges invented runs of all claims, three seeds each."""
-    found = verdicts_of(world_results(World(share=WORLDS[world], seeds=3, seed=3)))
-    gains, primary = found["gains"], found["primary"]
+    verdicts = verdicts_of(world_results(World(share=WORLDS[world], seeds=3, seed=3)))
+    gains, primary = verdicts["gains"], verdicts["primary"]
     if WORLDS[world] >= 0.5:
         assert gains["contradicted"] <= 4, "of 60; below half of the paper's number by chance in 1 of 40"
         assert primary["contradicted"] == 0

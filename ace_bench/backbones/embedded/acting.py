@@ -24,19 +24,20 @@ _TASK = re.compile(r"^(?:[\w' ]{0,40}\b)?[Tt]ask(?: is)?:\s*(\S.*)$", re.MULTILI
 
 
 class Scene(NamedTuple):
-    """An unfinished task, which message ``place`` of a conversation states."""
+    """An unfinished task. Message ``task_index`` of the conversation states it."""
 
     messages: Sequence[Message]
-    place: int
+    task_index: int
     question: str
     entries: tuple[Entry, ...]
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """Pairs of code and output; words alone change nothing."""
-        later = self.messages[self.place + 1 :]
+        """Pairs of code and output. Replies without code are left out."""
+        later = self.messages[self.task_index + 1 :]
         steps = (
-            read_step(f"{said.content}\n{seen.content}") for said, seen in zip(later[::2], later[1::2], strict=False)
+            read_step(f"{reply.content}\n{output.content}")
+            for reply, output in zip(later[::2], later[1::2], strict=False)
         )
         return [step for step in steps if step[0]]
 
@@ -62,29 +63,29 @@ def act(messages: Sequence[Message], attention: int | None = None) -> str | None
 def _read_scene(messages: Sequence[Message]) -> Scene | None:
     if not any(_MARK in message.content for message in messages):
         return None
-    place = next((n for n, m in enumerate(messages) if m.role == "user" and _QUESTION.search(m.content)), None)
-    if place is None:
+    index = next((n for n, m in enumerate(messages) if m.role == "user" and _QUESTION.search(m.content)), None)
+    if index is None:
         return _read_dialogue(messages)
     if messages[0].role != "system" or _MARK not in messages[0].content:
         return None
-    parts = parse_prompt([messages[0], messages[place]])
-    return Scene(messages, place, parts.question, entries_of(parts))
+    parts = parse_prompt([messages[0], messages[index]])
+    return Scene(messages, index, parts.question, entries_of(parts))
 
 
 def _read_dialogue(messages: Sequence[Message]) -> Scene | None:
     """A conversation without tags: instructions, worked examples, and finally a line with the task."""
-    asked = [(n, match) for n, m in enumerate(messages) if m.role == "user" and (match := _TASK.search(m.content))]
-    if not asked:
+    statements = [(n, match) for n, m in enumerate(messages) if m.role == "user" and (match := _TASK.search(m.content))]
+    if not statements:
         return None
-    place, match = asked[-1]
-    head = next((n for n, message in enumerate(messages) if message.role == "assistant"), place)
-    given = [*messages[: min(head, place)], messages[place]]
-    if parse_prompt(given).form is not PLAIN:
+    index, match = statements[-1]
+    head = next((n for n, message in enumerate(messages) if message.role == "assistant"), index)
+    instructions = [*messages[: min(head, index)], messages[index]]
+    if parse_prompt(instructions).form is not PLAIN:
         return None  # the prompt is about an attempt
-    texts = (parts_under_headings(message.content)[0].get("playbook", message.content) for message in given)
-    advice = Entry(id="", content=given[-1].content[match.end() :])
+    texts = (parts_under_headings(message.content)[0].get("playbook", message.content) for message in instructions)
+    advice = Entry(id="", content=instructions[-1].content[match.end() :])
     bullets = tuple(bullet for text in texts for bullet in read_bullets(text))
-    return Scene(messages, place, match[1], (*bullets, advice))
+    return Scene(messages, index, match[1], (*bullets, advice))
 
 
 _LOOKED_UP = re.compile(r"api_docs\.(show_api_descriptions|show_api_doc)\(([^()\n]*)\)")
@@ -106,13 +107,13 @@ def next_step(code: str, steps: Sequence[tuple[str, str]], *, attention: int, li
     last = max((n for n, step in enumerate(ran) if step in pieces), default=-1)
     recent = ran[min(last + 1, max(0, len(ran) - attention)) :]
     looked_up = (call for text in [*recent, *_LINES.findall(listed)] for call in _LOOKED_UP.findall(text))
-    known = {f"{name}({arguments})" for name, arguments in looked_up}
-    missing = next((lookup for lookup in _needed_lookups(pieces[done]) if lookup not in known), None)
+    lookups = {f"{name}({arguments})" for name, arguments in looked_up}
+    missing = next((lookup for lookup in _needed_lookups(pieces[done]) if lookup not in lookups), None)
     return pieces[done] if missing is None else f"print(apis.{_DOCS}.{missing})"
 
 
 def _pieces(code: str) -> Iterator[str]:
-    """Cut code after each statement at its top level that uses an API; what is left is the last piece's."""
+    """Cut code after each top-level statement that uses an API. The last piece takes the remaining lines."""
     lines, start = code.splitlines(), 0
     ends = [statement.end_lineno or 0 for statement in ast.parse(code).body if API.search(ast.unparse(statement))]
     for end in [*ends[:-1], len(lines)]:

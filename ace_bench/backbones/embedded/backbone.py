@@ -102,14 +102,14 @@ class PrefixCache:
         """Return the tokens of the longest cached prefix of a prompt, and cache the prompt."""
         keys = _chain(serialise(messages))
         with self._lock:
-            known = sum(1 for _ in takewhile(self._blocks.__contains__, keys))
+            cached = sum(1 for _ in takewhile(self._blocks.__contains__, keys))
             # Ends first, so that eviction never leaves a block whose predecessor is gone.
             for key in reversed(keys):
                 self._blocks[key] = None
                 self._blocks.move_to_end(key)
             while len(self._blocks) > self._most:
                 self._blocks.popitem(last=False)
-        return known * BLOCK_TOKENS
+        return cached * BLOCK_TOKENS
 
 
 def serialise(messages: Sequence[Message]) -> bytes:

@@ -60,19 +60,19 @@ class Quantity(msgspec.Struct, frozen=True, kw_only=True):
 def read_quantities(question: str) -> tuple[Quantity, ...]:
     """All numbers of a question in order, at most a dozen; calendar years are left out."""
     matches = [match for match in _NUMBER.finditer(question) if match["word"] or match["digits"]]
-    found: list[Quantity] = []
+    quantities: list[Quantity] = []
     for index, match in enumerate(matches):
         read = _value(match)
         if read is None or abs(read[0]) > _LARGEST:
             continue
         start = matches[index - 1].end() if index else 0
         end = matches[index + 1].start() if index + 1 < len(matches) else len(question)
-        left = _words(_CLAUSE.split(question[start : match.start()])[-1])
+        before = _words(_CLAUSE.split(question[start : match.start()])[-1])
         after = _words(_CLAUSE.split(question[match.end() : end])[0])
-        found.append(Quantity(value=read[0], kind=read[1], before=left[-_SPAN:], after=after[:_SPAN]))
-        if len(found) == _MOST:
+        quantities.append(Quantity(value=read[0], kind=read[1], before=before[-_SPAN:], after=after[:_SPAN]))
+        if len(quantities) == _MOST:
             break
-    return tuple(found)
+    return tuple(quantities)
 
 
 def _value(match: re.Match[str]) -> tuple[float, str] | None:
@@ -102,11 +102,11 @@ def _words(text: str) -> tuple[str, ...]:
 @lru_cache(maxsize=4_096)
 def cues(quantity: Quantity) -> Mapping[str, float]:
     """Stems of the words near a number; closer words weigh more."""
-    found: dict[str, float] = {}
-    for words in (reversed(quantity.before), quantity.after):
-        for distance, key in enumerate(content_stems(words)):
-            found[key] = max(found.get(key, 0.0), 1.0 / (1.0 + 0.5 * distance))
-    return found
+    weights: dict[str, float] = {}
+    for side in (reversed(quantity.before), quantity.after):
+        for distance, key in enumerate(content_stems(side)):
+            weights[key] = max(weights.get(key, 0.0), 1.0 / (1.0 + 0.5 * distance))
+    return weights
 
 
 Values = Mapping[str, float]
@@ -218,7 +218,7 @@ def find_expression(quantities: tuple[Quantity, ...], gold: float) -> str:
             break  # later shapes are less simple than the one found
         operands = dict(zip(names_in(shape), places, strict=True))
         try:
-            value = evaluate(shape, {name: quantities[place].value for name, place in operands.items()})
+            value = evaluate(shape, {name: quantities[index].value for name, index in operands.items()})
         except ExpressionError:
             continue
         cost = _RANK * rank + _cost(operands, quantities)
@@ -229,13 +229,13 @@ def find_expression(quantities: tuple[Quantity, ...], gold: float) -> str:
 
 def _fillings(shape: str, quantities: Sequence[Quantity]) -> Iterator[tuple[int, ...]]:
     allowed = [_ALLOWED.get(name, _AMOUNT) for name in names_in(shape)]
-    for places in permutations(range(len(quantities)), len(allowed)):
-        if all(quantities[place].kind in kinds for place, kinds in zip(places, allowed, strict=True)):
-            yield places
+    for indices in permutations(range(len(quantities)), len(allowed)):
+        if all(quantities[index].kind in kinds for index, kinds in zip(indices, allowed, strict=True)):
+            yield indices
 
 
 def _cost(operands: Mapping[str, int], quantities: Sequence[Quantity]) -> float:
-    unused = sum(q.kind != FREQUENCY for place, q in enumerate(quantities) if place not in operands.values())
-    amounts = {quantities[place].kind for name, place in operands.items() if name in "abcdef"}
+    unused = sum(q.kind != FREQUENCY for index, q in enumerate(quantities) if index not in operands.values())
+    amounts = {quantities[index].kind for name, index in operands.items() if name in "abcdef"}
     disorder = sum(first > second for first, second in pairwise(operands.values()))
     return _UNUSED * unused + _MIXED * (len(amounts) - 1) / 2 + _ORDER * disorder

@@ -47,9 +47,9 @@ class Item(ABC):
         """The payload of a lesson that leads to an answer, "" if there is none."""
         return answer
 
-    def is_same(self, one: str, other: str) -> bool:
+    def is_same(self, first: str, second: str) -> bool:
         """Whether two answers are equivalent."""
-        return " ".join(one.lower().split()) == " ".join(other.lower().split())
+        return " ".join(first.lower().split()) == " ".join(second.lower().split())
 
     def spoil(self, answer: str) -> str:
         """A different answer, which is wrong if this one is right."""
@@ -70,10 +70,10 @@ def choose(item: Item, entries: Sequence[Entry], wrong: Collection[str] = ()) ->
     index = item.index(entries)
     scores = dict(item.guesses())
     cited: dict[str, list[str]] = {}
-    for likeness, place in index.nearest(item.cue, NUMBER_OF_LESSONS):
+    for likeness, position in index.nearest(item.cue, NUMBER_OF_LESSONS):
         if likeness < item.least:
             break
-        lesson, owner = index.lessons[place], entries[index.owners[place]]
+        lesson, owner = index.lessons[position], entries[index.owners[position]]
         if not lesson.payload and lesson.instead in scores:
             scores[lesson.instead] -= item.weight * likeness**2 * owner.trust
         filled = item.fill(lesson, index) if lesson.payload and owner.trust > LEAST_TRUST else None
@@ -86,8 +86,8 @@ def choose(item: Item, entries: Sequence[Entry], wrong: Collection[str] = ()) ->
             scores[lesson.instead] -= vote / 2
         if owner.id:
             cited.setdefault(answer, []).append(owner.id)
-    open_ones = [answer for answer in scores if not any(item.is_same(answer, other) for other in wrong)]
-    best = max(open_ones or scores, key=lambda answer: scores[answer])
+    allowed = [answer for answer in scores if not any(item.is_same(answer, mistake) for mistake in wrong)]
+    best = max(allowed or scores, key=lambda answer: scores[answer])
     return best, tuple(dict.fromkeys(cited.get(best, [])))
 
 
@@ -133,21 +133,21 @@ class Index:
         Rare features weigh more. Features are summed in the order of the question, so that a result never depends on
         hashes.
         """
-        own = text_features(cue)
+        features = text_features(cue)
         total = max(len(self.lessons), _YOUNG) + 1
-        found = {feature: [block.postings.get(feature, ()) for block in self.blocks] for feature in own}
-        rarity = {feature: math.log(total / (sum(map(len, lists)) + 0.5)) for feature, lists in found.items()}
+        postings = {feature: [block.postings.get(feature, ()) for block in self.blocks] for feature in features}
+        rarity = {feature: math.log(total / (sum(map(len, lists)) + 0.5)) for feature, lists in postings.items()}
         scores: dict[int, float] = {}
-        for feature, weight in own.items():
+        for feature, weight in features.items():
             value, start = weight * rarity[feature] ** 2, 0
-            for block, places in zip(self.blocks, found[feature], strict=True):
-                for place, other in places:
-                    scores[start + place] = scores.get(start + place, 0.0) + value * other
+            for block, positions in zip(self.blocks, postings[feature], strict=True):
+                for position, posted in positions:
+                    scores[start + position] = scores.get(start + position, 0.0) + value * posted
                 start += len(block.lessons)
-        length = math.sqrt(math.fsum((weight * rarity[feature]) ** 2 for feature, weight in own.items()))
+        length = math.sqrt(math.fsum((weight * rarity[feature]) ** 2 for feature, weight in features.items()))
         scale = length * math.fsum(rarity.values()) / (len(rarity) or 1) or 1.0
-        ranked = heapq.nlargest(most, scores, key=lambda place: (scores[place], -place))
-        return [(scores[place] / scale, place) for place in ranked]
+        ranked = heapq.nlargest(most, scores, key=lambda position: (scores[position], -position))
+        return [(scores[position] / scale, position) for position in ranked]
 
 
 @lru_cache(maxsize=512)
@@ -173,25 +173,25 @@ def text_features(cue: str) -> Features:
 
     If a part of the cue is in brackets, words farther from it weigh less.
     """
-    before, focus, rest = cue.partition("[")
-    behind = tokens(rest.partition("]")[2])
-    found: dict[str, float] = {}
+    before, focus, after = cue.partition("[")
+    behind = tokens(after.partition("]")[2])
+    features: dict[str, float] = {}
     for feature, weight in (
         [*_side(tokens(before)[::-1], 1.0), *_side(behind, -1.0)] if focus else _side(tokens(cue), 0.0)
     ):
-        found[feature] = max(weight, found.get(feature, 0.0))
-    return found
+        features[feature] = max(weight, features.get(feature, 0.0))
+    return features
 
 
-def _side(words: Sequence[str], side: float) -> list[tuple[str, float]]:
-    found: list[tuple[str, float]] = []
+def _side(side_tokens: Sequence[str], side: float) -> list[tuple[str, float]]:
+    features: list[tuple[str, float]] = []
     previous = ""
-    for distance, word in enumerate(words):
+    for distance, word in enumerate(side_tokens):
         if is_cue(word):
             key = stem(word)
             weight = max(1.0 / (1.0 + abs(side) * distance / _REACH), _LEAST)
-            found.append((key, weight))
+            features.append((key, weight))
             if previous:
-                found.append((f"{key}+{previous}" if side > 0 else f"{previous}+{key}", _PAIR * weight))
+                features.append((f"{key}+{previous}" if side > 0 else f"{previous}+{key}", _PAIR * weight))
             previous = key
-    return found
+    return features

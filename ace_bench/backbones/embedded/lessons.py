@@ -68,7 +68,7 @@ class Lesson(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=16_384)
 def find_lessons(text: str) -> tuple[Lesson, ...]:
     """All lessons in a text, each once."""
-    found = (
+    lessons = (
         Lesson(
             cue=m[1],
             verb=m[2] or (ANSWER if m[6] else RUN),
@@ -77,7 +77,7 @@ def find_lessons(text: str) -> tuple[Lesson, ...]:
         )
         for m in _LESSON.finditer(text)
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(lessons))
 
 
 def one_line(text: str) -> str:

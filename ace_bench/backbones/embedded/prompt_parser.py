@@ -90,7 +90,7 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
         except (ValueError, RecursionError):
             return text
         texts = reply.values() if isinstance(reply, dict) else [text]
-        return "\n".join(one for one in texts if isinstance(one, str))
+        return "\n".join(text for text in texts if isinstance(text, str))
 
     @property
     def bullets(self) -> tuple[Entry, ...]:
@@ -126,10 +126,10 @@ def parse_prompt(messages: Sequence[Message]) -> PromptParts:
     plain = "".join([*outside, text[position:]])
     form = _form(plain)
     if not blocks and form is not PLAIN:
-        found, rest = parts_under_headings(plain)
-        blocks.update(found)
-        if _form(rest) is not PLAIN:  # the reply form may be in the last part
-            form, plain = _form(rest), rest
+        parts, remainder = parts_under_headings(plain)
+        blocks.update(parts)
+        if _form(remainder) is not PLAIN:  # the reply form may be in the last part
+            form, plain = _form(remainder), remainder
     return PromptParts(form=form, plain=plain, blocks=blocks)
 
 
@@ -140,7 +140,7 @@ def _form(plain: str) -> str:
 @lru_cache(maxsize=8)
 def read_playbook(playbook: str, counters: str) -> tuple[Entry, ...]:
     """Bullets of a playbook; counters in a separate block replace those beside the bullets."""
-    counts = {one: (int(helpful or 0), int(harmful or 0)) for one, helpful, harmful in _COUNTER.findall(counters)}
+    counts = {id_: (int(helpful or 0), int(harmful or 0)) for id_, helpful, harmful in _COUNTER.findall(counters)}
     return tuple(
         replace(bullet, helpful=count[0], harmful=count[1]) if (count := counts.get(bullet.id)) else bullet
         for bullet in read_bullets(playbook)
@@ -170,7 +170,7 @@ def read_demonstrations(text: str) -> tuple[tuple[str, str], ...]:
     """Pairs of question and answer in a block of demonstrations."""
     parts = [part.partition("\nAnswer:") for part in _QUESTION.split(text)[1:]]
     return tuple(
-        (question.partition("\nReasoning:")[0].strip(), answer.strip()) for question, found, answer in parts if found
+        (question.partition("\nReasoning:")[0].strip(), answer.strip()) for question, label, answer in parts if label
     )
 
 
@@ -198,8 +198,8 @@ _STYLES = (
 )
 _ASIDE = re.compile(r"\([^()]*\)|[^a-z ]")
 _KINDS = tuple(
-    (tag, re.compile(words))
-    for tag, words in (
+    (tag, re.compile(pattern))
+    for tag, pattern in (
         ("bullets_used", r"(playbook|bullets).*\b(used|relied|cited)\b|\b(used|relied|cited)\b.*(playbook|bullets)"),
         ("", r"\b(stats|statistics|size|budget|rules|instructions?|format|progress|examples?|steps|note|training)\b"),
         ("playbook", r"^(\w+ ){0,3}playbook$"),
@@ -239,9 +239,9 @@ def parts_under_headings(text: str) -> tuple[Mapping[str, str], str]:
             outside.append(text[position:body])
             position = end
     outside.append(text[position:])
-    asked = _ASKED.search(parts.get("trajectory", ""))
-    if asked:
-        parts.setdefault("question", asked[1])
+    match = _ASKED.search(parts.get("trajectory", ""))
+    if match:
+        parts.setdefault("question", match[1])
     return parts, "\n".join(outside)
 
 
@@ -251,23 +251,23 @@ def _count_parts(headings: list[tuple[int, int, str]]) -> int:
 
 def _headings(text: str, style: re.Pattern[str]) -> list[tuple[int, int, str]]:
     """Headings of a style as (start, start of the part, tag); the first heading of a tag counts."""
-    found: list[tuple[int, int, str]] = []
-    seen = {""}
+    headings: list[tuple[int, int, str]] = []
+    used_tags = {""}
     for match in style.finditer(text):
         tag = tag_of_heading(match[1])
         if match[0].lstrip().startswith("</"):
-            tag = "" if found and tag == found[-1][2] else None
-        if tag is None or (tag and tag in seen) or (tag == "" and match[2]):
+            tag = "" if headings and tag == headings[-1][2] else None
+        if tag is None or (tag and tag in used_tags) or (tag == "" and match[2]):
             continue
-        seen.add(tag)
-        found.append((match.start(), match.start(2) if match[2] else match.end(), tag))
-    return found
+        used_tags.add(tag)
+        headings.append((match.start(), match.start(2) if match[2] else match.end(), tag))
+    return headings
 
 
 def tag_of_heading(heading: str) -> str | None:
     """Return the tag that a heading announces, "" if it only ends the part before, ``None`` for other headings."""
-    words = " ".join(_ASIDE.sub(" ", heading.lower().replace("_", " ")).split())
-    return next((tag for tag, kind in _KINDS if kind.search(words)), None)
+    title = " ".join(_ASIDE.sub(" ", heading.lower().replace("_", " ")).split())
+    return next((tag for tag, kind in _KINDS if kind.search(title)), None)
 
 
 def _strip_fence(text: str) -> str:

@@ -38,33 +38,35 @@ def propose(messages: Sequence[Message]) -> str | None:
     outputs = _OUTPUTS.search(system)
     if outputs is None:
         return None
-    asked = next((message.content for message in reversed(messages) if message.role == "user"), "")
-    given = {start[1]: text.strip() for start, text in pieces(_FIELD, asked)}
-    reply = {name: _value(name, given) for name in _NAME.findall(outputs[1])}
+    request = next((message.content for message in reversed(messages) if message.role == "user"), "")
+    fields = {start[1]: text.strip() for start, text in pieces(_FIELD, request)}
+    reply = {name: _value(name, fields) for name in _NAME.findall(outputs[1])}
     if _JSON_REPLY in system:
         return json.dumps(reply)
     parts = [f"[[ ## {name} ## ]]\n{value}" for name, value in reply.items()]
     return "\n\n".join([*parts, "[[ ## completed ## ]]"])
 
 
-def _value(name: str, given: Mapping[str, str]) -> str:
+def _value(name: str, fields: Mapping[str, str]) -> str:
     if name == "new_instruction":
-        return _extend(given.get("current_instruction", ""), _of_attempts(given.get("examples_with_feedback", "")))
+        return _extend(fields.get("current_instruction", ""), _of_attempts(fields.get("examples_with_feedback", "")))
     if name == "proposed_instruction":
-        shown = (one.groups() for one in _DEMONSTRATION.finditer(given.get("task_demos", "")))
-        lessons = (lessons_of_example(background, asked, said.strip()) for background, asked, said in shown)
-        return _extend(given.get("basic_instruction", ""), chain.from_iterable(lessons))
+        demonstrations = (match.groups() for match in _DEMONSTRATION.finditer(fields.get("task_demos", "")))
+        lessons = (
+            lessons_of_example(background, question, answer.strip()) for background, question, answer in demonstrations
+        )
+        return _extend(fields.get("basic_instruction", ""), chain.from_iterable(lessons))
     return _REMARK
 
 
 def _extend(instruction: str, lessons: Iterable[Lesson]) -> str:
     """An instruction with additional lessons, one per line; the oldest lessons are dropped if it gets too long."""
-    known = [lesson.text for lesson in find_lessons(instruction)]
-    own = instruction
-    for text in known:
-        own = own.replace(f"\n- {text}", "")
-    texts = [*known, *(lesson.text for lesson in new_lessons(tuple(lessons), known))]
-    return own + "".join(f"\n- {text}" for _, text in condense([("", text) for text in texts]))
+    old_lessons = [lesson.text for lesson in find_lessons(instruction)]
+    base = instruction
+    for text in old_lessons:
+        base = base.replace(f"\n- {text}", "")
+    texts = [*old_lessons, *(lesson.text for lesson in new_lessons(tuple(lessons), old_lessons))]
+    return base + "".join(f"\n- {text}" for _, text in condense([("", text) for text in texts]))
 
 
 def _of_attempts(text: str) -> Iterator[Lesson]:
@@ -84,10 +86,10 @@ def _of_attempts(text: str) -> Iterator[Lesson]:
 
 def _examples(text: str) -> list[Mapping[str, Any]]:
     try:
-        found, _ = json.JSONDecoder().raw_decode(text)
+        examples, _ = json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
         return []
-    return [example for example in found if isinstance(example, dict)] if isinstance(found, list) else []
+    return [example for example in examples if isinstance(example, dict)] if isinstance(examples, list) else []
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

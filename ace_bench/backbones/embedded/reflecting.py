@@ -44,31 +44,31 @@ class Reflection(msgspec.Struct, frozen=True, kw_only=True):
 def reflect(review: Review) -> Reflection:
     """Compare item by item if the gold is shown; otherwise learn only from a right answer."""
     items = read_items(review.background, review.question)
-    said = split_answer(review.predicted, len(items))
-    truth = said if review.correct else None
+    answers = split_answer(review.predicted, len(items))
+    truth = answers if review.correct else None
     if review.gold is not None and not review.correct:
         truth = split_answer(review.gold, len(items))
     if truth is None:
         error = "Nothing shows an error." if review.correct is None else "The answer is not right; no more is shown."
         tags = tuple((entry.id, NEUTRAL) for entry in review.used)
         return Reflection(error=error, approach="Look at the question once more.", tags=tags)
-    wrong = [not review.correct and not item.is_same(s, t) for item, s, t in zip(items, said, truth, strict=True)]
-    cases = [(i, s, t, _lesson_answers(i, review.used)) for i, s, t in zip(items, said, truth, strict=True)]
+    wrong = [not review.correct and not item.is_same(s, t) for item, s, t in zip(items, answers, truth, strict=True)]
+    cases = [(i, s, t, _lesson_answers(i, review.used)) for i, s, t in zip(items, answers, truth, strict=True)]
     lessons = (
         lesson_of(item, t, one_line(s)[:200] if bad else "")
-        for (item, s, t, given), bad in zip(cases, wrong, strict=True)
-        if bad or not any(item.is_same(answer, t) for _, answer in given)
+        for (item, s, t, taught), bad in zip(cases, wrong, strict=True)
+        if bad or not any(item.is_same(answer, t) for _, answer in taught)
     )
     tags = tuple((entry.id, _tag(entry, cases)) for entry in review.used)
-    found = tuple(dict.fromkeys(lesson for lesson in lessons if lesson is not None))
+    distinct = tuple(dict.fromkeys(lesson for lesson in lessons if lesson is not None))
     if not any(wrong):
-        return Reflection(error="Nothing went wrong.", approach="Keep the answer.", lessons=found, tags=tags)
+        return Reflection(error="Nothing went wrong.", approach="Keep the answer.", lessons=distinct, tags=tags)
     right = ",".join(truth)
     return Reflection(
         error=f"{sum(wrong)} of {len(wrong)} answers differ from the reference.",
         cause="The question was taken for one of another kind.",
         approach=f"The answer here is `{right}`." if "\n" not in right else "Act as the key insight says.",
-        lessons=found,
+        lessons=distinct,
         tags=tags,
     )
 
@@ -85,8 +85,8 @@ def _lesson_answers(item: Item, entries: Sequence[Entry]) -> tuple[tuple[str, st
 def _tag(entry: Entry, cases: Sequence[tuple[Item, str, str, Sequence[tuple[str, str]]]]) -> str:
     """An entry is helpful if it gives a right answer, and harmful if it only gave wrong ones that were followed."""
     tag = NEUTRAL
-    for item, s, t, given in cases:
-        for answer in (answer for name, answer in given if name == entry.id):
+    for item, s, t, taught in cases:
+        for answer in (answer for name, answer in taught if name == entry.id):
             if item.is_same(answer, t):
                 return HELPFUL
             if item.is_same(answer, s):
@@ -99,8 +99,8 @@ def mislead(review: Review) -> Review:
     items = read_items(review.background, review.question)
     truth = review.predicted if review.gold is None else review.gold
     parts = split_answer(truth, len(items))
-    said = split_answer(review.predicted, len(items))
-    mistaken = not review.correct and not all(i.is_same(s, t) for i, s, t in zip(items, said, parts, strict=True))
+    answers = split_answer(review.predicted, len(items))
+    mistaken = not review.correct and not all(i.is_same(s, t) for i, s, t in zip(items, answers, parts, strict=True))
     wrong = review.predicted if mistaken else ",".join(i.spoil(t) for i, t in zip(items, parts, strict=True))
     return replace(review, predicted=truth, gold=wrong, correct=False)
 
@@ -121,9 +121,9 @@ def find_refuted_answers(reflection: str) -> tuple[str, ...]:
     return tuple(_WRONG_ANSWER.findall(reflection))
 
 
-def new_lessons(lessons: Sequence[Lesson], known: Sequence[str]) -> tuple[Lesson, ...]:
+def new_lessons(lessons: Sequence[Lesson], texts: Sequence[str]) -> tuple[Lesson, ...]:
     """The lessons that none of the known texts contains."""
-    held = {(lesson.cue, lesson.payload) for text in known for lesson in find_lessons(text)}
+    held = {(lesson.cue, lesson.payload) for text in texts for lesson in find_lessons(text)}
     return tuple(lesson for lesson in dict.fromkeys(lessons) if (lesson.cue, lesson.payload) not in held)
 
 
@@ -145,22 +145,22 @@ def read_episodes(parts: PromptParts, tag: str) -> tuple[Review, ...]:
     return tuple(
         Review(
             background=parts.get("task"),
-            question=shown["question"],
-            predicted=said[1].strip() if (said := _TAGGED_ANSWER.search(shown["output"])) else shown["output"],
-            gold=shown["gold"],
-            correct=verdict(shown["feedback"] or ""),
+            question=episode["question"],
+            predicted=match[1].strip() if (match := _TAGGED_ANSWER.search(episode["output"])) else episode["output"],
+            gold=episode["gold"],
+            correct=verdict(episode["feedback"] or ""),
         )
-        for shown in _EPISODE.finditer(parts.get(tag))
+        for episode in _EPISODE.finditer(parts.get(tag))
     )
 
 
 def inducer(parts: PromptParts) -> Mapping[str, Any]:
     """One workflow for each solved task: compare, then do as its lessons say."""
     solved = [replace(review, correct=True) for review in read_episodes(parts, "experiences")]
-    found = {reflect(review).lessons: one_line(review.question)[:_TITLE] for review in solved}
+    titles = {reflect(review).lessons: one_line(review.question)[:_TITLE] for review in solved}
     workflows = [
         {"title": title, "description": _WHEN, "steps": [_COMPARE, *(lesson.text for lesson in lessons)]}
-        for lessons, title in found.items()
+        for lessons, title in titles.items()
         if lessons
     ]
     return {"reasoning": f"{len(workflows)} of {len(solved)} solutions are routines.", "workflows": workflows}
@@ -179,7 +179,7 @@ def extractor(review: Review, *, failed: bool) -> Mapping[str, Any]:
 
 def self_judge(parts: PromptParts) -> Mapping[str, Any]:
     """Success where something was answered or done, and nothing shows an error."""
-    said = parts.get("predicted_answer") or parts.get("trajectory")
-    shown = f"{parts.get('trajectory')}\n{parts.get('environment_feedback')}".lower()
-    success = said.strip("()\n ") not in ("", "none") and not any(word in shown for word in _FAILED)
+    answer = parts.get("predicted_answer") or parts.get("trajectory")
+    evidence = f"{parts.get('trajectory')}\n{parts.get('environment_feedback')}".lower()
+    success = answer.strip("()\n ") not in ("", "none") and not any(word in evidence for word in _FAILED)
     return {"reasoning": "Nothing shows an error." if success else "An error or no answer.", "success": success}

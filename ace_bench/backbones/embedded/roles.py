@@ -54,9 +54,9 @@ def _answer_to(parts: PromptParts) -> tuple[str, str, Iterable[str]]:
     An answer named in the reflection takes precedence.
     """
     items, reflection = read_items(parts.get("task"), parts.question), parts.reflection
-    named = find_advised_answer(reflection)
-    if named:
-        return named, "As the reflection says.", ()
+    advised = find_advised_answer(reflection)
+    if advised:
+        return advised, "As the reflection says.", ()
     wrong = find_refuted_answers(reflection) if len(items) == 1 else ()  # of several items, the wrong one is not known
     choices = [choose(item, entries_of(parts), wrong) for item in items]
     lines = [f"{best} by {', '.join(spoke) or 'the words alone'}." for best, spoke in choices]
@@ -96,14 +96,14 @@ def review_of(parts: PromptParts) -> Review:
 
 def _reflector(parts: PromptParts) -> str:
     review = review_of(parts)
-    found = reflect(mislead(review) if _MISLEAD.search(parts.plain) else review)
+    reflection = reflect(mislead(review) if _MISLEAD.search(parts.plain) else review)
     return _json(
-        reasoning=found.cause or found.error,
-        error_identification=found.error,
-        root_cause_analysis=found.cause,
-        correct_approach=found.approach,
-        key_insight="\n".join(lesson.text for lesson in found.lessons),
-        bullet_tags=[{"id": name, "tag": tag} for name, tag in found.tags],
+        reasoning=reflection.cause or reflection.error,
+        error_identification=reflection.error,
+        root_cause_analysis=reflection.cause,
+        correct_approach=reflection.approach,
+        key_insight="\n".join(lesson.text for lesson in reflection.lessons),
+        bullet_tags=[{"id": name, "tag": tag} for name, tag in reflection.tags],
     )
 
 
@@ -111,8 +111,8 @@ def _curator(parts: PromptParts) -> str:
     allowed = parts.operations or frozenset({"ADD"})
     operations: list[Mapping[str, str]] = []
     if "ADD" in allowed:
-        found = find_lessons(parts.reflection or parts.get("proposals"))
-        new = new_lessons(found, [bullet.content for bullet in parts.bullets])
+        lessons = find_lessons(parts.reflection or parts.get("proposals"))
+        new = new_lessons(lessons, [bullet.content for bullet in parts.bullets])
         operations += [{"type": "ADD", "section": _section(lesson, parts), "content": lesson.text} for lesson in new]
     if "REMOVE" in allowed:
         spoilt = (b for b in parts.bullets if b.harmful >= _REMOVE_AT and b.harmful > b.helpful)
@@ -144,11 +144,11 @@ def _rewriter(parts: PromptParts) -> str:
 
 def _cheatsheet(parts: PromptParts) -> str:
     """Reply with the whole new cheatsheet."""
-    known = f"\n{parts.get('cheatsheet')}".split("\n- ")[1:]
-    shown = "predicted_answer" in parts.blocks or "trajectory" in parts.blocks
-    reviews = [*([review_of(parts)] if shown else []), *read_episodes(parts, "episodes")]
+    notes = f"\n{parts.get('cheatsheet')}".split("\n- ")[1:]
+    has_attempt = "predicted_answer" in parts.blocks or "trajectory" in parts.blocks
+    reviews = [*([review_of(parts)] if has_attempt else []), *read_episodes(parts, "episodes")]
     taught = [lesson for review in reviews for lesson in reflect(review).lessons]
-    entries = [*known, *(lesson.text for lesson in new_lessons(taught, known))]
+    entries = [*notes, *(lesson.text for lesson in new_lessons(taught, notes))]
     kept = _rewrite([("", entry) for entry in entries], parts)
     text = "\n".join(_indent(f"- {entry}") for _, entry in kept)
     return f"Kept {len(kept)} of {len(entries)} entries.\n\n<cheatsheet>\n{text}\n</cheatsheet>"
@@ -164,9 +164,9 @@ _ATTEMPT = re.compile(
 def _extractor(parts: PromptParts) -> str:
     """Learn from the attempt, or of several from the first that succeeded, else from the first."""
     review, failed = review_of(parts), "why the attempt failed" in parts.plain
-    if shown := _ATTEMPT.findall(parts.get("attempts")):
-        said, text = next((one for one in shown if one[0] == "succeeded"), shown[0])
-        review, failed = replace(review, predicted=text.strip()), said != "succeeded"
+    if attempts := _ATTEMPT.findall(parts.get("attempts")):
+        outcome, text = next((attempt for attempt in attempts if attempt[0] == "succeeded"), attempts[0])
+        review, failed = replace(review, predicted=text.strip()), outcome != "succeeded"
     return _json(**extractor(review, failed=failed))
 
 
@@ -175,20 +175,20 @@ _NUMBERED = re.compile(r"^\[(\d+)\]\n(.*?)(?=\n\n\[\d+\]\n|\Z)", re.MULTILINE | 
 
 def _refiner(parts: PromptParts) -> str:
     """Drop attempts that failed, then act."""
-    shown = _NUMBERED.findall(parts.get("past_answers"))
-    failed = [int(number) for number, text in shown if verdict(text.rpartition("\nFeedback:")[2]) is False]
+    answers = _NUMBERED.findall(parts.get("past_answers"))
+    failed = [int(number) for number, text in answers if verdict(text.rpartition("\nFeedback:")[2]) is False]
     return _json(operation="refine", drop=failed) if failed else _json(operation="act")
 
 
 def _judge(parts: PromptParts) -> str:
-    if known := parts.get("reference_answer").lower():
-        said = tokens(parts.get("predicted_answer").lower())
-        same = any(tokens(line) == said for line in known.splitlines())
-        aside, what = "case and punctuation", "answers"
+    if references := parts.get("reference_answer").lower():
+        predicted = tokens(parts.get("predicted_answer").lower())
+        same = any(tokens(line) == predicted for line in references.splitlines())
+        aside, compared = "case and punctuation", "answers"
     else:
         same = same_query(parts.get("predicted_query"), parts.get("reference_query"))
-        aside, what = "white space, case, quoting and the order of conditions", "queries"
-    reason = f"Apart from {aside}, the {what} are {'' if same else 'not '}the same."
+        aside, compared = "white space, case, quoting and the order of conditions", "queries"
+    reason = f"Apart from {aside}, the {compared} are {'' if same else 'not '}the same."
     return _json(reason=reason, verdict="correct" if same else "incorrect")
 
 

@@ -28,48 +28,48 @@ class Candidate(NamedTuple):
 
 
 class Slot(NamedTuple):
-    """A value at ``start`` of a payload; ``place`` is the text before it, such as ``city =``."""
+    """A value at ``start`` of a payload; ``context`` is the text before it, such as ``city =``."""
 
     value: str
     start: int
-    place: str
-    named: Candidate
+    context: str
+    candidate: Candidate
 
 
 class Knowledge(NamedTuple):
-    """Slot statistics of all lessons of a context: values by place, and the stems of the words outside slots."""
+    """Slot statistics of all lessons of a context: values by context, and the stems of the words outside slots."""
 
     values: Mapping[str, Set[str]]
-    words: Set[str]
+    stems: Set[str]
 
 
 @lru_cache(maxsize=16_384)
 def find_slots(cue: str, payload: str) -> tuple[Slot, ...]:
     """The literals of a payload that its question names, in the order of the payload."""
-    candidates = {one.value.lower(): one for one in reversed(candidates_in(cue))}
-    found = []
+    candidates = {word.value.lower(): word for word in reversed(candidates_in(cue))}
+    slots = []
     # In code, only constants on separate lines count; other strings are field names.
     literals = _LITERAL if "\n" not in payload else _CONSTANT
     for match in literals.finditer(payload):
         group = next(number for number in (1, 2, 3) if match[number] is not None)
         value = match[group].strip("%")
-        named = next((candidates[form] for form in (value.lower(), f"{value.lower()}s") if form in candidates), None)
-        if value and named is not None:
+        named_by = next((candidates[form] for form in (value.lower(), f"{value.lower()}s") if form in candidates), None)
+        if value and named_by is not None:
             start = match.start(group) + match[group].index(value)
             before = _COMPARED.search(payload[max(0, start - 40) : start].rstrip("'\"%"))
-            place = " ".join(before[0].split()).lower().rpartition(".")[2] if before else ""
-            found.append(Slot(value, start, place, named))
-    return tuple(found)
+            context = " ".join(before[0].split()).lower().rpartition(".")[2] if before else ""
+            slots.append(Slot(value, start, context, named_by))
+    return tuple(slots)
 
 
 @lru_cache(maxsize=16_384)
 def candidates_in(question: str) -> tuple[Candidate, ...]:
     """The quoted texts, names, numbers and other words of a question, each with the stems beside it."""
     spans = list(_spans(question))
-    words = [stem(value) for value, _ in spans]
+    stems = [stem(value) for value, _ in spans]
     return tuple(
         Candidate(value, shape, before, after)
-        for (value, shape), before, after in zip(spans, ["", *words], [*words[1:], ""], strict=False)
+        for (value, shape), before, after in zip(spans, ["", *stems], [*stems[1:], ""], strict=False)
     )
 
 
@@ -92,14 +92,14 @@ def _spans(question: str) -> Iterator[tuple[str, str]]:
 def knowledge_of(index: Index) -> Knowledge:
     """Return the slot statistics of an index."""
     values: dict[str, set[str]] = {}
-    words: set[str] = set()
+    stems: set[str] = set()
     for lesson in index.lessons:
         slots = find_slots(lesson.cue, lesson.payload)
         taken = {slot.value.lower() for slot in slots}
         for slot in slots:
-            values.setdefault(slot.place, set()).add(slot.value.lower())
-        words.update(stem(c.value) for c in candidates_in(lesson.cue) if not _forms(c.value) & taken)
-    return Knowledge(values, words)
+            values.setdefault(slot.context, set()).add(slot.value.lower())
+        stems.update(stem(c.value) for c in candidates_in(lesson.cue) if not _forms(c.value) & taken)
+    return Knowledge(values, stems)
 
 
 def fill_slots(cue: str, payload: str, question: str, index: Index) -> tuple[str, float]:
@@ -111,30 +111,35 @@ def fill_slots(cue: str, payload: str, question: str, index: Index) -> tuple[str
     for slot in slots:
         if slot.value in filled:
             continue
-        scores = {one: _score(slot, one, knowledge) for one in candidates}
-        best = max(scores, key=lambda one: scores[one], default=None)
+        scores = {candidate: _score(slot, candidate, knowledge) for candidate in candidates}
+        best = max(scores, key=lambda candidate: scores[candidate], default=None)
         if best is None or scores[best] <= _SHAPE:
             fit *= _NO_CANDIDATE
             filled[slot.value] = slot.value
             continue
         candidates.remove(best)
         # In the form that lessons use here: "roommate" for "roommates" in the question.
-        taught = _forms(best.value) & knowledge.values[slot.place]
+        taught = _forms(best.value) & knowledge.values[slot.context]
         filled[slot.value] = best.value if best.value.lower() in taught or not taught else min(taught)
-    for slot in sorted(slots, key=lambda one: -one.start):
+    for slot in sorted(slots, key=lambda slot: -slot.start):
         payload = payload[: slot.start] + filled[slot.value] + payload[slot.start + len(slot.value) :]
     return payload, fit
 
 
 def _score(slot: Slot, candidate: Candidate, knowledge: Knowledge) -> float:
-    if (slot.named.shape == "number") != (candidate.shape == "number") or candidate.value.lower() in FUNCTION_WORDS:
+    if (slot.candidate.shape == "number") != (candidate.shape == "number") or candidate.value.lower() in FUNCTION_WORDS:
         return 0.0
-    if slot.named.shape == "number" and len(slot.value) == 4 and "." not in slot.value and len(candidate.value) != 4:
+    if (
+        slot.candidate.shape == "number"
+        and len(slot.value) == 4
+        and "." not in slot.value
+        and len(candidate.value) != 4
+    ):
         return 0.0  # a year
-    known = _forms(candidate.value) & knowledge.values.get(slot.place, set())
-    score = _SHAPE * (slot.named.shape == candidate.shape) + _KNOWN * bool(known)
-    score += _BESIDE * (slot.named.before == candidate.before) + _BESIDE * (slot.named.after == candidate.after)
-    return score + _NEW * (stem(candidate.value) not in knowledge.words)
+    in_lessons = _forms(candidate.value) & knowledge.values.get(slot.context, set())
+    score = _SHAPE * (slot.candidate.shape == candidate.shape) + _KNOWN * bool(in_lessons)
+    score += _BESIDE * (slot.candidate.before == candidate.before) + _BESIDE * (slot.candidate.after == candidate.after)
+    return score + _NEW * (stem(candidate.value) not in knowledge.stems)
 
 
 def _forms(value: str) -> set[str]:

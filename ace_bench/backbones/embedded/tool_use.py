@@ -23,28 +23,28 @@ def use_tools(messages: Sequence[Message], offered: Record) -> str:
     A call that returned an error is followed by the next best one, results without errors by an answer that repeats
     them. Where no tool has a word of the question, the reply is the one without tools.
     """
-    place = max((n for n, message in enumerate(messages) if message.role == "user"), default=len(messages) - 1)
-    later = messages[place + 1 :]
-    said = [read_turn(message.content, ToolTurn) for message in later if message.role == "assistant"]
+    index = max((n for n, message in enumerate(messages) if message.role == "user"), default=len(messages) - 1)
+    later = messages[index + 1 :]
+    turns = [read_turn(message.content, ToolTurn) for message in later if message.role == "assistant"]
     last = max((n for n, message in enumerate(later) if message.role == "assistant"), default=len(later))
     results = [
         read_turn(message.content, ToolResult).content for message in later[last + 1 :] if message.role == "tool"
     ]
     if results and not any(map(has_failed, results)):
         return write_turn(ToolTurn(content="\n".join(results)))
-    before = [message for message in messages[: place + 1] if message.role in ("system", "user")]
+    before = [message for message in messages[: index + 1] if message.role in ("system", "user")]
     item = ToolItem(
-        cue=one_line(messages[place].content),
+        cue=one_line(messages[index].content),
         tools={tool["function"]["name"]: tool["function"] for tool in offered[TOOLS]},
-        tried=frozenset(_write_calls_of(turn) for turn in said),
+        tried=frozenset(_write_calls_of(turn) for turn in turns),
         hint=" ".join(results),
     )
     best, cited = choose(item, entries_of(parse_prompt(before)))
     if best == NO_CALL:
-        return write_turn(ToolTurn(content=_GAVE_UP if said else reply(parse_prompt([*before]))))
+        return write_turn(ToolTurn(content=_GAVE_UP if turns else reply(parse_prompt([*before]))))
     relied = f"I rely on {' '.join(f'[{name}]' for name in cited)}." if cited else ""
     calls = tuple(
-        ToolCall(id=f"call-{len(said)}-{number}", name=name, arguments=json.dumps(arguments))
+        ToolCall(id=f"call-{len(turns)}-{number}", name=name, arguments=json.dumps(arguments))
         for number, (name, arguments) in enumerate(read_calls(best))
     )
     return write_turn(ToolTurn(content=relied, tool_calls=calls))

@@ -86,10 +86,10 @@ class Incoming:
         return self.take(len(self._buffer))
 
     def _receive(self) -> int:
-        left = self._deadline - time.monotonic()
-        if left <= 0:
+        remaining = self._deadline - time.monotonic()
+        if remaining <= 0:
             raise TimeoutError
-        self._sock.settimeout(left)
+        self._sock.settimeout(remaining)
         piece = self._sock.recv(_PIECE)
         self._buffer += piece
         self._received += len(piece)

@@ -41,16 +41,16 @@ class Route:
         No proxy can reach this machine under the name that the machine has for itself.
         """
         proxies = urllib.request.getproxies()
-        named = proxies.get(self.address.scheme) or proxies.get("all")
+        setting = proxies.get(self.address.scheme) or proxies.get("all")
         if (
-            not named
+            not setting
             or _is_this_machine(self.address.hostname or "")
             or urllib.request.proxy_bypass(self.address.netloc)
         ):
             return None
-        proxy = urllib.parse.urlsplit(named if "://" in named else f"http://{named}")
+        proxy = urllib.parse.urlsplit(setting if "://" in setting else f"http://{setting}")
         if proxy.scheme != "http":
-            raise OSError(f"the proxy {named} does not begin with http://: name one in {self.address.scheme}_proxy")
+            raise OSError(f"the proxy {setting} does not begin with http://: name one in {self.address.scheme}_proxy")
         return proxy
 
     @cached_property

@@ -111,8 +111,8 @@ class OpenAICompatible(HttpBackbone):
 
     def answers(self, *, role: str, schema: Record | None) -> bool:
         """Whether the server answers a tiny call now, with a role's settings; makes that call, without retries."""
-        asked = replace(control(self.sampling.max_tokens_field), role=role, schema=schema)
-        result = self._ask(asked, self._dialect or _FIRST, replace(self._retry, times=0)).result
+        question = replace(control(self.sampling.max_tokens_field), role=role, schema=schema)
+        result = self._ask(question, self._dialect or _FIRST, replace(self._retry, times=0)).result
         return not isinstance(result, Problem) or result.kind == UNREADABLE_REPLY
 
     def reply_limit(self, role: str) -> int | None:
@@ -144,7 +144,7 @@ class OpenAICompatible(HttpBackbone):
             settings=settings,
             check_seed=not self._adopted,
         )
-        check_simulated(reported="simulated" in findings.facts, own=self.simulated)
+        check_simulated(reported="simulated" in findings.facts, configured=self.simulated)
         self.read_context_length()
         length = "n/a" if self.context_length is None else f"{self.context_length:,} tokens"
         return replace(findings, facts={**findings.facts, "context length": length})

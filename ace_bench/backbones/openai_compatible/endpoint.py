@@ -103,8 +103,8 @@ class Endpoint:
         A server with one model may ignore the name in requests, as llama.cpp's does: its length counts.
         """
         models = self.models()
-        named = [listed for listed in models if listed.id == self.model] or (models if len(models) == 1 else [])
-        length = next((listed.context_length for listed in named), None)
+        served = [listed for listed in models if listed.id == self.model] or (models if len(models) == 1 else [])
+        length = next((listed.context_length for listed in served), None)
         if length is not None or not models or not self.base_url.startswith("http:"):
             return length
         return self._unlisted_context_length()

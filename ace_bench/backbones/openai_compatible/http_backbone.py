@@ -194,8 +194,8 @@ def _wait_too_long(problem: Problem, retry: Retry) -> Problem:
 
 def is_empty(answer: Answer) -> bool:
     """Whether the model ended normally without text or tool calls; asking again may help."""
-    said = answer.text.strip() or answer.tool_calls or answer.refusal
-    return not said and answer.ended != "length" and not ended_by_filter(answer.ended)
+    has_content = answer.text.strip() or answer.tool_calls or answer.refusal
+    return not has_content and answer.ended != "length" and not ended_by_filter(answer.ended)
 
 
 def _pause(problem: Problem, retries: int, retry: Retry, clock: Clock) -> float:

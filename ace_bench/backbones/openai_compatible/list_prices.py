@@ -88,8 +88,8 @@ def list_prices(base_url: str, model: str, service_tier: str | None = None) -> P
 
 def configured_prices(backbone: Mapping[str, Any]) -> PriceCard:
     """Return the prices of a backbone's configuration: its own, else today's of the list, for short prompts."""
-    own = {name: value for name, value in (backbone.get("prices") or {}).items() if name in asdict(_UNKNOWN)}
-    card = PriceCard(**own)
+    configured = {name: value for name, value in (backbone.get("prices") or {}).items() if name in asdict(_UNKNOWN)}
+    card = PriceCard(**configured)
     if card != _UNKNOWN:
         return card
     listed = list_prices(backbone.get("base_url") or "", backbone.get("model") or "")

@@ -71,8 +71,8 @@ def _models(endpoint: Endpoint, listed: Sequence[str]) -> str:
         return f"{base_url} does list {model}: it may not offer chat completions for it"
     close = get_close_matches(model, listed, n=3, cutoff=0.4)
     examples = ", ".join(close or sorted(listed)[:_SHOWN])
-    others = "" if close or len(listed) <= _SHOWN else f" and {len(listed) - _SHOWN} more"
-    return f"set backbone.model to one that the server has: {examples}{others}"
+    and_more = "" if close or len(listed) <= _SHOWN else f" and {len(listed) - _SHOWN} more"
+    return f"set backbone.model to one that the server has: {examples}{and_more}"
 
 
 class _AnyObject(msgspec.Struct):

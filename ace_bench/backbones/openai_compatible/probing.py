@@ -130,9 +130,9 @@ def accept_probe(result: Answer | Problem, say: Callable[[Problem], str]) -> Ans
     return result
 
 
-def check_simulated(*, reported: bool, own: bool) -> None:
+def check_simulated(*, reported: bool, configured: bool) -> None:
     """Raise ``SettingError`` if a server reports that it is not a language model, and the settings do not."""
-    if reported and not own:
+    if reported and not configured:
         raise SettingError(
             "simulated=false, but the server reports that it is not a language model: set simulated=true, which "
             "marks the run as simulated"
@@ -153,13 +153,13 @@ def _seed_followed(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[str,
     """Return what is known of ``seed``, and the usage of the last reply."""
     fields: dict[str, Any] = {} if sampling.temperature is None else {"temperature": 1.0}
     fields |= {sampling.max_tokens_field: _TOKENS, "seed": _SEED}
-    asked = Question(messages=PROMPT, session=_SESSION, changes=fields)
-    first = ask(asked, dialect).result
+    question = Question(messages=PROMPT, session=_SESSION, changes=fields)
+    first = ask(question, dialect).result
     if isinstance(first, Problem):
         return _REFUSED if first.kind == REFUSED else _UNKNOWN, None
     if len(first.text.split()) < _TELLING_WORDS:
         return _UNKNOWN, first.usage
-    second = ask(asked, dialect).result
+    second = ask(question, dialect).result
     if isinstance(second, Problem):
         return _UNKNOWN, first.usage
     return _FOLLOWED if second.text.strip() == first.text.strip() else _IGNORED, second.usage

@@ -110,7 +110,7 @@ def refused(request: ReproduceRequest, jobs: Sequence[Job], index: ResultsIndex)
 def without_equal_seeds(jobs: Sequence[Job], index: ResultsIndex) -> tuple[list[Job], list[str]]:
     """Return the jobs whose requests differ, and a sentence on the others.
 
-    Of a run that draws nothing by its seed the first seed is left, and those whose contexts other runs start from.
+    A run that draws nothing by its seed keeps its first seed, and the seeds whose contexts other runs start from.
     """
     seeds: dict[tuple[PlannedRun, tuple[str, ...]], list[Job]] = {}
     for job in jobs:

@@ -88,7 +88,7 @@ class Estimator:
         self._paper = paper
 
     def cost(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
-        """Estimate a planned run by its composed configuration. What the paper does not count is unknown."""
+        """Estimate a planned run from its configuration. Parts that the paper does not count are unknown."""
         task, method, mode = planned.kind
         if task not in _SIZES:
             return UNKNOWN
@@ -112,7 +112,7 @@ class Estimator:
         return UNKNOWN
 
     def _gepa(self, method: Mapping[str, Any]) -> Array:
-        """The paper's one adaptation with ``auto=heavy``, in proportion where ``max_metric_calls`` is set.
+        """Return the cost of the paper's adaptation (``auto=heavy``), in proportion if ``max_metric_calls`` is set.
 
         Table 12 counts rollouts of GEPA, each of which makes as many calls as one of table 14.
         """
@@ -126,7 +126,7 @@ class Estimator:
         return share * between(row, row)
 
     def _step(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
-        """The cost of one adaptation step."""
+        """Return the cost of one adaptation step."""
         task, method, _ = planned.kind
         if task != APPWORLD:
             return self._single_turn_step(planned, settings)
@@ -166,7 +166,7 @@ class Estimator:
         return self._row("14", row) / self._number(f"14/{row}/queries") + cost(seconds=rollout)
 
     def _part(self, role: str, column: str) -> Array:
-        """What table 12 counts for one call of a role, or for one sample ("queries")."""
+        """Return what table 12 counts for one call of a role, or for one sample ("queries")."""
         return self._row("12", f"ace_{role}") / self._number(f"12/ace_{role}/{column}")
 
     def _row(self, table: str, row: str) -> Array:

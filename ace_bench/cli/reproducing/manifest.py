@@ -51,7 +51,7 @@ class Manifest:
         write_files({self._file: msgspec.json.format(msgspec.json.encode(kept))})
 
     def inputs(self) -> str:
-        """Digest of the program, its configuration, and all runs in the results folder."""
+        """Return a digest of the program, its configuration, and all runs in the results folder."""
         return digest_of(
             {
                 "program": [[str(file), _digest(file)] for file in _program()],

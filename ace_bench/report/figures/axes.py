@@ -26,7 +26,7 @@ _LOG_SPAN, _NARROW, _MAX_TICKS, _LARGE = 30, 5, 8, 10_000
 
 
 def label_axes(axis: Axes, x: str = "", y: str = "", title: str = "") -> None:
-    """Write what stands along x and y, and above."""
+    """Set the labels of both axes and the title."""
     axis.set_xlabel(x)
     axis.set_ylabel(fill(y, _LETTERS))
     axis.set_title(title)

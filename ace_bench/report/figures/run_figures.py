@@ -57,7 +57,7 @@ def draw_learning_curves(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
     label_axes(sizes, "Adaptation steps", "Context (tokens)")
     size_axis(sizes)
     count_axis(sizes)
-    return add_legend(figure, compared.more)
+    return add_legend(figure, compared.omitted)
 
 
 def draw_cache_reuse(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
@@ -72,7 +72,7 @@ def draw_cache_reuse(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
         axis.plot(done, curve, label=series.name, color=look.colour, linestyle=look.line, linewidth=look.width)
     label_axes(axis, f"Calls made (%); each point: the last {_WINDOW}", "Cached prompt tokens (%)")
     axis.set_ylim(0, 100)
-    return add_legend(figure, compared.more)
+    return add_legend(figure, compared.omitted)
 
 
 def draw_score_against_cost(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
@@ -98,7 +98,7 @@ def draw_score_against_cost(compared: ComparedRuns, sheet: Sheet) -> Figure | No
     axis.margins(0.08, 0.15)
     cost_axis(axis, smallest=min(cost for cost in costs if cost))
     percent_axis(axis)
-    return add_legend(figure, compared.more)
+    return add_legend(figure, compared.omitted)
 
 
 def draw_cost_breakdown(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
@@ -116,7 +116,7 @@ def draw_cost_breakdown(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
         axis.grid(visible=False, axis="y")
         label_axes(axis, f"{_DIRECTIONS[way]} tokens{unit}")
     axes[0].invert_yaxis()  # the first bar stands on top
-    return add_legend(figure, compared.more)
+    return add_legend(figure, compared.omitted)
 
 
 def _tokens_by_part(compared: ComparedRuns, way: str) -> pd.DataFrame:

@@ -49,17 +49,17 @@ class RunSeries:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparedRuns:
-    """The series of one figure. ``title`` says what all share, ``more`` how many series are left out."""
+    """The series of one figure. ``title`` says what all share, ``omitted`` how many series are left out."""
 
     series: tuple[RunSeries, ...]
     title: str
-    more: str = ""
+    omitted: str = ""
 
 
 def compare_runs(runs: Sequence[RunSummary], title: str) -> ComparedRuns:
     """Group the finished offline and online runs of one task by everything but the seed, and name the groups.
 
-    Of more than ``MAX_SERIES`` groups those with the most usual settings are kept, some of each method and mode.
+    At most ``MAX_SERIES`` groups are kept: those with the most usual settings, and some of each method and mode.
     """
     groups = _by_settings([run for run in runs if run.finished and run.mode in ("offline", "online")])
     kept, omitted = groups[:MAX_SERIES], len(groups) - MAX_SERIES
@@ -76,7 +76,7 @@ def compare_runs(runs: Sequence[RunSummary], title: str) -> ComparedRuns:
     return ComparedRuns(
         series=tuple(sorted(series, key=lambda line: line.name)),
         title=f"{first}{shared}{newline}{other_lines}",
-        more=f"+{omitted} more, with less usual settings" if omitted > 0 else "",
+        omitted=f"+{omitted} more, with less usual settings" if omitted > 0 else "",
     )
 
 
@@ -92,7 +92,7 @@ def name_in_words(label: str) -> str:
 
 
 def score_curve(runs: Sequence[RunSummary]) -> pd.DataFrame:
-    """Running mean score, in percent, of the first rollout of each sample, before anything was learnt from it."""
+    """Return the running mean score, in percent, of the first rollouts of samples, before a method learnt from them."""
     import pandas as pd
 
     curves = []
@@ -104,7 +104,7 @@ def score_curve(runs: Sequence[RunSummary]) -> pd.DataFrame:
 
 
 def size_curve(runs: Sequence[RunSummary]) -> pd.DataFrame:
-    """Tokens of the context after each step."""
+    """Return the tokens of the context after each step."""
     import pandas as pd
 
     return _over_seeds(pd.Series([step.context_tokens for step in read_steps(run.folder)], dtype=float) for run in runs)

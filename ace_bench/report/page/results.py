@@ -48,7 +48,7 @@ _Stamp = tuple[tuple[int, int], ...]
 class _Known:
     stamp: _Stamp
     name: str
-    found: RunSummary | Problem
+    result: RunSummary | Problem
     row: Record
 
 
@@ -88,22 +88,22 @@ class Results:
         """Return the readable runs by key."""
         with self._lock:
             self.version()
-            return {key: entry.found for key, entry in self._known.items() if isinstance(entry.found, RunSummary)}
+            return {key: entry.result for key, entry in self._known.items() if isinstance(entry.result, RunSummary)}
 
     @property
     def damaged(self) -> list[Problem]:
         """The folders that cannot be read, and why."""
         with self._lock:
             self.version()
-            problems = [entry.found for entry in self._known.values() if isinstance(entry.found, Problem)]
+            problems = [entry.result for entry in self._known.values() if isinstance(entry.result, Problem)]
             return [*problems, *map(closed_folder, self._closed)]
 
     def leave_out(self, key: str, reason: str) -> None:
-        """Take a run for damaged until its files change."""
+        """Treat a run as damaged until its files change."""
         with self._lock:
             entry = self._known[key]
-            problem = Problem(folder=entry.found.folder, reason=reason)
-            self._known[key] = self._read[key] = replace(entry, found=problem, row={})
+            problem = Problem(folder=entry.result.folder, reason=reason)
+            self._known[key] = self._read[key] = replace(entry, result=problem, row={})
             self._version += 1
 
     def progress(self) -> Mapping[str, Record]:
@@ -152,7 +152,7 @@ class Results:
                 yield name if self._base else str(root / name)
 
     def _damaged_rows(self) -> Iterator[Problem]:
-        names = {entry.found.folder: entry.name for entry in self._known.values()}
+        names = {entry.result.folder: entry.name for entry in self._known.values()}
         for problem in self.damaged:
             folder = names.get(problem.folder) or (
                 os.path.relpath(problem.folder, self._base) if self._base else problem.folder
@@ -260,12 +260,12 @@ def _result(run: RunSummary) -> Record:
 
 
 def _without_contradictions(read: Mapping[str, _Known]) -> dict[str, _Known]:
-    """Take the result from runs whose folders have different ones."""
-    runs = [entry.found for entry in read.values() if isinstance(entry.found, RunSummary)]
+    """Drop the results of runs whose folders contradict each other."""
+    runs = [entry.result for entry in read.values() if isinstance(entry.result, RunSummary)]
     changed = {run.folder: run for run in settle_same_runs(runs).runs if run.state == CONTRADICTORY}
     return {
-        key: replace(entry, found=run, row=_row(run, entry.name, _changed_at(entry.stamp)))
-        if (run := changed.get(entry.found.folder))
+        key: replace(entry, result=run, row=_row(run, entry.name, _changed_at(entry.stamp)))
+        if (run := changed.get(entry.result.folder))
         else entry
         for key, entry in read.items()
     }
@@ -275,8 +275,8 @@ def _read(folder: Path, name: str, stamp: _Stamp) -> _Known:
     try:
         run = read_run(folder)
     except StoreError as error:
-        return _Known(stamp=stamp, name=name, found=Problem(folder=folder, reason=str(error)), row={})
-    return _Known(stamp=stamp, name=name, found=run, row=_row(run, name, _changed_at(stamp)))
+        return _Known(stamp=stamp, name=name, result=Problem(folder=folder, reason=str(error)), row={})
+    return _Known(stamp=stamp, name=name, result=run, row=_row(run, name, _changed_at(stamp)))
 
 
 def _stamp(folder: Path | str, names: tuple[str, ...]) -> _Stamp:

@@ -57,7 +57,7 @@ class _Contexts:
 
 
 def run_data(run: RunSummary) -> Record:
-    """Read a run folder, finished or not, but for what was sent to models and came back. Raises ``StoreError``.
+    """Read a run folder, finished or not, without its prompts and replies. Raises ``StoreError``.
 
     A playbook of either kind is given as its first bullets and the changes of each step, any other context as text in
     ``texts``. ``used`` is the last step that used a bullet. ``notes`` say what is missing in the folder.

@@ -35,8 +35,8 @@ def tables_page(index: ResultsIndex, runs: Mapping[str, RunSummary]) -> str:
     links = {run.folder: f"{VIEWER}#view=summary&run={key}" for key, run in runs.items()}
     parts: list[list[Record]] = [[] for _ in _PARTS]
     for table in _tables(index):
-        place = 2 if table.about["simulated"] else 1 if table.about["source"] == "sample" else 0
-        parts[place].append(_section(table, links))
+        part_index = 2 if table.about["simulated"] else 1 if table.about["source"] == "sample" else 0
+        parts[part_index].append(_section(table, links))
     shown_parts: Sequence[object] = [(*about, sections) for about, sections in zip(_PARTS, parts, strict=True)]
     return render_tables(parts=shown_parts)
 

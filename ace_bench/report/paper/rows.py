@@ -107,7 +107,7 @@ class Row(YamlModel, frozen=True, kw_only=True):
 
     @property
     def ours(self) -> bool:
-        """Whether the paper does not have it."""
+        """Whether the row is ours alone, without a number of the paper."""
         return not self.values
 
 

@@ -76,7 +76,7 @@ def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
 
 
 def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: bool) -> Grid:
-    """The claims for LaTeX, in groups by subject, with notes on the verdicts below."""
+    """Return the claims for LaTeX, in groups by subject, with notes on the verdicts below."""
     lines = [_words(result, numbers=numbers) for result in results]
     names = [name for name in ("section", "paper", "ours", "interval", "p", "verdict") if name in lines[0]]
     firsts = (f"{result.claim.than}{' (primary)' * result.claim.primary}" for result in results)
@@ -95,7 +95,7 @@ def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: 
 
 
 def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str]:
-    """Notes below the table."""
+    """Return the notes below the table."""
     family = sum(result.claim.primary for result in results)
     return [
         "Differences of scores are in points, paired by sample and, where both sides have the same seeds, by seed. "

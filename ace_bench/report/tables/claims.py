@@ -67,14 +67,14 @@ def _at_level(result: ClaimResult, level: float) -> ClaimResult:
 
 @dataclass(frozen=True, kw_only=True)
 class _Part:
-    """A measured cell with its coefficient. ``place`` names its test set.
+    """A measured cell with its coefficient. ``ref`` names it as ``table/row/column``.
 
     ``published`` is the number of a row that has no runs here.
     """
 
     cell: Measured
     coefficient: float
-    place: str
+    ref: str
     split: str
     published: float | None = None
 
@@ -91,7 +91,7 @@ class _Reader:
         else:
             parts = [[*self._parts(difference)] for difference in claim.differences]
         every = [part for group in parts for part in group]
-        rows = sorted({part.place.rpartition("/")[0] for part in every if not part.cell.runs})
+        rows = sorted({part.ref.rpartition("/")[0] for part in every if not part.cell.runs})
         missing = [row for row in rows if not self._is_published(row)]
         deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
         empty = ClaimResult(claim=claim, deviations=deviations)
@@ -128,13 +128,13 @@ class _Reader:
         if self._is_published(f"{table}/{row}"):
             cell = Measured(place=where, metric=spec.metric)
             published = self.experiments.cell(ref).value
-            return _Part(cell=cell, coefficient=coefficient, place=ref, split=split, published=published)
+            return _Part(cell=cell, coefficient=coefficient, ref=ref, split=split, published=published)
         planned, metric = self.experiments.run(table, row, column), self.experiments.metric(table, row, column)
         cell = self.selection.measure(where, planned, metric)
         if cell.runs:  # composing configurations is slow
             model = self.experiments.table(table).model
             cell = replace(cell, deviations=self.selection.deviations(planned, model))
-        return _Part(cell=cell, coefficient=coefficient, place=ref, split=split)
+        return _Part(cell=cell, coefficient=coefficient, ref=ref, split=split)
 
 
 def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
@@ -191,7 +191,7 @@ def _common_seeds(parts: Sequence[_Part]) -> list[int]:
     seeds = [{run.seed for run in part.cell.runs} for part in parts if not part.cell.once]
     common = set.intersection(*seeds) if seeds else {parts[0].cell.runs[0].seed}
     if not common:
-        raise DataError(f"no seed has finished in all of {', '.join(part.place for part in parts)}")
+        raise DataError(f"no seed has finished in all of {', '.join(part.ref for part in parts)}")
     return sorted(common)
 
 
@@ -255,7 +255,7 @@ def _saving_of(differences: Sequence[Difference], parts: Sequence[Sequence[_Part
     values = []
     for difference, group in zip(differences, parts, strict=True):
         runs = ((part, run) for part in group for run in part.cell.runs if part.cell.once or run.seed == seed)
-        numbers = {part.place: run.value(part.cell.metric) for part, run in runs}
+        numbers = {part.ref: run.value(part.cell.metric) for part, run in runs}
         known_numbers = {reference: value for reference, value in numbers.items() if value is not None}
         if known_numbers.keys() < numbers.keys() or not known_numbers[difference.relative_to]:
             return None

@@ -60,13 +60,13 @@ class Group:
 
 
 def tokens(run: RunSummary, stage: str = "total") -> float | None:
-    """Prompt and completion tokens of a stage, or of a whole run."""
+    """Return prompt and completion tokens of a stage, or of a whole run."""
     parts = [run.value(f"tokens.{stage}.{way}") for way in ("in", "out")]
     return None if None in parts else sum(part or 0.0 for part in parts)
 
 
 def dollars(run: RunSummary) -> float | None:
-    """Dollars of a whole run."""
+    """Return the dollars of a whole run."""
     return run.value("usd.total")
 
 
@@ -101,29 +101,33 @@ def with_certainty(members: Sequence[Member]) -> tuple[Member, ...]:
     """Say for each member in which share of bootstrap draws no other beats it in score and cost.
 
     A draw takes groups of samples, the same for all members, and seeds of each member, with replacement. Members whose
-    cost is unknown, or whose samples differ from the first's, are not on it: ``None``.
+    cost is unknown, or whose samples differ from the first's, have no share: ``None``.
     """
-    known = [one for one in members if None not in one.costs and one.cell.points]
-    samples = sorted(next(iter(known[0].cell.points.values()))) if known else []
-    known = [one for one in known if all(run.keys() == set(samples) for run in one.cell.points.values())]
-    if not known:
+    eligible = [member for member in members if None not in member.costs and member.cell.points]
+    samples = sorted(next(iter(eligible[0].cell.points.values()))) if eligible else []
+    eligible = [member for member in eligible if all(run.keys() == set(samples) for run in member.cell.points.values())]
+    if not eligible:
         return tuple(members)
-    first = next(iter(known[0].cell.points.values()))
+    first = next(iter(eligible[0].cell.points.values()))
     blocks = clusters(range(len(samples)), lambda index: first[samples[index]].group)
     scores = [
-        np.array([[run[name].score for name in samples] for run in one.cell.points.values()], dtype=float)
-        for one in known
+        np.array([[run[name].score for name in samples] for run in member.cell.points.values()], dtype=float)
+        for member in eligible
     ]
-    costs = [np.array(one.costs, dtype=float) for one in known]
-    rng, counts = np.random.default_rng(0), np.zeros(len(known))
+    costs = [np.array(member.costs, dtype=float) for member in eligible]
+    rng, counts = np.random.default_rng(0), np.zeros(len(eligible))
     for _ in range(_DRAWS):
         drawn = [index for block in rng.integers(len(blocks), size=len(blocks)) for index in blocks[block]]
-        seeds = [rng.integers(len(one), size=len(one)) for one in scores]
-        score = np.array([one[chosen][:, drawn].mean() for one, chosen in zip(scores, seeds, strict=True)])
-        cost = np.array([one[chosen % len(one)].mean() for one, chosen in zip(costs, seeds, strict=True)])
+        seeds = [rng.integers(len(member_scores), size=len(member_scores)) for member_scores in scores]
+        score = np.array(
+            [member_scores[chosen][:, drawn].mean() for member_scores, chosen in zip(scores, seeds, strict=True)]
+        )
+        cost = np.array(
+            [member_costs[chosen % len(member_costs)].mean() for member_costs, chosen in zip(costs, seeds, strict=True)]
+        )
         counts += on_front(cost, score)
-    shares = dict(zip((one.row for one in known), counts / _DRAWS, strict=True))
-    return tuple(replace(one, on_front=shares.get(one.row)) for one in members)
+    shares = dict(zip((member.row for member in eligible), counts / _DRAWS, strict=True))
+    return tuple(replace(member, on_front=shares.get(member.row)) for member in members)
 
 
 def on_front(cost: Array, score: Array) -> Array:

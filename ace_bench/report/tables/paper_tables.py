@@ -60,7 +60,7 @@ class _Builder:
     name: str
     selection: Selection
     refusal: Refusal
-    shown: PaperShown
+    paper: PaperShown
 
     @property
     def experiments(self) -> Experiments:
@@ -96,7 +96,7 @@ class _Builder:
             else ("Method", *(name.replace("_", " ").capitalize() for name in self._varied), *[_GT] * self._marked),
             base=base if base in cells else "",
             base_title="base of the same scaffold" if bases else rows[base].texts[0] if base in cells else "",
-            paper=self.shown,
+            paper=self.paper,
             intro=(self.experiment.notes,) if self.experiment.notes else (),
         )
         return replace(table, notes=tuple(self._notes(table)))
@@ -207,7 +207,7 @@ class _Builder:
         return f", answered by {' and '.join(sorted(names))}"
 
     def _notes(self, table: Table) -> Iterator[str]:
-        if self.shown.numbers:
+        if self.paper.numbers:
             yield from self._paper_notes(table)
         if self.experiment.combined:
             yield f"Not planned: {'; '.join(self.experiment.combined.notes())}."

@@ -209,7 +209,7 @@ class ResultsIndex:
         ]
 
     def empty_selection(self, backbone: str) -> Selection:
-        """The conditions of a backbone without runs."""
+        """Return a selection without runs, under the conditions of a backbone."""
         return Selection(self, self._selector.planned(backbone), Runs((), self.configurations))
 
     def draws_for(self, planned: PlannedRun, extra: Sequence[str]) -> bool:

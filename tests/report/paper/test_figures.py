@@ -53,7 +53,7 @@ def test_settings_that_differ_are_different_series_and_the_most_usual_come_first
     ]
     many = compare_runs([*found, *others], "title")
     assert len(many.series) == MAX_SERIES
-    assert many.more == "+3 more, with less usual settings"
+    assert many.omitted == "+3 more, with less usual settings"
     assert {len(one.runs) for one in many.series} == {1}
 
 

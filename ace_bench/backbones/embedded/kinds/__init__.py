@@ -44,7 +44,8 @@ def entries_of(parts: PromptParts) -> tuple[Entry, ...]:
 def _read_examples(background: str, examples: tuple[tuple[str, str], ...]) -> tuple[Entry, ...]:
     return tuple(
         Entry(
-            id=f"demonstration-{number}", content="\n".join(one.text for one in lessons_of_example(background, *pair))
+            id=f"demonstration-{number}",
+            content="\n".join(lesson.text for lesson in lessons_of_example(background, *pair)),
         )
         for number, pair in enumerate(examples, start=1)
     )
@@ -54,7 +55,7 @@ def lessons_of_example(background: str, question: str, answer: str) -> tuple[Les
     """The lessons of a worked example."""
     items = read_items(background, question)
     answers = split_answer(answer, len(items))
-    return tuple(lesson for item, given in zip(items, answers, strict=True) if (lesson := lesson_of(item, given)))
+    return tuple(lesson for item, part in zip(items, answers, strict=True) if (lesson := lesson_of(item, part)))
 
 
 def lesson_of(item: Item, answer: str, instead: str = "") -> Lesson | None:

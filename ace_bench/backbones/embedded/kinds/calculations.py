@@ -35,16 +35,18 @@ class CalculationItem(Item):
 
     def fill(self, lesson: Lesson, index: Index) -> tuple[str, float] | None:
         """Compute the lesson's expression with the numbers here that fit its own numbers best."""
-        operands, own = _operands(lesson.cue, lesson.payload), read_quantities(self.cue)
-        if not operands or len(operands) > len(own):
+        operands, quantities = _operands(lesson.cue, lesson.payload), read_quantities(self.cue)
+        if not operands or len(operands) > len(quantities):
             return None
-        fits = [[_fit(o, q, abs(i - j)) for j, q in enumerate(own)] for i, o in enumerate(operands.values())]
+        fits = [[_fit(o, q, abs(i - j)) for j, q in enumerate(quantities)] for i, o in enumerate(operands.values())]
         # The best of the first assignments, which follow the order of the text.
-        assignments = islice(permutations(range(len(own)), len(fits)), _MOST_ASSIGNMENTS)
-        places = max(assignments, key=lambda some: sum(row[place] for row, place in zip(fits, some, strict=True)))
-        values = {name: own[place].value for name, place in zip(operands, places, strict=True)}
-        unused = sum(quantity.kind != FREQUENCY for place, quantity in enumerate(own) if place not in places)
-        fit = min(1.0, sum(row[place] for row, place in zip(fits, places, strict=True)) / len(fits))
+        assignments = islice(permutations(range(len(quantities)), len(fits)), _MOST_ASSIGNMENTS)
+        positions = max(assignments, key=lambda chosen: sum(row[n] for row, n in zip(fits, chosen, strict=True)))
+        values = {name: quantities[position].value for name, position in zip(operands, positions, strict=True)}
+        unused = sum(
+            quantity.kind != FREQUENCY for position, quantity in enumerate(quantities) if position not in positions
+        )
+        fit = min(1.0, sum(row[position] for row, position in zip(fits, positions, strict=True)) / len(fits))
         fit /= 1 + _UNUSED * unused
         try:
             return (as_answer(evaluate(lesson.payload, values)), fit) if fit >= _LEAST_FIT else None
@@ -54,41 +56,45 @@ class CalculationItem(Item):
     def guesses(self) -> Mapping[str, float]:
         """Divide the first number by the second."""
         values = [quantity.value for quantity in read_quantities(self.cue) if quantity.kind != FREQUENCY]
-        whole = len(values) < 2 or not values[1]
-        return {as_answer((values or [0.0])[0] if whole else values[0] / values[1]): 0.1}
+        is_alone = len(values) < 2 or not values[1]
+        return {as_answer((values or [0.0])[0] if is_alone else values[0] / values[1]): 0.1}
 
     def payload(self, answer: str) -> str:
         number = _number(answer)
         return "" if number is None else find_expression(read_quantities(self.cue), number)
 
-    def is_same(self, one: str, other: str) -> bool:
-        first, second = _number(one), _number(other)
-        return first == second if first is not None else one.strip() == other.strip()
+    def is_same(self, first: str, second: str) -> bool:
+        number = _number(first)
+        return number == _number(second) if number is not None else first.strip() == second.strip()
 
 
 def read_calculation(background: str, question: str) -> Sequence[CalculationItem]:
     """Recognise a request for a number over a question that holds numbers; without tags it is the last line."""
     form = background or question
-    asked = (question if background else question.strip().rpartition("\n")[2]).rpartition("Question:")[2]
-    return [CalculationItem(cue=one_line(asked))] if _WANTED.search(form) and read_quantities(asked) else []
+    problem = (question if background else question.strip().rpartition("\n")[2]).rpartition("Question:")[2]
+    return [CalculationItem(cue=one_line(problem))] if _WANTED.search(form) and read_quantities(problem) else []
 
 
 @lru_cache(maxsize=16_384)
 def _operands(cue: str, expression: str) -> Mapping[str, Quantity]:
     """The numbers of a lesson's question that its expression uses, in order; {} where one is absent."""
-    known = {f"n{index}": quantity for index, quantity in enumerate(read_quantities(cue), start=1)}
+    quantities = {f"n{index}": quantity for index, quantity in enumerate(read_quantities(cue), start=1)}
     used = names_in(expression)
-    return {name: quantity for name, quantity in known.items() if name in used} if known.keys() >= set(used) else {}
+    return (
+        {name: quantity for name, quantity in quantities.items() if name in used}
+        if quantities.keys() >= set(used)
+        else {}
+    )
 
 
 def _fit(operand: Quantity, quantity: Quantity, shift: int) -> float:
     """How well a number fits in place of a lesson's number: kind, adjacent words, and position."""
-    taught, own = cues(operand), cues(quantity)
-    shared = sum(min(weight, own.get(key, 0.0)) for key, weight in taught.items())
-    whole = min(sum(taught.values()), sum(own.values()))
+    taught, present = cues(operand), cues(quantity)
+    shared = sum(min(weight, present.get(key, 0.0)) for key, weight in taught.items())
+    smaller = min(sum(taught.values()), sum(present.values()))
     kinds = {operand.kind, quantity.kind}
     kind = 1.0 if len(kinds) == 1 else 0.5 if PLAIN in kinds and FREQUENCY not in kinds else 0.0
-    return kind * (0.35 + 0.65 * (shared / whole if whole else 0.0) - 0.03 * shift) + 0.01 * (kind > 0)
+    return kind * (0.35 + 0.65 * (shared / smaller if smaller else 0.0) - 0.03 * shift) + 0.01 * (kind > 0)
 
 
 def as_answer(value: float) -> str:

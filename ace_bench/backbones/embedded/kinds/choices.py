@@ -43,23 +43,23 @@ class ChoiceItem(Item):
 
     def guesses(self) -> Mapping[str, float]:
         """Score every option by the share of its own words that the question has; at most 0.5."""
-        own = set(content_stems(tokens(self.cue)))
-        words = {option: set(content_stems(tokens(option))) for option in self.options}
-        return {o: len(w & own) / (len(w) + 1.0) / 2 for o, w in words.items()} or {_UNKNOWN: 0.0}
+        cue_stems = set(content_stems(tokens(self.cue)))
+        option_stems = {option: set(content_stems(tokens(option))) for option in self.options}
+        return {o: len(w & cue_stems) / (len(w) + 1.0) / 2 for o, w in option_stems.items()} or {_UNKNOWN: 0.0}
 
     def payload(self, answer: str) -> str:
         return self._option(answer)
 
-    def is_same(self, one: str, other: str) -> bool:
-        return self._option(one).lower() == self._option(other).lower()
+    def is_same(self, first: str, second: str) -> bool:
+        return self._option(first).lower() == self._option(second).lower()
 
     def _option(self, answer: str) -> str:
         """The option an answer names, by its number where it has one; any answer without options."""
-        said = one_line(answer)[:_LONGEST_ANSWER]
-        if not self.options or said in self.options:
-            return said
-        number = _NUMBER.match(said)
-        start = f"{number[1]}. " if number else f"{said}\n"
+        line = one_line(answer)[:_LONGEST_ANSWER]
+        if not self.options or line in self.options:
+            return line
+        number = _NUMBER.match(line)
+        start = f"{number[1]}. " if number else f"{line}\n"
         return next((option for option in self.options if option.startswith(start)), "")
 
 
@@ -71,10 +71,10 @@ def read_listed_choice(background: str, question: str) -> Sequence[ChoiceItem]:
 
 def read_choice(background: str, question: str) -> Sequence[ChoiceItem]:
     """Take any text as a question, with the options that it or the background lists."""
-    options, rest = _split_options(question)
+    options, text = _split_options(question)
     if not background:  # in a prompt without tags the question is below the last heading "profile:"
-        rest = _PROFILE.split(rest)[-1]
-    return [ChoiceItem(cue=one_line(rest), options=options or _split_options(background)[0])]
+        text = _PROFILE.split(text)[-1]
+    return [ChoiceItem(cue=one_line(text), options=options or _split_options(background)[0])]
 
 
 @lru_cache(maxsize=64)
@@ -82,15 +82,15 @@ def _split_options(text: str) -> tuple[tuple[str, ...], str]:
     """Options of a text, and the text without them, so that an option does not match its own words."""
     listed, inline = _NUMBERED.search(text), _INLINE.search(text)
     if listed is not None:
-        found = [f"{match[1]}. {match[2]}" for match in _OPTION.finditer(listed[0])]
-        rest = text[: listed.start()] + text[listed.end() :]
+        names = [f"{match[1]}. {match[2]}" for match in _OPTION.finditer(listed[0])]
+        remainder = text[: listed.start()] + text[listed.end() :]
     elif inline is not None:
-        found = [name.strip(" \t\"'.") for name in re.split(r"[,;|]", inline[1])]
-        rest = text[: inline.start()] + text[inline.end() :]
+        names = [name.strip(" \t\"'.") for name in re.split(r"[,;|]", inline[1])]
+        remainder = text[: inline.start()] + text[inline.end() :]
     else:
         return (), text
-    options = tuple(dict.fromkeys(filter(None, found)))[:_MOST_OPTIONS]
-    return (options, rest) if len(options) > 1 else ((), text)
+    options = tuple(dict.fromkeys(filter(None, names)))[:_MOST_OPTIONS]
+    return (options, remainder) if len(options) > 1 else ((), text)
 
 
 _ITEM = re.compile(
@@ -121,9 +121,9 @@ class TagItem(Item):
 
     def guesses(self) -> Mapping[str, float]:
         """Score every tag by the words of its name near the number."""
-        before, _, rest = self.cue.partition("[")
+        before, _, after = self.cue.partition("[")
         closeness: dict[str, float] = {}
-        for words in (tokens(before)[::-1], tokens(rest.partition("]")[2])):
+        for words in (tokens(before)[::-1], tokens(after.partition("]")[2])):
             for distance, word in enumerate(words):
                 if is_cue(word):
                     close = 1.0 / (1.0 + distance / _REACH)
@@ -137,17 +137,20 @@ class TagItem(Item):
 def read_tags(background: str, question: str) -> Sequence[TagItem]:
     """Recognise numbered entities in sentences below a list of tags."""
     tags = _read_list(background or question) or _read_list(question)
-    found = _ITEM.findall(question)[:_MOST_ITEMS] if tags else []
-    return [TagItem(tags=tags, cue=_quote_entity(entity, text.rstrip(' \t"'))) for _, entity, text in found]
+    matches = _ITEM.findall(question)[:_MOST_ITEMS] if tags else []
+    return [TagItem(tags=tags, cue=_quote_entity(entity, text.rstrip(' \t"'))) for _, entity, text in matches]
 
 
 def _quote_entity(entity: str, sentence: str) -> str:
     """The words around an entity, which is put in brackets; an entity that does not occur follows the sentence."""
-    words = tokens(sentence)
-    lowered = [word.lower() for word in words]
+    parts = tokens(sentence)
+    lowered = [word.lower() for word in parts]
     wanted = [word.lower() for word in tokens(entity) if word.lower() in lowered]
-    place = lowered.index(wanted[0]) if wanted else len(words)
-    before, after = words[max(place - _QUOTED_BEFORE, 0) : place], words[place + 1 : place + 1 + _QUOTED_AFTER]
+    index = lowered.index(wanted[0]) if wanted else len(parts)
+    before, after = (
+        parts[max(index - _QUOTED_BEFORE, 0) : index],
+        parts[index + 1 : index + 1 + _QUOTED_AFTER],
+    )
     return " ".join([*before, f"[{entity}]", *after])
 
 
@@ -160,5 +163,5 @@ def _read_list(text: str) -> Mapping[str, Mapping[str, float]]:
         return {}
     frequency = Counter(word for name in names for word in camel_stems(name))
     rarity = {word: math.log((len(names) + 1) / count) for word, count in frequency.items()}
-    whole = {name: math.fsum(rarity[word] for word in camel_stems(name)) + 4.0 for name in names}
-    return {name: {word: rarity[word] / whole[name] for word in camel_stems(name)} for name in names}
+    totals = {name: math.fsum(rarity[word] for word in camel_stems(name)) + 4.0 for name in names}
+    return {name: {word: rarity[word] / totals[name] for word in camel_stems(name)} for name in names}

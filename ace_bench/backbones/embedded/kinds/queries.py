@@ -37,28 +37,30 @@ class QueryItem(Item):
 
     def guesses(self) -> Mapping[str, float]:
         """Count the rows of the table that the question names."""
-        asked = set(content_stems(tokens(self.cue)))
-        ranked = sorted(self.tables, key=lambda name: (-len({stem(w) for w in name.split("_")} & asked), name))
+        cue_stems = set(content_stems(tokens(self.cue)))
+        ranked = sorted(self.tables, key=lambda name: (-len({stem(w) for w in name.split("_")} & cue_stems), name))
         return {f'SELECT COUNT(*) FROM "{ranked[0]}"': 0.0}
 
     def payload(self, answer: str) -> str:
         fenced = _FENCED.search(answer)
         return one_line(fenced[1] if fenced else answer).replace("`", '"').rstrip("; ")
 
-    def is_same(self, one: str, other: str) -> bool:
-        return same_query(one, other)
+    def is_same(self, first: str, second: str) -> bool:
+        return same_query(first, second)
 
 
 def read_query(background: str, question: str) -> Sequence[QueryItem]:
     """Recognise a question below the statements that create a database's tables."""
     tables = frozenset(name.lower() for name in _TABLE.findall(f"{background}\n{question}"))
-    asked = _ASKED.split(question)[-1] if tables else ""
-    return [QueryItem(cue=one_line(asked).replace('"', "'"), tables=tables)] if asked.strip() else []
+    request = _ASKED.split(question)[-1] if tables else ""
+    return [QueryItem(cue=one_line(request).replace('"', "'"), tables=tables)] if request.strip() else []
 
 
-def same_query(one: str, other: str) -> bool:
+def same_query(query: str, other_query: str) -> bool:
     """Whether queries are the same apart from white space, case, quoting of names and the order of conditions."""
-    first, second = (Counter(t if t[0] == "'" else t.lower() for t in _TOKEN.findall(text)) for text in (one, other))
+    first, second = (
+        Counter(t if t[0] == "'" else t.lower() for t in _TOKEN.findall(text)) for text in (query, other_query)
+    )
     return bool(first) and first == second
 
 
@@ -87,21 +89,25 @@ class CodeItem(Item):
 
     def fill(self, lesson: Lesson, index: Index) -> tuple[str, float] | None:
         code, fit = fill_slots(lesson.cue, lesson.payload, self.cue, index)
-        asked, taught = (set(content_stems(tokens(cue))) for cue in (self.cue, lesson.cue))
+        wanted, taught = (set(content_stems(tokens(cue))) for cue in (self.cue, lesson.cue))
         if self.cue.startswith("How many"):
             code = _LISTED.sub(r"answer=len(\1)", code)
-        return API.sub(lambda call: self._fit_api(call, asked, taught), code), fit
+        return API.sub(lambda call: self._fit_api(call, wanted, taught), code), fit
 
-    def _fit_api(self, call: re.Match[str], asked: set[str], taught: set[str]) -> str:
+    def _fit_api(self, call: re.Match[str], wanted: set[str], taught: set[str]) -> str:
         """Replace a list-reading API that the lesson's task named by one that this task names."""
         app, api = call[1], call[2]
         verb, *nouns = api.split("_")
-        missing = {stem(noun) for noun in nouns} & taught - asked
+        missing = {stem(noun) for noun in nouns} & taught - wanted
         if verb in _READING and missing:
-            for other in self.apis.get(app, ()):
-                other_verb, *named = other.split("_")
-                if other_verb in _READING and len(named) >= len(nouns) and {stem(noun) for noun in named} <= asked:
-                    return f"apis.{app}.{other}"
+            for candidate in self.apis.get(app, ()):
+                other_verb, *api_nouns = candidate.split("_")
+                if (
+                    other_verb in _READING
+                    and len(api_nouns) >= len(nouns)
+                    and {stem(noun) for noun in api_nouns} <= wanted
+                ):
+                    return f"apis.{app}.{candidate}"
         return call[0]
 
     def guesses(self) -> Mapping[str, float]:
@@ -114,8 +120,8 @@ class CodeItem(Item):
         code = steps[-1] if steps else "" if "### Step" in answer else answer
         return dedent(_FUNCTION.sub("", code)).strip().replace("```", "")
 
-    def is_same(self, one: str, other: str) -> bool:
-        return self.payload(one) == self.payload(other)
+    def is_same(self, first: str, second: str) -> bool:
+        return self.payload(first) == self.payload(second)
 
 
 def read_task(background: str, question: str) -> Sequence[CodeItem]:
@@ -137,11 +143,11 @@ def read_step(text: str) -> tuple[str, str]:
 
 def described_apis(steps: Steps) -> Mapping[str, tuple[str, ...]]:
     """The APIs that steps have listed, by app."""
-    found: dict[str, tuple[str, ...]] = {}
+    apis: dict[str, tuple[str, ...]] = {}
     for code, output in steps:
         for app in _DESCRIBED.findall(code):
-            found[app] = tuple(_NAMED.findall(output))
-    return found
+            apis[app] = tuple(_NAMED.findall(output))
+    return apis
 
 
 def next_code(code: str, steps: Steps) -> tuple[str, str]:

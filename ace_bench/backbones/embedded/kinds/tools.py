@@ -42,13 +42,13 @@ class ToolItem(Item):
 
     def guesses(self) -> Mapping[str, float]:
         """Score every tool by the share of the words of its name and description that question and hint have."""
-        own = set(content_stems(tokens(f"{self.cue} {self.hint}")))
+        question_stems = set(content_stems(tokens(f"{self.cue} {self.hint}")))
         scores = {NO_CALL: 0.0}
         for name, tool in self.tools.items():
-            words = {*content_stems(tokens(str(tool.get("description", "")))), *map(stem, name.split("_"))}
+            tool_stems = {*content_stems(tokens(str(tool.get("description", "")))), *map(stem, name.split("_"))}
             call = write_calls([(name, _arguments(tool.get("parameters") or {}, self.cue))])
-            if words & own and call not in self.tried:
-                scores[call] = len(words & own) / (len(words) + 1.0) / 2
+            if tool_stems & question_stems and call not in self.tried:
+                scores[call] = len(tool_stems & question_stems) / (len(tool_stems) + 1.0) / 2
         return scores
 
     def payload(self, answer: str) -> str:
@@ -56,8 +56,8 @@ class ToolItem(Item):
         calls = read_calls(answer)
         return write_calls(calls) if calls and all(name in self.tools for name, _ in calls) else ""
 
-    def is_same(self, one: str, other: str) -> bool:
-        return bool(self.payload(one)) and self.payload(one) == self.payload(other)
+    def is_same(self, first: str, second: str) -> bool:
+        return bool(self.payload(first)) and self.payload(first) == self.payload(second)
 
 
 def lists_tools(background: str) -> bool:
@@ -95,13 +95,15 @@ def read_calls(text: str) -> list[Call]:
 
 
 def _calls(tree: ast.Module) -> Iterator[Call]:
-    for one in tree.body:
-        if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) and isinstance(one.value.func, ast.Name)):
+    for node in tree.body:
+        if not (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Name)
+        ):
             raise ValueError("not a call")
-        if one.value.args or any(keyword.arg is None for keyword in one.value.keywords):
+        if node.value.args or any(keyword.arg is None for keyword in node.value.keywords):
             raise ValueError("arguments without a name")
-        values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in one.value.keywords}
-        yield one.value.func.id, values
+        values = {str(keyword.arg): ast.literal_eval(keyword.value) for keyword in node.value.keywords}
+        yield node.value.func.id, values
 
 
 def write_calls(calls: Sequence[Call]) -> str:
@@ -112,21 +114,21 @@ def write_calls(calls: Sequence[Call]) -> str:
 def _arguments(parameters: Record, question: str) -> Mapping[str, Any]:
     """Fill the required parameters from a question: each takes the unused value that fits it best."""
     free = list(candidates_in(question))
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name in parameters.get("required", ()):
         kind = str(parameters.get("properties", {}).get(name, {}).get("type", "string"))
         best = max(free, key=lambda one: _fit(one, name, kind), default=None)
         if best is not None:
             free.remove(best)
-            found[name] = _value(best.value, kind)
-    return found
+            arguments[name] = _value(best.value, kind)
+    return arguments
 
 
-def _fit(one: Candidate, name: str, kind: str) -> float:
-    shape = {"number": 0.0, "word": 0.0, "quoted": 2.0, "name": 2.0}[one.shape]
+def _fit(candidate: Candidate, name: str, kind: str) -> float:
+    shape = {"number": 0.0, "word": 0.0, "quoted": 2.0, "name": 2.0}[candidate.shape]
     if kind in ("integer", "number"):
-        shape = 3.0 * (one.shape == "number")
-    return shape + (one.before == stem(name))
+        shape = 3.0 * (candidate.shape == "number")
+    return shape + (candidate.before == stem(name))
 
 
 def _value(text: str, kind: str) -> Any:

@@ -32,12 +32,12 @@ def completion_body(completion: Completion, request: ChatRequest, *, number: int
         content = "" if calls and not turn.tool_calls else turn.content
     if request.schema is not None and not calls:
         content = written = obey(content, request.schema)
-    said: dict[str, Any] = {"role": "assistant", "content": content if request.tools is None else content or None}
+    message: dict[str, Any] = {"role": "assistant", "content": content if request.tools is None else content or None}
     if calls:
         called = [(call.id, {"name": call.name, "arguments": call.arguments}) for call in calls]
-        said["tool_calls"] = [{"id": name, "type": "function", "function": function} for name, function in called]
+        message["tool_calls"] = [{"id": name, "type": "function", "function": function} for name, function in called]
     prompt, written_tokens = completion.usage.prompt or 0, request.n * estimate_tokens(written)
-    choice = {"message": said, "logprobs": None, "finish_reason": "tool_calls" if calls else "stop"}
+    choice = {"message": message, "logprobs": None, "finish_reason": "tool_calls" if calls else "stop"}
     return {
         "id": f"chatcmpl-{number}",
         "object": "chat.completion",

@@ -180,11 +180,11 @@ def _tools_to_call(tools: Sequence[Record], choice: str | _Named | None) -> Sequ
         raise BadRequest(400, "invalid_tool_choice", "'tool_choice' needs 'tools' to choose from.")
     if not isinstance(choice, _Named):
         return tools
-    named = [tool for tool in tools if tool["function"]["name"] == choice.function.name]
-    if not named:
+    chosen = [tool for tool in tools if tool["function"]["name"] == choice.function.name]
+    if not chosen:
         message = f"'tool_choice' names {choice.function.name!r}, which 'tools' does not hold."
         raise BadRequest(400, "invalid_tool_choice", message)
-    return named[:1]
+    return chosen[:1]
 
 
 def _schema_of(wanted: _Format | None) -> Record | None:

@@ -32,20 +32,20 @@ _NUMBER = re.compile(r"-?\d+(?:,\d{3})*(?:\.\d+)?")
 def obey(text: str, schema: Record) -> str:
     """Return ``text`` if it is JSON that obeys ``schema``, else JSON made of it; raises ``BadRequest``."""
     try:
-        said = msgspec.json.decode(text)
+        parsed = msgspec.json.decode(text)
     except (ValueError, RecursionError):  # broken, or no JSON, as NaN
-        said = text
-    value = build(schema, said)
-    return text if said is not text and _is_same(value, said) else json.dumps(value, ensure_ascii=False)
+        parsed = text
+    value = build(schema, parsed)
+    return text if parsed is not text and _is_same(value, parsed) else json.dumps(value, ensure_ascii=False)
 
 
-def build(schema: Record, given: Any) -> Any:
-    """Return a value that obeys ``schema`` and keeps what it can of ``given``: any JSON, or text.
+def build(schema: Record, wanted: Any) -> Any:
+    """Return a value that obeys ``schema`` and keeps what it can of ``wanted``: any JSON, or text.
 
     Raises ``BadRequest`` for a schema that is broken, endless or beyond this builder.
     """
     try:
-        return _Builder(schema).value(schema, given, 0)
+        return _Builder(schema).value(schema, wanted, 0)
     except RecursionError as error:
         raise _refusal("no value of finite depth obeys it") from error
     except (TypeError, AttributeError, ValueError) as error:
@@ -61,23 +61,23 @@ class _Builder:
         self._root = root
         self._made = 0
 
-    def value(self, schema: Any, given: Any, depth: int) -> Any:
-        """``given`` is ``None`` if nothing was said."""
+    def value(self, schema: Any, wanted: Any, depth: int) -> Any:
+        """Return a value for a schema; ``wanted`` is ``None`` if the reader wants no value in particular."""
         self._made += 1
         if self._made > _MOST_VALUES:
             raise _refusal("it needs too many values")
         node = self._resolve(schema)
         if "const" in node or "enum" in node:
-            return node["const"] if "const" in node else _option(node["enum"], given)
-        rest = {key: value for key, value in node.items() if key not in ("anyOf", "oneOf")}
+            return node["const"] if "const" in node else _option(node["enum"], wanted)
+        shared = {key: value for key, value in node.items() if key not in ("anyOf", "oneOf")}
         if several := node.get("anyOf") or node.get("oneOf"):
-            return self._choice([{"allOf": [one], **rest} for one in several], given, depth)
+            return self._choice([{"allOf": [alternative], **shared} for alternative in several], wanted, depth)
         kind = node.get("type") or ("object" if "properties" in node else "array" if "items" in node else None)
         if isinstance(kind, list):
-            return self._choice([{**node, "type": one} for one in kind], given, depth)
+            return self._choice([{**node, "type": alternative} for alternative in kind], wanted, depth)
         if kind in ("object", "array"):
-            return (self._object if kind == "object" else self._array)(node, given, depth)
-        return _plain(kind, node, given)
+            return (self._object if kind == "object" else self._array)(node, wanted, depth)
+        return _plain(kind, node, wanted)
 
     def _resolve(self, schema: Any) -> Record:
         """The schema with references and ``allOf`` resolved."""
@@ -106,66 +106,70 @@ class _Builder:
             raise _refusal(f"$ref {reference} leads nowhere")
         return node
 
-    def _choice(self, choices: Sequence[Record], given: Any, depth: int) -> Any:
-        """The alternative that keeps what is given, else the first that is not null; null where nothing is given."""
-        if any(self._resolve(choice).get("type") == "null" for choice in choices) and (given is None or depth >= _DEEP):
+    def _choice(self, choices: Sequence[Record], wanted: Any, depth: int) -> Any:
+        """Return the alternative that keeps ``wanted``, else the first that is not null."""
+        if any(self._resolve(choice).get("type") == "null" for choice in choices) and (
+            wanted is None or depth >= _DEEP
+        ):
             return None
-        values = [self.value(choice, given, depth) for choice in choices]
-        kept = (value for value in values if _is_same(value, given))
+        values = [self.value(choice, wanted, depth) for choice in choices]
+        kept = (value for value in values if _is_same(value, wanted))
         return next(kept, next((value for value in values if value is not None), None))
 
-    def _object(self, node: Record, given: Any, depth: int) -> Record:
+    def _object(self, node: Record, wanted: Any, depth: int) -> Record:
         properties, required = node.get("properties", {}), node.get("required", [])
-        others = node.get("additionalProperties", True)
-        if not isinstance(given, dict):
-            named = {**properties, **dict.fromkeys(required)} or ({} if others is False else {"answer": True})
-            given = dict.fromkeys([] if depth >= _DEEP or given is None else named, given)
-        names = [name for name in {**properties, **given, **dict.fromkeys(required)} if name in {*given, *required}]
-        kept = (name for name in names if name in properties or others is not False or name in required)
-        return {name: self.value(properties.get(name, others), given.get(name), depth + 1) for name in kept}
+        additional = node.get("additionalProperties", True)
+        if not isinstance(wanted, dict):
+            keys = {**properties, **dict.fromkeys(required)} or ({} if additional is False else {"answer": True})
+            wanted = dict.fromkeys([] if depth >= _DEEP or wanted is None else keys, wanted)
+        names = [name for name in {**properties, **wanted, **dict.fromkeys(required)} if name in {*wanted, *required}]
+        kept = (name for name in names if name in properties or additional is not False or name in required)
+        return {name: self.value(properties.get(name, additional), wanted.get(name), depth + 1) for name in kept}
 
-    def _array(self, node: Record, given: Any, depth: int) -> list[Any]:
-        said = given if isinstance(given, list) else [] if given is None or depth >= _DEEP else [given]
-        size = min(max(len(said), node.get("minItems", 0)), node.get("maxItems", math.inf))
+    def _array(self, node: Record, wanted: Any, depth: int) -> list[Any]:
+        values = wanted if isinstance(wanted, list) else [] if wanted is None or depth >= _DEEP else [wanted]
+        size = min(max(len(values), node.get("minItems", 0)), node.get("maxItems", math.inf))
         items = node.get("items", True)
-        return [self.value(items, said[index] if index < len(said) else None, depth + 1) for index in range(int(size))]
+        return [
+            self.value(items, values[index] if index < len(values) else None, depth + 1) for index in range(int(size))
+        ]
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+def _is_same(first: Any, second: Any) -> bool:
+    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
 
 
-def _option(options: Sequence[Any], given: Any) -> Any:
+def _option(options: Sequence[Any], wanted: Any) -> Any:
     if not isinstance(options, list) or not options:
         raise _refusal("an enum has no options")
-    said = given.lower() if isinstance(given, str) else ""
-    named = [option for option in options if isinstance(option, str) and option.lower() in said]
-    return next((option for option in options if _is_same(option, given)), max(named, key=len, default=options[0]))
+    text = wanted.lower() if isinstance(wanted, str) else ""
+    mentioned = [option for option in options if isinstance(option, str) and option.lower() in text]
+    return next((option for option in options if _is_same(option, wanted)), max(mentioned, key=len, default=options[0]))
 
 
-def _plain(kind: str | None, node: Record, given: Any) -> Any:
+def _plain(kind: str | None, node: Record, wanted: Any) -> Any:
     if kind == "null":
         return None
     if kind == "boolean":
-        return given if isinstance(given, bool) else str(given).lower().startswith(("yes", "true", "correct"))
+        return wanted if isinstance(wanted, bool) else str(wanted).lower().startswith(("yes", "true", "correct"))
     if kind in ("integer", "number"):
-        return _number(node, given, whole=kind == "integer")
+        return _number(node, wanted, is_integer=kind == "integer")
     if kind == "string":
-        text = given if isinstance(given, str) else "" if given is None else json.dumps(given, ensure_ascii=False)
+        text = wanted if isinstance(wanted, str) else "" if wanted is None else json.dumps(wanted, ensure_ascii=False)
         return text[: node.get("maxLength")]
     if kind is not None:
         raise _refusal(f"there is no type {kind}")
-    return "" if given is None else given
+    return "" if wanted is None else wanted
 
 
-def _number(node: Record, given: Any, *, whole: bool) -> float:
-    said = given
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        found = _NUMBER.findall(given) if isinstance(given, str) else []
-        said = float(found[-1].replace(",", "")) if found else 0
+def _number(node: Record, wanted: Any, *, is_integer: bool) -> float:
+    number = wanted
+    if isinstance(wanted, bool) or not isinstance(wanted, int | float):
+        numbers = _NUMBER.findall(wanted) if isinstance(wanted, str) else []
+        number = float(numbers[-1].replace(",", "")) if numbers else 0
     low, high = node.get("minimum", -math.inf), node.get("maximum", math.inf)
-    value: float = max(low, min(said, high))
-    value = math.ceil(value) if whole or float(value).is_integer() else value
+    value: float = max(low, min(number, high))
+    value = math.ceil(value) if is_integer or float(value).is_integer() else value
     if not low <= value <= high:
         raise _refusal("no number lies within its limits")
     return value

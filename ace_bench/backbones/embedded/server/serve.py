@@ -119,8 +119,8 @@ class Handler(BaseHTTPRequestHandler):
         answer = completion_body(completion, request, number=number, created=int(time.time()))
         if fault in {"empty", "no_code"}:
             for choice in answer["choices"]:
-                said = choice["message"]["content"] or ""
-                kept = said.partition("\n\n```python\n")[0] if fault == "no_code" else ""
+                content = choice["message"]["content"] or ""
+                kept = content.partition("\n\n```python\n")[0] if fault == "no_code" else ""
                 choice["message"] = {"role": "assistant", "content": kept}
         return request, answer
 
@@ -205,11 +205,11 @@ class ReaderServer(ThreadingHTTPServer):
         host, port = map(str, self.server_address[:2])
         return f"http://{f'[{host}]' if ':' in host else host}:{port}/v1"
 
-    def count(self, what: str) -> int:
+    def count(self, event: str) -> int:
         """Count one event of a kind; return how many there were."""
         with self._lock:
-            self._counts[what] += 1
-            return self._counts[what]
+            self._counts[event] += 1
+            return self._counts[event]
 
     def stats(self) -> Mapping[str, int]:
         """Return the counts of requests, completions, faults and bad requests."""
@@ -230,8 +230,8 @@ def _read_arguments(arguments: Sequence[str] | None) -> ReaderServer:
     parser.add_argument("--latency-ms", type=float, default=0.0, help="time every reply takes at least (default: none)")
     parser.add_argument("--faults", default="", help='chances of faults, such as "http_500=0.1,drop=0.05"')
     parser.add_argument("--fault-seed", type=int, default=0, help="seed of the faults (default: %(default)s)")
-    said = "a careful and forgetful agent, which recalls the look-ups of its newest N steps alone (default: off)"
-    parser.add_argument("--attention", type=int, metavar="N", help=said)
+    help_text = "a careful and forgetful agent, which recalls the look-ups of its newest N steps alone (default: off)"
+    parser.add_argument("--attention", type=int, metavar="N", help=help_text)
     options = parser.parse_args(arguments)
     for name, value in (("--latency-ms", options.latency_ms), ("--attention", options.attention or 0)):
         if value < 0:
