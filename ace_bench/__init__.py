@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ace_bench.playbook.playbook import Playbook as Playbook
     from ace_bench.report.frames import load_frames as load_frames
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 __all__ = [
     "Playbook",
     "Run",

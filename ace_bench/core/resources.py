@@ -138,7 +138,7 @@ EXTRAS: Mapping[str, str] = {
     "langgraph": "langchain",
     "matplotlib": "analysis",
     "model2vec": "static",
-    "optuna": "optimisers",
+    "optuna": "sweeps",
     "pandas": "analysis",
     "ray": "sweeps",
     "sentence_transformers": "embeddings",

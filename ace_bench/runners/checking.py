@@ -230,6 +230,6 @@ def _problem(check: Callable[..., object], *arguments: object) -> str:
 def _sentences(problems: Mapping[str, int], total: int) -> str:
     if len(problems) == 1:
         ((problem, count),) = problems.items()
-        return problem if total == 1 else f"{problem} ({count} of {total} runs; none was started)"
+        return problem if total <= 1 else f"{problem} ({count} of {total} runs; none was started)"
     lines = (f"  {count} of {total} runs: {problem}" for problem, count in problems.items())
     return "\n".join(["no run was started, because some would fail:", *lines])

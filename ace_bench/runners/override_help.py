@@ -43,21 +43,27 @@ _LAUNCHERS = {"ray": "ray", "slurm": "submitit"}
 _NOT_IN_STRUCT = re.compile(r"Key '(.+?)' is not in struct")
 _RESULT = re.compile(r"\+?(?:experiment=)?(table|figure)[_=]0*(\w+)|\+?(experiment)=(seed_\w+)")
 
-_RENAMED: Mapping[str, str] = MappingProxyType(
+_REMOVED: Mapping[str, str] = MappingProxyType(
     {
-        "agent.answer_alone": "is now agent.scaffold=answer_alone",
-        "agent.replies": "is now agent.parse_replies, and repaired is lenient",
-        "method.reasoning": "is now agent.scaffold: json in place of true",
-        "method.playbook": "is gone: protocol=official learns the authors' text",
-        "method.tags": "is gone: protocol=official counts tags round by round",
-        "method.tagged": "is gone: protocol=official counts all tags",
-        "method.curate": "is gone: protocol=official curates after every attempt on task=appworld",
-        "method.replies": "is gone: protocol=official reads replies by the authors' rules",
-        "method.step_number": "is gone: protocol=official counts the steps of the epoch",
-        "method.after_curation": "is now method.measure_post_update, with protocol=official",
+        "backbone.client": "ace-bench has one HTTP client; leave it out",
+        "backbone.connections": "connections stay open as long as they are used; leave it out",
+        "backbone.rate.requests_per_minute": "set concurrency or max_calls_in_flight instead",
+        "backbone.rate.tokens_per_minute": "set concurrency or max_calls_in_flight instead",
+        "backbone.server.block_size": "use backbone.server.flags=[--block-size,N]",
+        "backbone.server.dtype": "use backbone.server.flags=[--dtype,NAME]",
+        "batch": "calls go to the server one by one; leave it out",
+        "method.bullet_tokens": "a bullet has at most 1,000 tokens",
+        "method.curator_every": "the Curator works after each step",
+        "method.curator_top_k": "use method.curator_sees=NUMBER",
+        "method.merge_wording": "the older text of merged bullets stays",
+        "method.refiner.headroom": "pruning ends at method.refiner.max_tokens",
+        "method.token_budget": "the Curator's prompt names method.refiner.max_tokens",
+        "method.unknown_section": "an operation on an unknown section is rejected",
+        "metrics_port": "ace-bench view and the trackers show a run while it goes on",
+        "print_config": "use --cfg job",
     }
 )
-"""Of keys that no chosen option has any more."""
+"""What to do instead of each setting of 0.3 that is gone."""
 
 
 @contextmanager
@@ -274,8 +280,8 @@ def _unknown(key: str, keys: Sequence[str]) -> str:
     beside = {name.rpartition(".")[2]: name for name in keys if parent and name.rpartition(".")[0] == parent}
     if parent == _LIMIT and beside and last in BySplit.__dataclass_fields__:
         return _added_limit(last)
-    if key in _RENAMED:
-        return f"{key} {_RENAMED[key]}"
+    if key in _REMOVED:
+        return f"{key} is gone: {_REMOVED[key]}"
     if parent.startswith("roles.") and not beside:
         return f"{key}: {parent} has no backbone of its own: give it one by backbone@{parent}=NAME"
     close = get_close_matches(last, beside, n=1, cutoff=0.5)

@@ -110,10 +110,10 @@ def test_a_value_of_a_wrong_kind_is_refused_by_the_name_of_its_setting(group, tu
 
 CASES = {
     "ace": [
-        "method=ace agent.answer_alone=true",
+        "method=ace print_config=true",
         "method=ace method.reasoning=true",
         "method=ace agent.replies=official",
-        "method=ace method.after_curation=true",
+        "method=ace method.merge_wording=curator",
         "method=ace method.retries=often",
         "method=ace task=bird_sql method.reflector=rules",
         "method=ace backbone@roles.merger=embedded",
