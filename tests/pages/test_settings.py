@@ -45,7 +45,7 @@ def test_the_site_lists_each_command_and_each_setting(monkeypatch):
     commands, settings = docs_pages.commands_page(), docs_pages.settings_page()
     for name in all_commands():
         assert f"## ace-bench {name}\n" in commands
-    for option in ("--only-missing", "--max-bullet-tokens", "--latency-ms", "--bullets"):
+    for option in ("--only-missing", "--every", "--latency-ms", "--bullets"):
         assert option in commands
     for file in FILES.values():
         for setting in file.all_settings:
