@@ -195,7 +195,7 @@ def _scores(methods: Sequence[Seeds]) -> list[Array]:
 
 
 def _units(methods: Sequence[Seeds]) -> _Units:
-    """Return groups of samples, or blocks of neighbours where all streams of a method have the same order."""
+    """Return groups of samples, or blocks of consecutive samples where all streams of a method have the same order."""
     points = next(iter(methods[0].values()))
     names = sorted(points)
     groups = clusters(range(len(names)), lambda index: points[names[index]].group)

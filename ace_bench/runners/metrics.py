@@ -132,7 +132,7 @@ def _interval(
 ) -> tuple[float, float] | None:
     """Return 95% bounds of the headline, as tables do for one seed; a bootstrap if it is not the mean of the scores.
 
-    The records of a stream are in its order, and neighbours depend on each other.
+    The records of a stream are in its order, and consecutive ones depend on each other.
     """
     if not stream:
         records = sorted(records, key=lambda record: record.sample)  # bounds must not depend on the order of replies

@@ -58,5 +58,5 @@ def test_a_program_that_fails_is_a_fault_and_one_that_is_missing_stops_the_run(m
         with pytest.raises(RolloutFault) as caught:
             ask(sys.executable, "-c", code)
         assert caught.value.fault.owner == "backbone"
-    with pytest.raises(BackboneUnavailable, match="no-such-program is not there"):
+    with pytest.raises(BackboneUnavailable, match="no-such-program cannot be started"):
         ask("no-such-program")

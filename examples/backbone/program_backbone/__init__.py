@@ -38,8 +38,9 @@ class Program:
             done = subprocess.run(
                 self._command, input=prompt, capture_output=True, text=True, timeout=self._timeout, check=True
             )
-        except FileNotFoundError as error:
-            raise BackboneUnavailable(f"the program {self.name} is not there; install it") from error
+        except OSError as error:
+            problem = f"the program {self.name} cannot be started: {error.strerror}; install it"
+            raise BackboneUnavailable(problem) from error
         except subprocess.SubprocessError as error:
             raise RolloutFault(Fault(owner="backbone", kind="no_reply", message=str(error))) from error
         usage = Usage(prompt=None, completion=None, cached=None, usd=None)  # the program counts no tokens
