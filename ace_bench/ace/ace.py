@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from ace_bench.ace.echoes import refuse_echoes
 from ace_bench.ace.editing import Insight, PlaybookEditor, used_bullets
 from ace_bench.ace.learner import CuratorRole, PlaybookLearner, Role
 from ace_bench.ace.replies import Delta, ask_curator, ask_for_lesson
@@ -51,13 +52,15 @@ class Reflector(Role):
 class Curator(CuratorRole):
     """Turns lessons into operations on bullets (figures 11 and 14).
 
-    It is shown the last ``window`` lessons on samples, and how large the playbook may be. ``limits`` are enforced.
+    It is shown the last ``window`` lessons on samples, and how large the playbook may be. ``limits`` are enforced. With
+    ``refuses_echoes`` bullets that repeat the prompts or speak about the playbook are refused.
     """
 
     templates: ClassVar[tuple[str, ...]] = (CURATOR,)
     limits: Limits
     token_budget: int
     window: int
+    refuses_echoes: bool
 
     def curate(self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena) -> None:
         """Propose all deltas in parallel, each under the playbook with its own votes; apply them in sample order."""
@@ -70,7 +73,16 @@ class Curator(CuratorRole):
         """Return the operations for one sample: none without a lesson, or if the model fails."""
         if not insight.lessons:
             return Delta()
-        return ask_curator(self.call(playbook, insight, step, arena), self.limits)
+        delta = ask_curator(self.call(playbook, insight, step, arena), self.limits)
+        return self.without_echoes(delta, [insight], arena)
+
+    def without_echoes(self, delta: Delta, insights: Sequence[Insight], arena: Arena) -> Delta:
+        """Refuse contents that repeat the prompts of the Curator and the Reflector, or speak about the playbook."""
+        if not self.refuses_echoes:
+            return delta
+        asked = {template for templates in self.roles.values() for template in templates}
+        prompts = [arena.prompts.fixed_text(template) for template in sorted({*asked, REFLECTOR})]
+        return refuse_echoes(delta, prompts, [insight.sample for insight in insights])
 
     def call(self, playbook: Playbook, insight: Insight, step: Step, arena: Arena) -> RoleCall[Playbook]:
         """Show the last attempt at a sample with its last lesson, and the last lessons on earlier samples."""

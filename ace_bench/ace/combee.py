@@ -137,7 +137,8 @@ class CombeeCurator(Curator):
             messages = arena.prompts.render(self.roles[role][0], {**fields, **playbook_shown.render(sample), **size})
             return ask_for_operations(lm, messages, playbook_shown, self.limits)
 
-        return only_on(part, Delta.parse(*ask_role(role, part, send)))
+        delta = Delta.parse(*ask_role(role, part, send))
+        return only_on(part, self.without_echoes(delta, insights, arena))
 
 
 def join_lessons(insights: Sequence[Insight]) -> str:

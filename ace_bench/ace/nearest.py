@@ -61,7 +61,8 @@ class NearestCurator(Curator):
             return Delta()
         selected = self.view.show(playbook, [insight])
         call = replace(self.call(playbook, insight, step, arena), playbook=selected, attempted_under=playbook)
-        return only_on(selected, ask_curator(call, self.limits))
+        delta = self.without_echoes(ask_curator(call, self.limits), [insight], arena)
+        return only_on(selected, delta)
 
 
 def only_on(selected: Playbook, delta: Delta) -> Delta:

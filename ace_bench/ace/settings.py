@@ -50,6 +50,8 @@ class AceSettings:
     """What the Curator may do; the official code knows ADD only."""
     curator_sees: Literal["all"] | Count
     """The bullets that the Curator is shown: all, or so many of those most similar to lesson and question."""
+    refuse_echoes: bool
+    """Refuse bullets that repeat the prompts or speak about the playbook."""
     initial: Text | None
     """A playbook to start from: a saved context or the official text."""
     refiner: Refiner
@@ -100,6 +102,7 @@ class AceSettings:
             "limits": Limits(kinds=kinds, unknown_section=unknown),
             "token_budget": self.refiner.max_tokens or _NAMED_BUDGET,
             "window": self.reflection_window,
+            "refuses_echoes": self.refuse_echoes,
         }
         if self.curator_sees == "all":
             return curator(**parts)

@@ -37,6 +37,9 @@ class Prompts(Protocol):
     def uses(self, role: str, field: str) -> bool:
         """Whether a template, or one that it includes, shows a field."""
 
+    def fixed_text(self, role: str) -> str:
+        """Return what a template, with those that it includes, says whatever its fields; "" without the template."""
+
     @property
     def digest(self) -> str:
         """Checksum over all templates of the set."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -83,6 +83,15 @@ class PromptSet:
             self._fields[role] = self._fields_of(f"{role}.j2", required=False)
         return field in self._fields[role]
 
+    def fixed_text(self, role: str) -> str:
+        """Return what a template, with those that it includes, says whatever its fields; "" without the template."""
+        from jinja2 import TemplateNotFound
+
+        try:
+            return "\n".join(scan.text for scan in self._scans(f"{role}.j2"))
+        except TemplateNotFound:
+            return ""
+
     def require(self, roles: Iterable[str]) -> None:
         """Load templates early, so that a missing or broken one fails before anything is paid for."""
         for role in roles:
@@ -102,12 +111,23 @@ class PromptSet:
 
     def _fields_of(self, name: str, *, required: bool) -> frozenset[str]:
         """Return the fields of a template and its includes: all, or only those that may not be missing."""
-        assert self._environment.loader is not None
-        source, *_ = self._environment.loader.get_source(self._environment, name)
-        scan = _scan(source)
+        scan = self._scan(name)
         included = (self._fields_of(include, required=required) for include in scan.includes if include != name)
         used = scan.used | frozenset[str]().union(*included) - scan.set_here
         return used - scan.optional if required else used
+
+    def _scans(self, name: str) -> Iterator[_Scan]:
+        """Yield what is in a template and in those that it includes."""
+        scan = self._scan(name)
+        yield scan
+        for include in scan.includes:
+            if include != name:
+                yield from self._scans(include)
+
+    def _scan(self, name: str) -> _Scan:
+        assert self._environment.loader is not None
+        source, *_ = self._environment.loader.get_source(self._environment, name)
+        return _scan(source)
 
     def _load(self, role: str) -> Template:
         from jinja2 import TemplateNotFound
@@ -171,12 +191,13 @@ def _environment(folders: tuple[Path, ...]) -> ImmutableSandboxedEnvironment:
 
 
 class _Scan(NamedTuple):
-    """Names in a template: those it needs, those it sets, those it may lack, and the templates that it includes."""
+    """The names that a template needs, sets and may lack, the templates that it includes, and its text around them."""
 
     used: frozenset[str]
     set_here: frozenset[str]
     optional: frozenset[str]
     includes: tuple[str, ...]
+    text: str
 
 
 @cache
@@ -194,6 +215,7 @@ def _scan(source: str) -> _Scan:
             node.node.name for node in probed if node.name in tests and isinstance(node.node, nodes.Name)
         ),
         includes=tuple(name for name in meta.find_referenced_templates(tree) if name is not None),
+        text="\n".join(node.data for node in tree.find_all(nodes.TemplateData)),
     )
 
 

@@ -81,7 +81,7 @@ class AceRoles:
         editor = PlaybookEditor(playbook, step=now, count=estimate_tokens)
         editor.count_votes(insight)
         limits = Limits(kinds=tuple(self.operations))
-        curator = Curator(limits=limits, token_budget=self.token_budget, window=1)
+        curator = Curator(limits=limits, token_budget=self.token_budget, window=1, refuses_echoes=True)
         delta = curator.propose(editor.playbook, insight, now, self._arena(feedback, playbook))
         _report(delta.events)
         editor.apply_delta([insight], delta, limits)
