@@ -77,17 +77,17 @@ def step_overhead(setting: Setting) -> list[Figure]:
     """the harness's own cost of an ACE step (10 calls), model time taken off, median of 30 steps"""
     figures = []
     for size in (0, 2000):
-        here = replace(setting, scratch=setting.scratch / str(size))
-        here.scratch.mkdir(parents=True)
+        sized = replace(setting, scratch=setting.scratch / str(size))
+        sized.scratch.mkdir(parents=True)
         model = InstantModel()
         overrides = ["task=finer", "task.source=sample", "limit={train: 40, test: 1}", "mode.epochs=1"]
         overrides += ["mode.before=false", "concurrency=1", "method.max_reflection_rounds=4"]
         overrides += ["method.refiner.max_tokens=1000000"]
         if size:
-            initial = here.scratch / "initial.json"
+            initial = sized.scratch / "initial.json"
             initial.write_text(json.dumps(large_playbook(size)))
             overrides.append(f"method.initial={initial}")
-        folder = in_process(here, overrides, backbones={"generator": model})
+        folder = in_process(sized, overrides, backbones={"generator": model})
         walls, sizes = _steps(folder)
         model_ms = 1000 * model.seconds / model.calls * 10
         median, fastest = (1000 * of(walls[10:]) - model_ms for of in (statistics.median, min))
@@ -102,14 +102,14 @@ def step_overhead(setting: Setting) -> list[Figure]:
 def _steps(folder: Path) -> tuple[list[float], list[int]]:
     """Wall seconds and bytes of the journal and the calls, step by step."""
     calls = [len(line) for line in (folder / "calls.jsonl").read_bytes().splitlines(keepends=True)]
-    walls, sizes, last, size, made = [], [], 0.0, 0, 0
+    walls, sizes, last, size, calls_before = [], [], 0.0, 0, 0
     for line in (folder / "journal.jsonl").read_bytes().splitlines(keepends=True):
         record = json.loads(line)
         size += len(line)
         if record["kind"] == "step":
             walls.append(record["wall"] - last)
-            sizes.append(size + sum(calls[made : record["calls_made"]]))
-            last, size, made = record["wall"], 0, record["calls_made"]
+            sizes.append(size + sum(calls[calls_before : record["calls_made"]]))
+            last, size, calls_before = record["wall"], 0, record["calls_made"]
     return walls, sizes
 
 
@@ -131,8 +131,8 @@ def learning(setting: Setting) -> list[Figure]:
             folder = setting.run(*overrides, *limit)
             figures.append(_gain(f"{task}, labels={labels}", folder, time.perf_counter() - started))
         started = time.perf_counter()
-        words = [f"task={task}", setting.source(task), "mode.epochs=1", "name=shuffled"]
-        folder = in_process(setting, words, task=ShuffledGolds)
+        shuffled = [f"task={task}", setting.source(task), "mode.epochs=1", "name=shuffled"]
+        folder = in_process(setting, shuffled, task=ShuffledGolds)
         figures.append(_gain(f"{task}, shuffled golds (must not gain)", folder, time.perf_counter() - started))
     return figures
 
@@ -147,10 +147,10 @@ def _gain(name: str, folder: Path, seconds: float) -> Figure:
 def kills(setting: Setting) -> list[Figure]:
     """kill -9 at 20 random moments of one run, each time continued"""
     overrides = ("task=finer", setting.source("finer"), "mode.epochs=2", "limit={train: 60, test: 60}")
-    whole = replace(setting, scratch=setting.scratch / "whole").run(*overrides)
+    uninterrupted = replace(setting, scratch=setting.scratch / "whole").run(*overrides)
     cut = replace(setting, scratch=setting.scratch / "cut")
     rng = random.Random(0)
-    timing = metrics_of(whole)["timing"]
+    timing = metrics_of(uninterrupted)["timing"]
     length = sum(part.get("wall_s", 0.0) for part in timing.values())
     for _ in range(KILLS):
         with subprocess.Popen(
@@ -160,16 +160,18 @@ def kills(setting: Setting) -> list[Figure]:
             process.stdout.readline()  # the title: from here on the run is under way
             time.sleep(rng.uniform(0, 2 * length / KILLS))
             process.kill()
-    return _compare_runs(cut.run(*overrides), whole)
+    return _compare_runs(cut.run(*overrides), uninterrupted)
 
 
-def _compare_runs(folder: Path, whole: Path) -> list[Figure]:
+def _compare_runs(folder: Path, uninterrupted: Path) -> list[Figure]:
     """Return what a run that was killed and continued has in common with one that was not."""
     ids = _values(folder / "calls.jsonl", "id")
     return [
-        Figure("metrics equal (timings and cache aside)", str(_lasting_metrics(folder) == _lasting_metrics(whole))),
-        Figure("contexts equal byte for byte", str(_contexts(folder) == _contexts(whole))),
-        Figure("calls, uninterrupted run", str(len(_values(whole / "calls.jsonl", "id")))),
+        Figure(
+            "metrics equal (timings and cache aside)", str(_lasting_metrics(folder) == _lasting_metrics(uninterrupted))
+        ),
+        Figure("contexts equal byte for byte", str(_contexts(folder) == _contexts(uninterrupted))),
+        Figure("calls, uninterrupted run", str(len(_values(uninterrupted / "calls.jsonl", "id")))),
         Figure("calls, killed run", f"{len(ids)}, {len(set(ids))} distinct"),
         Figure("processes the killed run took", str(len(set(_values(folder / "journal.jsonl", "process"))))),
     ]

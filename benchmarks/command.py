@@ -86,16 +86,16 @@ def main(arguments: Sequence[str]) -> int:
                 url=options.url,
             )
             try:
-                made = _run_case(name, setting)
+                result = _run_case(name, setting)
             except AceBenchError as error:
                 progress.print(f"{name}: {error}", style="red", markup=False, soft_wrap=True)
                 return 2
             except KeyboardInterrupt:
                 progress.print("Stopped; with --results the same command again continues.")
                 return 130
-            for grid in made:
+            for grid in result:
                 _show(grid, console)
-            grids += made
+            grids += result
     if options.out:
         write_files({options.out: markdown(grids)})
     return 0
@@ -104,8 +104,8 @@ def main(arguments: Sequence[str]) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser("benchmarks", __doc__)
     parser.prog = "python -m benchmarks"
-    known = [*CASES, *TABLES]
-    parser.add_argument("case", nargs="*", help=f"any of {', '.join(known)}; default: all but fleet and growth")
+    names = [*CASES, *TABLES]
+    parser.add_argument("case", nargs="*", help=f"any of {', '.join(names)}; default: all but fleet and growth")
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
     parser.add_argument("--runs", type=count, default=1000, help="runs in the case results (default: %(default)s)")
@@ -126,9 +126,9 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     table.add_argument("--only", nargs="+", metavar="METHOD", choices=METHODS, help=f"some of {', '.join(METHODS)}")
     table.add_argument("--prices", default="deepseek_v3_1", help="the backbone with list prices (%(default)s)")
     options = parser.parse_args(arguments)
-    unknown = [name for name in options.case if name not in known]
+    unknown = [name for name in options.case if name not in names]
     if unknown:
-        parser.error(f"there is no case {unknown[0]}; the cases are {', '.join(known)}")
+        parser.error(f"there is no case {unknown[0]}; the cases are {', '.join(names)}")
     return options
 
 

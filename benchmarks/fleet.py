@@ -73,11 +73,11 @@ def fleet(setting: Setting) -> list[Grid]:
         raise ConfigError(f"{setting.scratch} holds no finished runs: give --results DIR, the folder of recorded runs")
     calls = {run.folder: read_calls(run.folder) for run in runs}
     plans = [
-        plan_of(made, run.settings["concurrency"], steps=steps_of(run.folder), call_seconds=setting.call_seconds)
-        for run, made in zip(runs, calls.values(), strict=True)
+        plan_of(run_calls, run.settings["concurrency"], steps=steps_of(run.folder), call_seconds=setting.call_seconds)
+        for run, run_calls in zip(runs, calls.values(), strict=True)
     ]
     card = price_card(setting.prices)
-    costs = [card.dollars(call.usage) for made in calls.values() for call in made]
+    costs = [card.dollars(call.usage) for run_calls in calls.values() for call in run_calls]
     usd = "n/a" if None in costs else f"{sum(cost or 0 for cost in costs):,.2f}"
     chain, work = max(plan.chain for plan in plans), sum(plan.work for plan in plans)
 
@@ -117,8 +117,8 @@ def plan_of(
     calls: Iterable[CallCosts], concurrency: int, *, steps: Mapping[str, int], call_seconds: float | None = None
 ) -> RunPlan:
     """Read the phases of a run off its recorded calls and ``steps_of``; ``call_seconds`` is another length of calls."""
-    made = (call for call in calls if not call.replayed)
-    groups = groupby(made, key=lambda call: (call.stage, _beside(call, steps)))
+    sent = (call for call in calls if not call.replayed)
+    groups = groupby(sent, key=lambda call: (call.stage, _beside(call, steps)))
     phases = (_phase(stage, members, call_seconds) for (stage, _), members in groups)
     return RunPlan(phases=tuple(phases), concurrency=concurrency)
 
@@ -177,8 +177,8 @@ _Run = Iterator[tuple[float, tuple[float, ...]] | None]
 def _begin_chains(plan: RunPlan) -> _Run:
     """Yield each chain of calls when it may begin, with its urgency, and ``None`` to wait until one has ended."""
     for index, phase in enumerate(plan.phases):
-        adapting = [one for one in plan.phases[index:] if one.adapts]
-        urgency = sum(one.seconds(plan.concurrency) for one in adapting) if phase.adapts else 0.0
+        adapting = [later_phase for later_phase in plan.phases[index:] if later_phase.adapts]
+        urgency = sum(later_phase.seconds(plan.concurrency) for later_phase in adapting) if phase.adapts else 0.0
         for number, chain in enumerate(phase.chains):
             if number >= plan.concurrency:
                 yield None

@@ -27,22 +27,22 @@ class Measured(NamedTuple):
     processes: int
 
 
-def make_fleet(words: Sequence[str], results: Path, *, slots: int, call_seconds: float) -> Measured:
-    """Make the runs that ``words`` ask ``reproduce`` for; raises ``RunFailedError``."""
+def make_fleet(overrides: Sequence[str], results: Path, *, slots: int, call_seconds: float) -> Measured:
+    """Make the runs that ``overrides`` ask ``reproduce`` for; raises ``RunFailedError``."""
     results.mkdir(parents=True, exist_ok=True)
-    seen = [(0.0, 0)]
+    usage = [(0.0, 0)]
 
     def look(process: int) -> None:
-        found = _family(process)
-        seen.append((sum(map(_memory, found)), len(found)))
+        family = _family(process)
+        usage.append((sum(map(_memory, family)), len(family)))
 
     with serving(*ACE_BENCH, "serve", "--port=0", f"--latency-ms={1000 * call_seconds:g}") as address:
         served = ("backbone=openai_compatible", f"backbone.base_url={address}", *_READER, "embedder=hashing")
-        command = ["reproduce", *words, *served, f"max_calls_in_flight={slots}", f"results={results}"]
+        command = ["reproduce", *overrides, *served, f"max_calls_in_flight={slots}", f"results={results}"]
         began = time.monotonic()
         ran = run_command(command, look=look, log=results / "fleet.log")
         seconds = time.monotonic() - began
-    mib, processes = map(max, zip(*seen, strict=True))
+    mib, processes = map(max, zip(*usage, strict=True))
     return Measured(seconds, ran.cpu, mib, int(processes))
 
 
@@ -53,10 +53,10 @@ def _family(root: int) -> list[int]:
         with suppress(OSError):  # others come and go
             parent = int(stat.read_text().rpartition(")")[2].split()[1])
             children.setdefault(parent, []).append(int(stat.parent.name))
-    found = [root]
-    for one in found:
-        found += children.get(one, [])
-    return found
+    pids = [root]
+    for pid in pids:
+        pids += children.get(pid, [])
+    return pids
 
 
 def _memory(process: int) -> float:

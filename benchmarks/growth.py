@@ -81,9 +81,9 @@ class StepClock:
             try:
                 return function(*given, **named)
             finally:
-                whole = time.process_time() - started
-                self._spent[part] += whole - self._inner
-                self._inner = outer + whole
+                elapsed = time.process_time() - started
+                self._spent[part] += elapsed - self._inner
+                self._inner = outer + elapsed
 
         return watched
 
@@ -119,12 +119,12 @@ def growth(setting: Setting) -> list[Grid]:
 
 def _measure(setting: Setting, url: str, size: int, mode: str, sees: str) -> tuple[str, ...]:
     """Run 16 steps; return the cells of what one takes. The server reports the bytes of prompts as their tokens."""
-    here = replace(setting, scratch=setting.scratch / f"{size}-{mode}-{sees}")
-    here.scratch.mkdir(parents=True)
-    initial = here.scratch / "initial.json"
+    sized = replace(setting, scratch=setting.scratch / f"{size}-{mode}-{sees}")
+    sized.scratch.mkdir(parents=True)
+    initial = sized.scratch / "initial.json"
     initial.write_text(json.dumps(large_playbook(size)))
     chosen = (f"method.initial={initial}", f"method.retrieval.mode={mode}", f"method.curator_sees={SEES[sees]}")
-    ran = run_command(here.words(*_SETTINGS, f"backbone.base_url={url}", *chosen))
+    ran = run_command(sized.words(*_SETTINGS, f"backbone.base_url={url}", *chosen))
     folder = Path(ran.lines[-1])
     milliseconds = [f"{1000 * seconds:.1f}" for seconds in _read_clock(folder / _CLOCK).values()]
     written = sum((folder / name).stat().st_size for name in ("calls.jsonl", "journal.jsonl"))

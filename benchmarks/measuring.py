@@ -68,13 +68,15 @@ class Ran(NamedTuple):
     memory: int
 
 
-def run_command(words: Sequence[str], *, look: Callable[[int], None] | None = None, log: Path | None = None) -> Ran:
+def run_command(arguments: Sequence[str], *, look: Callable[[int], None] | None = None, log: Path | None = None) -> Ran:
     """Run ``ace-bench`` to its end and return what it took; raises ``RunFailedError``.
 
     ``look`` is given its process id every second; ``log`` is the file that keeps what it prints.
     """
     with log.open("w+") if log else tempfile.TemporaryFile("w+") as output:
-        process = subprocess.Popen([*ACE_BENCH, *words], stdout=output, stderr=subprocess.STDOUT, env=_environment())
+        process = subprocess.Popen(
+            [*ACE_BENCH, *arguments], stdout=output, stderr=subprocess.STDOUT, env=_environment()
+        )
         while (ended := os.wait4(process.pid, os.WNOHANG if look else 0))[0] == 0:
             if look:
                 look(process.pid)
@@ -84,7 +86,7 @@ def run_command(words: Sequence[str], *, look: Callable[[int], None] | None = No
         lines = output.read().splitlines()
     if process.returncode:
         last = "\n".join(lines[-_SHOWN_LINES:])
-        raise RunFailedError(f"{' '.join(words)} ended with status {process.returncode}:\n{last}")
+        raise RunFailedError(f"{' '.join(arguments)} ended with status {process.returncode}:\n{last}")
     used = ended[2]
     return Ran(lines, used.ru_utime + used.ru_stime, used.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
 
@@ -175,10 +177,10 @@ def in_process(setting: Setting, overrides: Sequence[str], **parts: Any) -> Path
 
     plans: list[Any] = []
 
-    def adjusted(found: IdentifiedRun) -> Any:
-        plan = assemble(found)
-        own = {name: part(getattr(plan, name)) if isinstance(part, type) else part for name, part in parts.items()}
-        plans.append(replace(plan, **own))
+    def adjusted(identified: IdentifiedRun) -> Any:
+        plan = assemble(identified)
+        replaced = {name: part(getattr(plan, name)) if isinstance(part, type) else part for name, part in parts.items()}
+        plans.append(replace(plan, **replaced))
         return plans[-1]
 
     with mock.patch.object(experiment, "build_run", adjusted), reporting() as report:

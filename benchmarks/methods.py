@@ -59,10 +59,12 @@ def methods(setting: Setting) -> list[Grid]:
     names = [name for name in _ENTRIES if name in setting.only]
     ran = {task: {name: _run_cell(setting, task, name, card) for name in names} for task in TASKS}
     sizes = ", ".join(f"{size} {split}" for split, size in _sizes(setting).items()) or "all samples"
-    shown = f"embedded backbone [simulated], {'real' if setting.data else 'sample'} data ({sizes}), labels=gold, seed 0"
+    conditions = (
+        f"embedded backbone [simulated], {'real' if setting.data else 'sample'} data ({sizes}), labels=gold, seed 0"
+    )
     discount = "" if card.cached_input != card.input else ", which give no discount for cached input"
     priced = f"the list prices of configs/backbone/{setting.prices}.yaml{discount}"
-    return [_table(ran, f"Methods: {shown}", priced), _ratios(ran, f"ACE against the others: {shown}")]
+    return [_table(ran, f"Methods: {conditions}", priced), _ratios(ran, f"ACE against the others: {conditions}")]
 
 
 def _sizes(setting: Setting) -> Mapping[str, int]:
@@ -70,13 +72,13 @@ def _sizes(setting: Setting) -> Mapping[str, int]:
 
 
 def _run_cell(setting: Setting, task: str, name: str, card: PriceCard) -> Ran:
-    label, *own = _ENTRIES[name]
+    label, *settings = _ENTRIES[name]
     sizes = _sizes(setting)
     limit = [f"limit={{{', '.join(f'{split}: {size}' for split, size in sizes.items())}}}"] if sizes else []
     started = time.monotonic()
     # All methods use the base run as "before"; a separate evaluation would count as cost of the method.
     shared = (f"task={task}", setting.source(task), "backbone=embedded", "labels=gold", "seed=0", "mode.before=false")
-    metrics = metrics_of(setting.run(*shared, *own, *limit))
+    metrics = metrics_of(setting.run(*shared, *settings, *limit))
     setting.say(f"{task}, {label}: {time.monotonic() - started:.0f} s")
     costs = {stage: _cost(metrics, stage, card) for stage in Stage if metrics["calls"][stage]}
     return Ran(metrics["headline"]["after"], costs)
@@ -147,13 +149,13 @@ def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
     paper = load_experiments()
     rows: list[tuple[str, ...]] = []
     rules: set[int] = set()
-    made = set.intersection(*(set(runs) for runs in ran.values()))
-    for ours, other, ratios in _PAIRS:
-        if not made >= {ours, other}:
+    complete = set.intersection(*(set(runs) for runs in ran.values()))
+    for method, baseline, ratios in _PAIRS:
+        if not complete >= {method, baseline}:
             continue
-        pair = f"{_ENTRIES[ours][0]} : {_ENTRIES[other][0]}"
+        pair = f"{_ENTRIES[method][0]} : {_ENTRIES[baseline][0]}"
         for name, published in ratios.items():
-            cells = [_change(name, runs[ours], runs[other]) for runs in ran.values()]
+            cells = [_change(name, runs[method], runs[baseline]) for runs in ran.values()]
             rows.append(
                 (pair, name, *cells, _cell_text(paper.cell(published).change, "+.1f", " %") if published else "")
             )
@@ -168,7 +170,7 @@ def _ratios(ran: Mapping[str, Mapping[str, Ran]], title: str) -> Grid:
     return Grid(title=title, headings=headings, rows=tuple(rows), rules=frozenset(rules), notes=notes)
 
 
-def _change(name: str, ours: Ran, other: Ran) -> str:
-    a, b = ours.costs[Stage.ADAPT][name], other.costs[Stage.ADAPT][name]
+def _change(name: str, run: Ran, baseline: Ran) -> str:
+    a, b = run.costs[Stage.ADAPT][name], baseline.costs[Stage.ADAPT][name]
     form = ".2f" if name.startswith("dollars") else ".1f" if name == "seconds" else ",d"
     return "n/a" if a is None or not b else f"{100 * (a / b - 1):+.1f} % ({a:{form}} : {b:{form}})"

@@ -99,15 +99,17 @@ def rollout_of(caller: Caller, number: int, reply: Completion) -> RolloutRecord:
 
 
 def _bare_http(url: str) -> Callable[[int], object]:
-    address, mine = urllib.parse.urlsplit(url), threading.local()
+    address, per_thread = urllib.parse.urlsplit(url), threading.local()
     body = json.dumps({"model": "m", "messages": [{"role": "user", "content": _PROMPT}]}).encode()
 
     def call(number: int) -> object:
         del number
-        if not hasattr(mine, "connection"):
-            mine.connection = http.client.HTTPConnection(address.hostname or "", address.port)
-        mine.connection.request("POST", f"{address.path}/chat/completions", body, {"content-type": "application/json"})
-        return json.loads(mine.connection.getresponse().read())
+        if not hasattr(per_thread, "connection"):
+            per_thread.connection = http.client.HTTPConnection(address.hostname or "", address.port)
+        per_thread.connection.request(
+            "POST", f"{address.path}/chat/completions", body, {"content-type": "application/json"}
+        )
+        return json.loads(per_thread.connection.getresponse().read())
 
     return call
 

@@ -39,12 +39,12 @@ _AIM = "< 60 s"
 def results(setting: Setting) -> list[Figure]:
     """tables and the viewer over many finished runs of about 100 samples (CPU seconds)"""
     originals = [
-        setting.run(f"task={task}", setting.source(task), "limit=100", f"method={method}", *more)
-        for task, (method, *more) in _ORIGINALS
+        setting.run(f"task={task}", setting.source(task), "limit=100", f"method={method}", *settings)
+        for task, (method, *settings) in _ORIGINALS
     ]
     folder = setting.scratch / "many"
     make_runs(originals, folder, setting.runs)
-    found, table = setting.scratch / "found", setting.scratch / "table.csv"
+    out, table = setting.scratch / "found", setting.scratch / "table.csv"
     viewer = Results(folder)
     content = Content(viewer, live=True)
     figures = [
@@ -57,7 +57,7 @@ def results(setting: Setting) -> list[Figure]:
     return [
         *figures,
         Figure("viewer: another look at the folder", _cpu(viewer.version)),
-        Figure("ace-bench tables", _command("tables", f"--results={folder}", f"--out={found}"), _AIM),
+        Figure("ace-bench tables", _command("tables", f"--results={folder}", f"--out={out}"), _AIM),
         Figure("ace-bench tables --rows", _command("tables", str(folder), "--rows=method", f"--out={table}"), _AIM),
     ]
 
@@ -86,9 +86,9 @@ def make_runs(originals: Sequence[Path], results: Path, count: int) -> None:
     They differ in ``mode.epochs``, ``limit`` and seed, and in the scores of their samples. All their files are there,
     with their checksums; files that do not differ are hard links.
     """
-    kinds = [_Original(folder, results / ".journals" / str(place)) for place, folder in enumerate(originals)]
-    for place, variation in zip(range(0, count, len(kinds)), _variations(), strict=False):
-        for kind in kinds[: count - place]:
+    kinds = [_Original(folder, results / ".journals" / str(index)) for index, folder in enumerate(originals)]
+    for index, variation in zip(range(0, count, len(kinds)), _variations(), strict=False):
+        for kind in kinds[: count - index]:
             kind.write_run(results / "many", variation)
 
 
@@ -143,15 +143,15 @@ class _Original:
         mode = {**self._run.identity["mode"], "epochs": variation.epochs}
         settings = {**self._run.identity, "mode": mode, "limit": variation.limit}
         identity = RunIdentity(settings=settings, contents=self._run.contents)
-        own = {"seed": variation.seed, "digest": identity.digest}
+        identifiers = {"seed": variation.seed, "digest": identity.digest}
         config = re.sub(r"(?m)^seed: .*", f"seed: {variation.seed}", self._config)
         config = re.sub(r"(?m)^limit: .*", f"limit: {variation.limit}", config)
         metrics = _with_score(self._run.metrics, self._scores[variation.journal])
         return {
             "config.yaml": re.sub(r"(?m)^  epochs: .*", f"  epochs: {variation.epochs}", config),
             "identity.json": format_json(identity.dump()),
-            "environment.json": format_json({**self._about, **own}),
-            "metrics.json": format_json({**metrics, **own}),
+            "environment.json": format_json({**self._about, **identifiers}),
+            "metrics.json": format_json({**metrics, **identifiers}),
         }
 
 

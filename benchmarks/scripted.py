@@ -56,8 +56,8 @@ class InstantModel:
             tags = [{"id": bullet, "tag": "helpful"} for bullet in _CITED]
             return {"reasoning": "r" * 400, **texts, "key_insight": f"insight {self.calls}", "bullet_tags": tags}
         if role == "curator":
-            words = " ".join(random.Random(self.calls).choices(_WORDS, k=25))
-            return {"reasoning": "r" * 200, "operations": [{"type": "ADD", "section": _SECTION, "content": words}]}
+            content = " ".join(random.Random(self.calls).choices(_WORDS, k=25))
+            return {"reasoning": "r" * 200, "operations": [{"type": "ADD", "section": _SECTION, "content": content}]}
         return {"reasoning": "r" * 400, "bullet_ids": _CITED, "final_answer": f"wrong {self.calls}"}
 
 
@@ -78,9 +78,9 @@ class ShuffledGolds:
     def __init__(self, task: Task):
         self._task = task
         samples = task.samples("train")
-        others = [*samples]
-        random.Random(0).shuffle(others)
-        self._other = {sample.id: other for sample, other in zip(samples, others, strict=True)}
+        shuffled = [*samples]
+        random.Random(0).shuffle(shuffled)
+        self._other = {sample.id: partner for sample, partner in zip(samples, shuffled, strict=True)}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._task, name)
@@ -109,7 +109,7 @@ async def _serve(delay_s: float) -> None:
                 head = body[:20_000]
                 role = "curator" if b"operations" in head else "reflector" if b"bullet_tags" in head else "generator"
                 message = {"role": "assistant", "content": json.dumps(model.reply(role))}
-                said = {
+                response = {
                     "id": "x",
                     "object": "chat.completion",
                     "created": 0,
@@ -117,7 +117,7 @@ async def _serve(delay_s: float) -> None:
                     "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
                     "usage": {"prompt_tokens": len(body), "completion_tokens": 1, "total_tokens": len(body) + 1},
                 }
-                payload = json.dumps(said).encode()
+                payload = json.dumps(response).encode()
                 await asyncio.sleep(delay_s)
                 headers = f"Content-Type: application/json\r\nContent-Length: {len(payload)}"
                 writer.write(f"HTTP/1.1 200 OK\r\n{headers}\r\n\r\n".encode() + payload)

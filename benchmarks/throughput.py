@@ -76,20 +76,22 @@ def throughput(setting: Setting) -> list[Figure]:
 
 def _compare(setting: Setting, url: str, model: str, calls: Sequence[CallRecord], in_flight: int) -> Figure:
     todo = list(islice(cycle(calls), max(_EACH * in_flight, _FEWEST)))
-    ours, bare = _Harness(url, model, setting.scratch / str(in_flight)), _Bare(url, model, todo)
+    harness, bare = _Harness(url, model, setting.scratch / str(in_flight)), _Bare(url, model, todo)
     ratios, rates = [], list[tuple[float, float]]()
-    with closing(ours):
-        ours.send(todo, in_flight), bare.send(in_flight)  # fills the server's cache of prompts
+    with closing(harness):
+        harness.send(todo, in_flight), bare.send(in_flight)  # fills the server's cache of prompts
         for round_ in range(_ROUNDS):
             setting.say(f"throughput: {in_flight} in flight, round {round_ + 1} of {_ROUNDS}")
             if round_ % 2:
-                second, first = bare.send(in_flight), ours.send(todo, in_flight)
+                second, first = bare.send(in_flight), harness.send(todo, in_flight)
             else:
-                first, second = ours.send(todo, in_flight), bare.send(in_flight)
+                first, second = harness.send(todo, in_flight), bare.send(in_flight)
             ratios.append(first.rate / second.rate)
             rates.append((first.rate, second.rate))
-    harness, client = (statistics.median(way) for way in zip(*rates, strict=True))
-    measured = f"median {statistics.median(ratios):.3f}, least {min(ratios):.3f} of {harness:,.0f} / {client:,.0f}"
+    harness_rate, bare_rate = (statistics.median(way) for way in zip(*rates, strict=True))
+    measured = (
+        f"median {statistics.median(ratios):.3f}, least {min(ratios):.3f} of {harness_rate:,.0f} / {bare_rate:,.0f}"
+    )
     return Figure(f"{in_flight} in flight: harness / bare client, tokens per second", measured, ">= 0.95")
 
 
@@ -98,14 +100,14 @@ def _recorded(setting: Setting) -> list[CallRecord]:
     folder = setting.recorded or setting.run(
         "task=finer", setting.source("finer"), "mode.epochs=1", "mode.before=false", "limit={train: 20, test: 20}"
     )
-    found = [
+    records = [
         call
         for call in read_calls(folder)
         if call.request is not None and 0 < (call.completion.usage.completion or 0) <= _LONGEST
     ]
-    if not found:
+    if not records:
         raise ConfigError(f"{folder} holds no calls with reported tokens; --results names the folder of one run")
-    return found
+    return records
 
 
 @contextmanager
@@ -194,8 +196,8 @@ class _Bare:
         self._requests = []
         for call in calls:
             assert call.request is not None
-            asked = Question(messages=call.request.messages, session="", role=call.role, schema=call.request.schema)
-            body, _ = builder.build(asked, dialect)
+            question = Question(messages=call.request.messages, session="", role=call.role, schema=call.request.schema)
+            body, _ = builder.build(question, dialect)
             kind = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             self._requests.append(f"{head}{kind}".encode() + body)
 
@@ -206,13 +208,13 @@ class _Bare:
         return _Pass(tokens=tokens, seconds=time.perf_counter() - started)
 
     async def _send_all(self, in_flight: int) -> int:
-        left = iter(self._requests)
-        return sum(await asyncio.gather(*(self._work(left) for _ in range(in_flight))))
+        waiting = iter(self._requests)
+        return sum(await asyncio.gather(*(self._work(waiting) for _ in range(in_flight))))
 
-    async def _work(self, left: Iterator[bytes]) -> int:
+    async def _work(self, waiting: Iterator[bytes]) -> int:
         reader, writer = await asyncio.open_connection(self._host, self._port, limit=1 << 26)
         tokens = 0
-        for request in left:
+        for request in waiting:
             writer.write(request)
             tokens += json.loads(await _read_reply(reader))["usage"]["completion_tokens"]
         writer.close()

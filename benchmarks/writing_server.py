@@ -40,8 +40,8 @@ def writing_server(
     token_s: float, replies: Path | None = None, *, runs: int | None = None
 ) -> AbstractContextManager[str]:
     """Yield the URL of a server, a process of its own."""
-    given = ["--replies", str(replies)] if replies else []
-    return serving(sys.executable, "-m", __name__, str(token_s), *given, *(["--runs", str(runs)] if runs else []))
+    from_file = ["--replies", str(replies)] if replies else []
+    return serving(sys.executable, "-m", __name__, str(token_s), *from_file, *(["--runs", str(runs)] if runs else []))
 
 
 class _Server:
@@ -93,8 +93,8 @@ class _Server:
 
 async def _serve(options: argparse.Namespace) -> None:
     replies = json.loads(options.replies.read_text()) if options.replies else {}
-    own = _Server(options.token_s, replies, options.runs)
-    server = await asyncio.start_server(own.converse, "127.0.0.1", 0, backlog=512, limit=1 << 26)
+    state = _Server(options.token_s, replies, options.runs)
+    server = await asyncio.start_server(state.converse, "127.0.0.1", 0, backlog=512, limit=1 << 26)
     sys.stdout.write(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1\n")
     sys.stdout.flush()
     await server.serve_forever()

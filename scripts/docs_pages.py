@@ -75,7 +75,7 @@ def commands_page() -> str:
             _help_text(name),
         ]
         if name == "playbook":
-            parts += [_help_text(name, one) for one in playbook.all_commands()]
+            parts += [_help_text(name, subcommand) for subcommand in playbook.all_commands()]
     return "\n\n".join(parts) + "\n"
 
 
@@ -130,10 +130,10 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
 
     def rewritten(link: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(folder, link["target"]))
-        known = _PAGES.get(target, target.removeprefix("docs/") if target.startswith("docs/") else None)
-        if known is None or files.get_file_from_path(known) is None:
+        page_path = _PAGES.get(target, target.removeprefix("docs/") if target.startswith("docs/") else None)
+        if page_path is None or files.get_file_from_path(page_path) is None:
             exists = (Path(config.config_file_path).parent / target).exists()
             return f"{link['text']} (`{target}`)" if exists else link[0]  # strict mode refuses the rest
-        return f"[{link['text']}]({posixpath.relpath(known, posixpath.dirname(name))}{link['anchor'] or ''})"
+        return f"[{link['text']}]({posixpath.relpath(page_path, posixpath.dirname(name))}{link['anchor'] or ''})"
 
     return _LINK.sub(rewritten, markdown)

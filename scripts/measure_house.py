@@ -124,16 +124,16 @@ def is_at(code: CodeType, file: str, name: str) -> bool:
 
 def holds_settings(argument: object) -> bool:
     """Whether both marked settings can be reached from an argument."""
-    found: set[object] = set()
-    waiting, seen = [argument], set[int]()
-    while waiting and len(seen) < MOST_LOOKED_AT:
+    found_values: set[object] = set()
+    waiting, visited = [argument], set[int]()
+    while waiting and len(visited) < MOST_LOOKED_AT:
         part = waiting.pop(0)
-        if id(part) in seen or part is None or isinstance(part, type | ModuleType | CodeType):
+        if id(part) in visited or part is None or isinstance(part, type | ModuleType | CodeType):
             continue
-        seen.add(id(part))
+        visited.add(id(part))
         if isinstance(part, str | int):
-            found |= {value for value in (NAME, SEED) if part == value or str(part).endswith(f"={value}")}
-            if len(found) == 2:
+            found_values |= {value for value in (NAME, SEED) if part == value or str(part).endswith(f"={value}")}
+            if len(found_values) == 2:
                 return True
         elif isinstance(part, dict | MappingProxyType):
             waiting += part.values()
@@ -153,13 +153,13 @@ def is_ours(code: CodeType) -> bool:
 
 def frames_above(frame: FrameType) -> list[CodeType]:
     """Return the stack of ``ace_bench`` up to a frame, outermost first."""
-    found: list[CodeType] = []
+    codes: list[CodeType] = []
     above: FrameType | None = frame
     while above is not None:
         if is_ours(above.f_code):
-            found.append(above.f_code)
+            codes.append(above.f_code)
         above = above.f_back
-    return found[::-1]
+    return codes[::-1]
 
 
 def watch_run(overrides: list[str]) -> Watch:

@@ -124,8 +124,8 @@ def do_tests_pass(tests: list[str], tree: Path, jobs: int, seconds: float | None
 
 def copy_tree(target: Path) -> None:
     """Copy the tree without what is made from it, and with the AppWorld engine that the tests use."""
-    made = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "site", "htmlcov")
-    shutil.copytree(ROOT, target, ignore=made, dirs_exist_ok=True)
+    generated = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "site", "htmlcov")
+    shutil.copytree(ROOT, target, ignore=generated, dirs_exist_ok=True)
     if (ROOT / ".appworld").exists():
         (target / ".appworld").symlink_to(ROOT / ".appworld")
 

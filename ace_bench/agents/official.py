@@ -99,8 +99,8 @@ def read_official_reply(text: str) -> AgentReply:
     return _reply(text, "")
 
 
-def _reply(shown: str, code: str) -> AgentReply:
-    return AgentReply(shown=shown + _AFTER_REPLY, thought=shown.partition("```python\n")[0].strip(), code=code.strip())
+def _reply(text: str, code: str) -> AgentReply:
+    return AgentReply(shown=text + _AFTER_REPLY, thought=text.partition("```python\n")[0].strip(), code=code.strip())
 
 
 @dataclass(frozen=True, kw_only=True)

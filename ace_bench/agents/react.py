@@ -154,8 +154,8 @@ class ReAct:
         return talk if self._keeps_text or not code else talk.without_text_replies()
 
     def _begin(self, sample: Sample, context: Context, reflection: str | None) -> Conversation:
-        def opening(shown: Context) -> tuple[Message, ...]:
-            fields = {"reflection": reflection or "(none)", **sample.inputs, **shown.render(sample)}
+        def opening(reduced: Context) -> tuple[Message, ...]:
+            fields = {"reflection": reflection or "(none)", **sample.inputs, **reduced.render(sample)}
             messages = self._prompts.render(self._template, fields)
             if self._dialogue:
                 return (*messages, *(self._prompts.render("retry", fields) if reflection else ()))
@@ -191,8 +191,8 @@ class ReAct:
     def _read(self, text: str) -> AgentReply:
         return read_official_reply(text) if self._official else read_reply(text)
 
-    def _exchange(self, reply: str, output: str | None, known: str = "") -> Exchange:
-        message, newest = self._observation_message(output), self._observation_message(output, known)
+    def _exchange(self, reply: str, output: str | None, known_facts: str = "") -> Exchange:
+        message, newest = self._observation_message(output), self._observation_message(output, known_facts)
         return Exchange(reply=reply, observation=message, newest=newest, acted=output is not None)
 
     def _observation_message(self, output: str | None, memory: str = "") -> str:

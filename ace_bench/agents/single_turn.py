@@ -148,14 +148,14 @@ class SingleTurn:
         attempt, dropped = send_within_limit(context, partial(self._send, sample, lm, reflection))
         return replace(attempt, dropped=dropped)
 
-    def _send(self, sample: Sample, lm: Lm, reflection: str | None, shown: Context) -> Attempt:
+    def _send(self, sample: Sample, lm: Lm, reflection: str | None, context: Context) -> Attempt:
         prompt_values = {
             "reflection": reflection or "(none)",
             RAW_REFLECTION: "(empty)" if reflection is None else reflection,
             "code_runs": self._generator.code_runs,
             "scaffold": self._scaffold,
         }
-        fields = {**prompt_values, **sample.inputs, **shown.render(sample)}
+        fields = {**prompt_values, **sample.inputs, **context.render(sample)}
         messages = self._prompts.render(self._generator.template, fields)
         if self._generator.answer_format == "text":
             text = self._text_reply(lm, messages)
@@ -165,7 +165,7 @@ class SingleTurn:
             return self._solve_with_tags(messages, lm)
         if self._parse_replies == "official":
             return _official_attempt(lm, messages)
-        citable = shown.bullet_ids if isinstance(shown, Citable) else ()
+        citable = context.bullet_ids if isinstance(context, Citable) else ()
         return ask(lm, messages, GeneratorReply, _attempt, sets={BULLETS: citable})
 
     def _solve_with_tags(self, messages: Sequence[Message], lm: Lm) -> Attempt:

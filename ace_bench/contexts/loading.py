@@ -76,7 +76,7 @@ def kind_of(path: Path) -> type[Context]:
 
 def is_known(kind: str) -> bool:
     """Whether contexts of a kind can be restored."""
-    return kind in {ours.kind for ours in KINDS} or kind in context_kinds()
+    return kind in {own_kind.kind for own_kind in KINDS} or kind in context_kinds()
 
 
 def _find_kind(name: object, also: Iterable[type[Context]] = ()) -> type[Context]:

@@ -44,16 +44,16 @@ class KnownCalls:
         """Return the look-up that made this call before, if it still holds."""
         return self._known.get((call.tool, call.query))
 
-    def note(self, step: int, statement: StatementReading, *, shown: bool, whole: bool) -> None:
-        """Take in a statement; ``shown``: its action worked, ``whole``: all of the action's output is there."""
+    def note(self, step: int, statement: StatementReading, *, worked: bool, is_complete: bool) -> None:
+        """Take in a statement; ``worked``: its action worked, ``is_complete``: all of the action's output is there."""
         self._opaque |= statement.opaque
         if statement.changes or self._opaque:
             self._forget(
                 call_output for call_output in self._known.values() if call_output.call.rule.access != "constant"
             )
-        for call in statement.calls if shown else ():
+        for call in statement.calls if worked else ():
             if call.is_lookup and (call.rule.access == "constant" or not (statement.changes or self._opaque)):
-                printed = whole and statement.printed == call
+                printed = is_complete and statement.printed == call
                 if printed or not self.has_finding_for(call.tool, call.query):
                     self._known[call.tool, call.query] = Known(call=call, step=step, printed=printed)
         self._forget(call_output for call_output in self._known.values() if call_output.call.names & statement.binds)
@@ -72,5 +72,5 @@ def redundant_calls(turns: Sequence[Turn], rules: ToolRules) -> int:
     for step, turn in enumerate(turns, start=1):
         for statement in read_action(turn.action, rules):
             redundant += sum(call.is_lookup and known_calls.find(call) is not None for call in statement.calls)
-            known_calls.note(step, statement, shown=rules.succeeded(turn.observation), whole=False)
+            known_calls.note(step, statement, worked=rules.succeeded(turn.observation), is_complete=False)
     return redundant

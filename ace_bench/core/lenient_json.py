@@ -67,7 +67,7 @@ def find_objects(text: str) -> Iterator[FoundObject]:
             except (ValueError, _Truncated):
                 failed += 1
                 continue
-            position = scanner.place
+            position = scanner.position
             failed += not scanned.whole
             yield scanned
 
@@ -75,8 +75,8 @@ def find_objects(text: str) -> Iterator[FoundObject]:
 class _Scanner:
     """One pass over a text from the opening brace of an object; raises ``ValueError`` for what it cannot read."""
 
-    def __init__(self, text: str, place: int):
-        self.place = place
+    def __init__(self, text: str, position: int):
+        self.position = position
         self._text = text
         self._depth = 0
         self._member = ""
@@ -98,12 +98,12 @@ class _Scanner:
             if not char:
                 raise _Truncated
             if char not in _MARKS:
-                raise ValueError(f"a name was expected at character {self.place}")
+                raise ValueError(f"a name was expected at character {self.position}")
             name = self._string(char, _AFTER_NAME)
             self._member = name if self._depth == 1 else self._member
             if self._next_character() != ":":
                 raise _Truncated
-            self.place += 1
+            self.position += 1
             into[name] = self._value(_AFTER_MEMBER)
             self._comma("}")
         self._close()
@@ -130,23 +130,23 @@ class _Scanner:
         return self._string(char, after) if char in _MARKS else self._read_bare_word()
 
     def _string(self, mark: str, after: re.Pattern[str]) -> str:
-        start = self.place + 1
+        start = self.position + 1
         for match in _MARKS[mark].finditer(self._text, start):
             if match[0] == mark and after.match(self._text, match.end()):
-                self.place = match.end()
+                self.position = match.end()
                 return _ESCAPE.sub(_unescape, self._text[start : match.start()])
         raise _Truncated
 
     def _read_bare_word(self) -> Any:
-        match = _BARE.match(self._text, self.place)
+        match = _BARE.match(self._text, self.position)
         if match is None:
-            raise ValueError(f"a value was expected at character {self.place}")
-        self.place = match.end()
-        if self.place == len(self._text):
+            raise ValueError(f"a value was expected at character {self.position}")
+        self.position = match.end()
+        if self.position == len(self._text):
             raise _Truncated  # nobody knows whether 12 was to be 123
         word = match[0].strip()
         if not word:
-            raise ValueError(f"a value was expected at character {self.place}")
+            raise ValueError(f"a value was expected at character {self.position}")
         if word in _WORDS:
             return _WORDS[word]
         return json.loads(word) if _NUMBER.fullmatch(word) else word
@@ -154,25 +154,25 @@ class _Scanner:
     def _comma(self, end: str) -> None:
         char = self._next_character()
         if char == ",":
-            self.place += 1
+            self.position += 1
         elif char and char != end:
-            raise ValueError(f"a comma was expected at character {self.place}")
+            raise ValueError(f"a comma was expected at character {self.position}")
 
     def _open(self) -> None:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise ValueError("it is nested too deeply")
-        self.place += 1
+        self.position += 1
 
     def _close(self) -> None:
         self._depth -= 1
-        self.place += 1
+        self.position += 1
 
     def _next_character(self) -> str:
         """Skip blanks and return the next character; "" at the end."""
-        space = _SPACE.match(self._text, self.place)
-        self.place = space.end() if space else self.place
-        return self._text[self.place : self.place + 1]
+        space = _SPACE.match(self._text, self.position)
+        self.position = space.end() if space else self.position
+        return self._text[self.position : self.position + 1]
 
 
 def _unescape(escape: re.Match[str]) -> str:

@@ -45,12 +45,12 @@ class _Name(NamedTuple):
 
 def is_same_model(asked: str, answered: str) -> bool:
     """Whether a reply of the model ``answered`` is one of the model ``asked``."""
-    wanted, given = _read(asked), _read(answered)
-    if asked.strip().lower() in _PLACEHOLDERS or not given.model:
+    wanted, answered_name = _read(asked), _read(answered)
+    if asked.strip().lower() in _PLACEHOLDERS or not answered_name.model:
         return True
-    return wanted.model == given.model and all(
-        wanted_part == given_part or not (wanted_part and given_part)
-        for wanted_part, given_part in zip(wanted[1:], given[1:], strict=True)
+    return wanted.model == answered_name.model and all(
+        asked_part == answered_part or not (asked_part and answered_part)
+        for asked_part, answered_part in zip(wanted[1:], answered_name[1:], strict=True)
     )
 
 
@@ -90,7 +90,7 @@ def _read(name: str) -> _Name:
     cached = _HUB_CACHE.search(text)
     text = cached[1] if cached else text.rpartition("/")[2]
     text = _REGION.sub("", _FILE.sub("", _ROUTES.sub("", text)))
-    words = _SEPARATORS.sub("-", text).strip("-").removesuffix("-latest").replace("gpt-35-", "gpt-3-5-")  # Azure's name
-    formats, words = "".join(_FORMAT.findall(words)), _FORMAT.sub("", words)
-    releases, words = "".join(_DATE.findall(words)), _DATE.sub("", words)
-    return _Name(words, releases.replace("-", ""), formats)
+    model = _SEPARATORS.sub("-", text).strip("-").removesuffix("-latest").replace("gpt-35-", "gpt-3-5-")  # Azure's name
+    formats, model = "".join(_FORMAT.findall(model)), _FORMAT.sub("", model)
+    releases, model = "".join(_DATE.findall(model)), _DATE.sub("", model)
+    return _Name(model, releases.replace("-", ""), formats)

@@ -60,25 +60,25 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Sized)
 
 
-def shrink(shown: S) -> S | None:
+def shrink(part: S) -> S | None:
     """Return a shorter version; ``None`` if it cannot be shortened."""
-    return shown.shrink() if isinstance(shown, Reducible) else None
+    return part.shrink() if isinstance(part, Reducible) else None
 
 
-def send_within_limit(shown: S, send: Callable[[S], T]) -> tuple[T, int]:
+def send_within_limit(part: S, send: Callable[[S], T]) -> tuple[T, int]:
     """Send a prompt, shortened until it fits; return the result and the number of items left out.
 
     Only this prompt is shortened; the value itself does not change. A prompt that a server refuses without a reason
     that we know is tried once with less. Raises the backbone's fault if the prompt is too long and cannot be shortened
     further.
     """
-    fitting = shown
+    fitting = part
     while True:
         try:
-            return send(fitting), shown.size - fitting.size
+            return send(fitting), part.size - fitting.size
         except RolloutFault as error:
             kind = error.fault.kind
-            smaller = shrink(fitting) if kind == CONTEXT_LENGTH or (kind == REFUSED and fitting is shown) else None
+            smaller = shrink(fitting) if kind == CONTEXT_LENGTH or (kind == REFUSED and fitting is part) else None
             if smaller is None:
                 raise
             fitting = smaller

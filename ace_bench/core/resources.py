@@ -119,8 +119,8 @@ def _plugins() -> tuple[Path, ...]:
 
 def context_kinds() -> Mapping[str, EntryPoint]:
     """Return where the kinds of context are that methods bring, ours and those of other packages."""
-    ours = {kind: EntryPoint(kind, target, CONTEXTS) for kind, target in _METHODS_CONTEXTS.items()}
-    return {**ours, **{point.name: point for point in sorted(entry_points(group=CONTEXTS))}}
+    own_kinds = {kind: EntryPoint(kind, target, CONTEXTS) for kind, target in _METHODS_CONTEXTS.items()}
+    return {**own_kinds, **{point.name: point for point in sorted(entry_points(group=CONTEXTS))}}
 
 
 def import_folder() -> Path:

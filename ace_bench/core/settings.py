@@ -92,7 +92,7 @@ def build(node: Any, path: str, **parts: Any) -> Any:
 def make_part(make: Callable[..., Any], settings: Mapping[str, Any], path: str, **parts: Any) -> Any:
     """Check settings against a constructor's annotations and call it; ``path`` is "" for the top level."""
     inside = f"{path}." if path else ""
-    own_parameters = {name: one for name, one in _parameters(make).items() if name not in parts}
+    own_parameters = {name: value for name, value in _parameters(make).items() if name not in parts}
     for name in settings:
         if name not in own_parameters:
             raise ConfigError(

@@ -133,6 +133,6 @@ def _check(condition: _Only) -> Iterator[_Instruction]:
     """Yield instructions that continue after themselves if the condition holds and refuse the call otherwise."""
     yield _step(_LOAD, _ARGUMENTS_AT + 8 * condition.argument + 4 * condition.high)
     yield _step(_AND, condition.mask)
-    for left, value in zip(range(len(condition.values), 0, -1), condition.values, strict=True):
-        yield _step(_EQUAL, value, true=left)
+    for remaining, value in zip(range(len(condition.values), 0, -1), condition.values, strict=True):
+        yield _step(_EQUAL, value, true=remaining)
     yield _step(_RETURN, _REFUSE | errno.EPERM)

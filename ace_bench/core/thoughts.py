@@ -221,7 +221,7 @@ def _find_marks(text: str) -> Sequence[_Mark]:
         return ()
     opening = [] if beginning is None else [_Mark(beginning.start(), beginning.end(), "open")]
     quotes, fences = [0], 0  # quotation marks of each line
-    found: list[tuple[re.Match[str], Literal["open", "close", "end"], int, int, int]] = []
+    matches: list[tuple[re.Match[str], Literal["open", "close", "end"], int, int, int]] = []
     for part in _PART.finditer(text, opening[0].end if opening else 0):
         if part[0] == "\n":
             quotes.append(0)
@@ -230,7 +230,7 @@ def _find_marks(text: str) -> Sequence[_Mark]:
         elif part[0] == "```":
             fences += 1
         elif (kind := _kind(part, began=beginning is not None)) is not None:
-            found.append((part, kind, quotes[-1], len(quotes) - 1, fences))
+            matches.append((part, kind, quotes[-1], len(quotes) - 1, fences))
     object_end = _object_end(text)
     marks = [
         _place(
@@ -239,7 +239,7 @@ def _find_marks(text: str) -> Sequence[_Mark]:
             kind,
             quoted=part.start() < object_end or _between(before, quotes[line]) or _between(ticks, fences),
         )
-        for part, kind, before, line, ticks in found
+        for part, kind, before, line, ticks in matches
     ]
     return [*opening, *marks]
 

@@ -331,8 +331,8 @@ def reveal(grade: Grade, labels: Labels) -> Feedback:
     verdict = {True: "The answer is correct.", False: "The answer is not correct.", None: ""}[correct]
     parts = [grade.observed, verdict]
     if labels is Labels.CORRECTNESS:
-        known = None if correct is None else float(correct)
-        return Feedback(correct=correct, message=_lines(parts), gold=None, score=known)
+        score = None if correct is None else float(correct)
+        return Feedback(correct=correct, message=_lines(parts), gold=None, score=score)
     report = _lines([*parts, grade.report])
     return Feedback(correct=correct, message=report, gold=grade.gold, score=score, report=grade.report)
 

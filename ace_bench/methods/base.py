@@ -184,13 +184,13 @@ class RoleCall(Generic[P]):
         return self.arena.prompts.render(self.template, fields)
 
 
-def ask_role(role: str, shown: S, send: Callable[[S], R]) -> tuple[R | None, tuple[Record, ...]]:
+def ask_role(role: str, part: S, send: Callable[[S], R]) -> tuple[R | None, tuple[Record, ...]]:
     """Send a role's prompt, shortened until it fits; also return events about the call.
 
     There is no reply where the model fails: where ``send`` raises ``RolloutFault``.
     """
     try:
-        reply, dropped = send_within_limit(shown, send)
+        reply, dropped = send_within_limit(part, send)
     except RolloutFault as error:
         return None, (fault_event(role, error.fault),)
     return reply, dropped_event(role, dropped)

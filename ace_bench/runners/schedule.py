@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 _LOOK_S = 0.5
 
 Job = TypeVar("Job", bound=Hashable)
-Words = tuple[str, ...]
+Overrides = tuple[str, ...]
 """The settings of a run as on the command line."""
 
 
@@ -25,31 +25,31 @@ class Batch(Generic[Job]):
     """Jobs that are the same run."""
 
     jobs: tuple[Job, ...]
-    words: Words
+    overrides: Overrides
 
 
 @dataclass(kw_only=True)
 class Schedule(Generic[Job]):
     """Gives out jobs to several threads, those with the longest chain of calls first.
 
-    A job is ready once the jobs that it ``needs`` have ended, which come before it in ``jobs``. Then ``words`` returns
-    its settings, or ``None`` if it is not to be made. ``chain`` is the length of a job's own chain of calls. ``memory``
-    is what it takes in MiB, and ``room`` is what all jobs may take together, ``None`` without a limit. One job may
-    always run.
+    A job is ready once the jobs that it ``needs`` have ended. They come before it in ``jobs``. Then ``overrides``
+    returns its settings, or ``None`` if it should not run. ``chain`` is the length of a job's own chain of calls.
+    ``memory`` is what a job takes in MiB. ``room`` limits what all jobs take together. It is ``None`` without a limit.
+    One job may always run.
     """
 
     jobs: Sequence[Job]
-    words: Callable[[Iterable[Job]], Mapping[Job, Words | None]]
+    overrides: Callable[[Iterable[Job]], Mapping[Job, Overrides | None]]
     needs: Callable[[Job], Iterable[Job]] = lambda _: ()
     chain: Callable[[Job], float] = lambda _: 0.0
     memory: Callable[[Job], int] = lambda _: 0
     room: int | None = None
     _changed: threading.Condition = field(default_factory=threading.Condition)
-    _running: dict[Words, int] = field(default_factory=dict)
+    _running: dict[Overrides, int] = field(default_factory=dict)
     _unready: set[Job] = field(init=False)
     _open: set[Job] = field(init=False)
     _urgency: Mapping[Job, float] = field(init=False)
-    _ready: dict[Words, list[Job]] = field(default_factory=dict)
+    _ready: dict[Overrides, list[Job]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._unready, self._open = set(self.jobs), set(self.jobs)
@@ -60,7 +60,7 @@ class Schedule(Generic[Job]):
         """Return the next jobs to make, once they may start; ``None`` if there are no more."""
         with self._changed:
             while not stopped.is_set():
-                fitting = [words for words in self._ready if self._fits(words)]
+                fitting = [overrides for overrides in self._ready if self._fits(overrides)]
                 if fitting:
                     return self._start(max(fitting, key=self._urgency_of))
                 if not self._ready and not (self._running and self._unready):
@@ -71,34 +71,34 @@ class Schedule(Generic[Job]):
     def end(self, batch: Batch[Job]) -> None:
         """Note that these jobs have ended."""
         with self._changed:
-            del self._running[batch.words]
+            del self._running[batch.overrides]
             self._open -= set(batch.jobs)
             self._find_ready()
             self._changed.notify_all()
 
-    def _start(self, words: Words) -> Batch[Job]:
-        jobs = tuple(self._ready.pop(words))
-        self._running[words] = self.memory(jobs[0])
-        return Batch(jobs=jobs, words=words)
+    def _start(self, overrides: Overrides) -> Batch[Job]:
+        jobs = tuple(self._ready.pop(overrides))
+        self._running[overrides] = self.memory(jobs[0])
+        return Batch(jobs=jobs, overrides=overrides)
 
-    def _fits(self, words: Words) -> bool:
+    def _fits(self, overrides: Overrides) -> bool:
         """Whether a run is not being made for other jobs, and there is memory for it."""
         taken = sum(self._running.values())
-        needed = self.memory(self._ready[words][0])
-        return words not in self._running and (not taken or self.room is None or taken + needed <= self.room)
+        needed = self.memory(self._ready[overrides][0])
+        return overrides not in self._running and (not taken or self.room is None or taken + needed <= self.room)
 
-    def _urgency_of(self, words: Words) -> float:
-        return max(self._urgency[job] for job in self._ready[words])
+    def _urgency_of(self, overrides: Overrides) -> float:
+        return max(self._urgency[job] for job in self._ready[overrides])
 
     def _find_ready(self) -> None:
         """Move the jobs to ``_ready`` whose needs have ended; those that are not made have ended, too."""
         while ready := [job for job in self.jobs if job in self._unready and not self._open & set(self.needs(job))]:
             self._unready -= set(ready)
-            for job, words in self.words(ready).items():
-                if words is None:
+            for job, overrides in self.overrides(ready).items():
+                if overrides is None:
                     self._open.discard(job)
                 else:
-                    self._ready.setdefault(words, []).append(job)
+                    self._ready.setdefault(overrides, []).append(job)
 
     def _urgencies(self) -> Mapping[Job, float]:
         """Return the length of each job's chain with the longest one of the jobs that need it."""

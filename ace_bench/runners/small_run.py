@@ -80,8 +80,8 @@ class Rehearsal:
         experiment = build_experiment(folder, small, stop)
         if opposite:
             experiment = replace(experiment, arena=_OppositeArena(**vars(experiment.arena)))
-        whole = replace(experiment, arena=replace(experiment.arena, limits=spec.limits))
-        rehearsal = cls(spec=spec, mode=mode, experiment=experiment, whole=whole, standins=[*standins.values()])
+        full = replace(experiment, arena=replace(experiment.arena, limits=spec.limits))
+        rehearsal = cls(spec=spec, mode=mode, experiment=experiment, whole=full, standins=[*standins.values()])
         needed = rehearsal.needed()
         if needed is not None and needed.rollouts.high == 0:
             # Fitting costs nothing, so the whole context is made, and tested with its real size.

@@ -102,10 +102,10 @@ def _records(processes: Sequence[Process]) -> Mapping[str, str]:
     ended = "n/a" if last.ended is None else f"{last.ended:%Y-%m-%d %H:%M:%S} UTC"
     rows = {"code": last.commit or "commit n/a", "time": f"{first.at:%Y-%m-%d %H:%M:%S} to {ended}"}
     if len(workers) > 1:
-        after = ("" if one.seconds is None else f" after {duration(one.seconds)}" for one in workers)
-        ends = (f"{one.how or KILLED}{text}" for one, text in zip(workers, after, strict=True))
+        after = ("" if worker.seconds is None else f" after {duration(worker.seconds)}" for worker in workers)
+        ends = (f"{worker.how or KILLED}{text}" for worker, text in zip(workers, after, strict=True))
         rows["processes"] = f"{len(workers)}: {', '.join(ends)}"
-    changes = [change for one, later in pairwise(workers) for change in one.changes_to(later)]
+    changes = [change for worker, later in pairwise(workers) for change in worker.changes_to(later)]
     if changes:
         rows["software changed"] = ", ".join(changes)
     checks = [process for process in processes if process.how in CHECKS]

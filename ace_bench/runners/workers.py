@@ -23,7 +23,7 @@ from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.runners.host import EXIT_INTERRUPTED, RunEnd, Signals, reporting
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.run import run
-from ace_bench.runners.schedule import Batch, Job, Schedule, Words
+from ace_bench.runners.schedule import Batch, Job, Overrides, Schedule
 from ace_bench.runners.shared_limits import Part, SharedLimits
 from ace_bench.store.processes import command_of
 
@@ -52,7 +52,7 @@ class Workers:
         count: int,
         *,
         captures: bool = False,
-        compose: Callable[[Words], RunConfig] | None = None,
+        compose: Callable[[Overrides], RunConfig] | None = None,
         limits: SharedLimits | None = None,
     ) -> None:
         self.count = count
@@ -71,7 +71,7 @@ class Workers:
         def work(_: int) -> None:
             while (batch := schedule.take(self.stopped)) is not None:
                 try:
-                    done(batch, self._make_one(batch.words))
+                    done(batch, self._make_one(batch.overrides))
                 finally:
                     schedule.end(batch)
 
@@ -82,7 +82,7 @@ class Workers:
                 self._signals.send()
                 raise
 
-    def _make_one(self, words: Words) -> Outcome:
+    def _make_one(self, overrides: Overrides) -> Outcome:
         """Make a run; what stops it is in its outcome, and an error of the program is printed."""
         started = time.monotonic()
         output = StringIO() if self._captures else None
@@ -90,12 +90,12 @@ class Workers:
             turn.enter_context(self._turn)
             if self.stopped.is_set():
                 return Outcome(end=RunEnd(status=EXIT_INTERRUPTED))
-            command, live = command_of(words), self.count == 1
+            command, live = command_of(overrides), self.count == 1
             reported = reporting(command, signals=self._signals, live=live, begun=turn.close, output=output)
             try:
                 with reported as report:
                     host = replace(report.host, probed=self._probed, limits=self._limits)
-                    report.metrics = run(self.compose(words), host)
+                    report.metrics = run(self.compose(overrides), host)
             except Exception:  # an error of the program, which is one row
                 traceback.print_exc(file=output)
                 report.status = _BROKEN
@@ -115,10 +115,10 @@ def make_all(runs: Sequence[Sequence[str]], workers: Workers) -> list[RunEnd | N
     def note(batch: Batch[int], outcome: Outcome) -> None:
         ends.update(dict.fromkeys(batch.jobs, outcome.end))
 
-    def words(jobs: Iterable[int]) -> dict[int, Words | None]:
+    def overrides(jobs: Iterable[int]) -> dict[int, Overrides | None]:
         return {job: tuple(runs[job]) for job in jobs}
 
-    workers.make(Schedule(jobs=range(len(runs)), words=words, chain=lambda job: -job), note)
+    workers.make(Schedule(jobs=range(len(runs)), overrides=overrides, chain=lambda job: -job), note)
     return [ends.get(job) for job in range(len(runs))]
 
 

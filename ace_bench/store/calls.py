@@ -122,18 +122,18 @@ def restore_calls(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
     for index, call in enumerate(calls):
         pending: dict[int, None] = {index: None}
         while pending:
-            at = next(reversed(pending))
-            missing = {one for one in sources[at] if one is not None} - restored.keys() - pending.keys()
+            current = next(reversed(pending))
+            missing = {source for source in sources[current] if source is not None} - restored.keys() - pending.keys()
             if missing:
                 pending[missing.pop()] = None
             else:
-                del pending[at]
-                base, first = (None if source is None else restored.get(source) for source in sources[at])
-                restored[at] = restore_request(calls[at].stored, base, first, calls[at].digest)
+                del pending[current]
+                base, first = (None if source is None else restored.get(source) for source in sources[current])
+                restored[current] = restore_request(calls[current].stored, base, first, calls[current].digest)
         yield replace(call.record, request=restored[index])
-        for one in (index, *sources[index]):
-            if one is not None and last_use.get(one, -1) <= index:
-                restored.pop(one, None)
+        for used in (index, *sources[index]):
+            if used is not None and last_use.get(used, -1) <= index:
+                restored.pop(used, None)
 
 
 def parse_call(line: bytes) -> StoredCall:

@@ -212,9 +212,9 @@ def _decode(content: bytes) -> Mapping[str, _Source]:
 
 def _counts(folder: str, name: str, top: str, *, ours: bool) -> bool:
     """Whether a module that one of ``top`` imports belongs to the code."""
-    first, _, rest = name.partition(".")
+    first, _, submodule = name.partition(".")
     if first == _OURS:
-        return rest.startswith(_DECIDING if ours else _READER)
+        return submodule.startswith(_DECIDING if ours else _READER)
     return top != _OURS and (first == top or not folder.endswith(_INSTALLED))
 
 

@@ -102,12 +102,12 @@ class AnswerTask:
     def _load(self, split: str) -> Mapping[str, tuple[Sample, Grader]]:
         with self._lock:
             if split not in self._items:
-                found = {}
+                items = {}
                 for row in self._read_rows(split):
                     inputs, grader = self.build(row)
                     name = f"{self.name}-{split}-{row.key}"
-                    found[name] = Sample(id=name, split=split, inputs=inputs), grader
-                self._items[split] = found
+                    items[name] = Sample(id=name, split=split, inputs=inputs), grader
+                self._items[split] = items
             return self._items[split]
 
 

@@ -32,8 +32,8 @@ def make_task(name: str, *, sample_allowed: bool, **overrides: Any) -> Task:
 
     # The defaults choose what belongs to a run beside the task, such as its agent.
     settings = {key: value for key, value in settings_from_file(name).items() if key != "defaults"}
-    given = {key: value for key, value in overrides.items() if value is not None}
-    node = OmegaConf.to_container(OmegaConf.merge(settings, given))
+    changes = {key: value for key, value in overrides.items() if value is not None}
+    node = OmegaConf.to_container(OmegaConf.merge(settings, changes))
     task: Task = build(node, "task", sample_allowed=sample_allowed)
     return task
 
@@ -42,13 +42,13 @@ def settings_from_file(name: str) -> Mapping[str, Any]:
     """Return the settings of a task's configuration file and of those that it builds on; raises ``ConfigError``."""
     from omegaconf import OmegaConf
 
-    known = options("task", config_folders())
-    if name not in known:
-        raise ConfigError(f"there is no task {name}; choose one of {', '.join(known)}")
-    with reading_config(known[name]):
-        settings: Any = OmegaConf.load(known[name])
+    files = options("task", config_folders())
+    if name not in files:
+        raise ConfigError(f"there is no task {name}; choose one of {', '.join(files)}")
+    with reading_config(files[name]):
+        settings: Any = OmegaConf.load(files[name])
     parents = [entry for entry in settings.get("defaults", ()) if isinstance(entry, str) and entry != "_self_"]
     merged = OmegaConf.to_container(OmegaConf.merge(*map(settings_from_file, parents), settings))
     if not isinstance(merged, dict) or "_target_" not in merged:
-        raise ConfigError(f"{known[name]} names no _target_ class")
+        raise ConfigError(f"{files[name]} names no _target_ class")
     return {str(key): value for key, value in merged.items()}

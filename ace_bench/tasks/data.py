@@ -112,12 +112,12 @@ def sample_folder(sample_data: str) -> Path:
     if not sample_data.startswith(_IN_PACKAGE) or not package:
         raise SettingError(f"sample_data={sample_data} must name a folder in a package: pkg://PACKAGE/FOLDER")
     try:
-        found = files(package).joinpath(folder)
+        path = files(package).joinpath(folder)
     except ImportError as error:
         raise SettingError(f"sample_data={sample_data}: package {package} cannot be imported: {error}") from error
-    if not isinstance(found, Path) or not found.is_dir():
+    if not isinstance(path, Path) or not path.is_dir():
         raise SettingError(f"sample_data={sample_data}: package {package} has no folder {folder}; install it unzipped")
-    return found
+    return path
 
 
 def _real_folder(task: str, data_dir: str | None) -> Path | None:
@@ -138,10 +138,10 @@ def _real_folder(task: str, data_dir: str | None) -> Path | None:
 def files_in(folder: Path, names: Sequence[str], *, task: str) -> Mapping[str, Path]:
     """Return the files ``names`` of a task's folder; raises ``DataError`` if one is missing."""
     files = {name: folder / name for name in names}
-    absent = [name for name, path in files.items() if not path.is_file()]
-    if absent:
+    missing = [name for name, path in files.items() if not path.is_file()]
+    if missing:
         raise DataError(
-            f"{folder} lacks {', '.join(absent)}; run `{command_line('data')} {task}` "
+            f"{folder} lacks {', '.join(missing)}; run `{command_line('data')} {task}` "
             f"or point task.data_dir at a folder that holds {', '.join(names)}"
         )
     return files
@@ -251,7 +251,7 @@ def shuffle(items: Sequence[T], seed: int) -> list[T]:
     """Return the items in the order that ``datasets.Dataset.shuffle(seed=...)`` gives them, which StreamBench uses."""
     import numpy as np  # here, as most tasks start without it
 
-    return [items[place] for place in np.random.default_rng(seed).permutation(len(items))]
+    return [items[index] for index in np.random.default_rng(seed).permutation(len(items))]
 
 
 def load_from_hub(path: str, config: str | None, revision: str | None, *, called: str, fix: str) -> Mapping[str, Any]:

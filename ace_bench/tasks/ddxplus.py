@@ -157,9 +157,11 @@ class Ddxplus(AnswerTask):
             if train_size is None:
                 return read(split)
             train = read("train")
-            seen = {tuple(row.fields.values()) for row in train}
+            patients = {tuple(row.fields.values()) for row in train}
             pool = [replace(row, key=f"train{row.key}") for row in train]
-            pool += [replace(row, key=f"val{row.key}") for row in read("val") if tuple(row.fields.values()) not in seen]
+            pool += [
+                replace(row, key=f"val{row.key}") for row in read("val") if tuple(row.fields.values()) not in patients
+            ]
             if len(pool) <= train_size:
                 raise DataError(
                     f"train.jsonl and val.jsonl hold {len(pool)} different rows and task.train_size={train_size} "
@@ -211,8 +213,8 @@ def _read_officially(reply: str) -> int | None:
 
 def _read_leniently(reply: str) -> int | None:
     """Return the only condition that a reply names; if it names none, the number that it consists of."""
-    named = {NUMBERS[name] for name in _NAME.findall(reply)}
-    if named:
-        return named.pop() if len(named) == 1 else None
+    numbers = {NUMBERS[name] for name in _NAME.findall(reply)}
+    if numbers:
+        return numbers.pop() if len(numbers) == 1 else None
     bare = _BARE.fullmatch(reply)
     return int(bare[1]) if bare else None

@@ -79,9 +79,9 @@ class Finer(AnswerTask):
         target = row.fields["target"].strip()
         if not all(label.strip() for label in target.split(",")):
             raise DataError(f"{row.where}: field target holds an empty label: {target!r}")
-        asked, answered = _questions(question), len(target.split(","))
-        if asked != answered:
-            raise DataError(f"{row.where}: field target answers {answered} of {asked} questions; correct the row")
+        count, answered = _questions(question), len(target.split(","))
+        if count != answered:
+            raise DataError(f"{row.where}: field target answers {answered} of {count} questions; correct the row")
         # All samples share one string: separate ones would take 6 kB each.
         return {"background": sys.intern(background), "question": question}, partial(grade_labels, target)
 

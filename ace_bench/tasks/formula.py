@@ -93,8 +93,8 @@ class Formula(AnswerTask):
         question = question_of(context, row.where)
         if _float(target) is None:
             raise DataError(f"{row.where}: field target is not a number: {target!r}")
-        asked = context if self._hint else question
-        return {"background": INSTRUCTION, "question": asked}, partial(grade_number, target)
+        text = context if self._hint else question
+        return {"background": INSTRUCTION, "question": text}, partial(grade_number, target)
 
 
 def question_of(context: str, where: str) -> str:
@@ -103,10 +103,10 @@ def question_of(context: str, where: str) -> str:
     It is the text between the first ``Question: `` and the next ``. Answer:``, trimmed and without enclosing quotation
     marks.
     """
-    _, found, rest = context.partition(_QUESTION)
-    question, ended, _ = rest.partition(_END)
+    _, marker, after = context.partition(_QUESTION)
+    question, ended, _ = after.partition(_END)
     question = question.strip()
-    if not found or not ended or not question:
+    if not marker or not ended or not question:
         raise DataError(f"{where}: field context has no text between {_QUESTION.strip()!r} and {_END!r}")
     if len(question) > 1 and question.startswith('"') and question.endswith('"'):
         return question[1:-1]

@@ -53,25 +53,25 @@ class RunsLauncher(Launcher):
         self._searches = "BasicSweeper" not in config.hydra.sweeper._target_
 
     def result(
-        self, overrides: Sequence[str], end: RunEnd | None, *, reason: str, shown: bool, logs: str = "its error above"
+        self, overrides: Sequence[str], end: RunEnd | None, *, reason: str, printed: bool, logs: str = "its error above"
     ) -> JobReturn:
         """Return the result of a job; of a run without an end ``reason`` says why, and has a row in the sweep's table.
 
-        ``shown``: the console has the errors of runs, else ``logs`` have them.
+        ``printed``: the console has the errors of runs, else ``logs`` have them.
         """
         from ace_bench.runners.metrics import objective
 
         for folder in filter(Path.exists, end.folders if end else ()):  # another machine's may not be seen from here
             note_run(folder)
-        if end is not None and end.status and shown and not self._searches:
+        if end is not None and end.status and printed and not self._searches:
             note_failure([] if end.folders else overrides)
         elif end is None or end.status:
             if end is None or not end.folders:
                 note_failure(overrides)
             why = reason if end is None else f"this run ended with status {end.status}, see {logs}"
-            found = JobReturn(overrides=list(overrides), status=JobStatus.FAILED)
-            found.return_value = CompactHydraException(f"{' '.join(overrides)}: {why}")
-            return found
+            job = JobReturn(overrides=list(overrides), status=JobStatus.FAILED)
+            job.return_value = CompactHydraException(f"{' '.join(overrides)}: {why}")
+            return job
         done = JobReturn(overrides=list(overrides), status=JobStatus.COMPLETED)
         done.return_value = objective(end.metrics) if end.metrics else None
         return done
@@ -80,13 +80,13 @@ class RunsLauncher(Launcher):
         self, runs: Sequence[Sequence[str]], shares: Sequence[list[RunEnd | None] | str], logs: str
     ) -> Sequence[JobReturn]:
         """Return the results of runs that were dealt out like cards; a share that did not end is why."""
-        found = []
-        for index, words in enumerate(runs):
+        results = []
+        for index, overrides in enumerate(runs):
             share, turn = shares[index % len(shares)], index // len(shares)
             end = None if isinstance(share, str) else share[turn]
             reason = share if isinstance(share, str) else "its share was stopped before it began"
-            found.append(self.result(words, end, reason=reason, shown=False, logs=logs))
-        return found
+            results.append(self.result(overrides, end, reason=reason, printed=False, logs=logs))
+        return results
 
 
 class ThreadsLauncher(RunsLauncher):
@@ -115,7 +115,10 @@ class ThreadsLauncher(RunsLauncher):
         ends = make_all(job_overrides, workers)
         if workers.stopped.is_set():
             raise KeyboardInterrupt
-        return [self.result(words, end, reason="", shown=True) for words, end in zip(job_overrides, ends, strict=True)]
+        return [
+            self.result(overrides, end, reason="", printed=True)
+            for overrides, end in zip(job_overrides, ends, strict=True)
+        ]
 
 
 class RayLauncher(RunsLauncher):
@@ -176,9 +179,9 @@ class SlurmLauncher(RunsLauncher):
         import submitit
 
         executor = submitit.AutoExecutor(self._folder, cluster="slurm", slurm_max_num_timeout=self._timeouts)
-        known = submitit.AutoExecutor._typed_parameters()
+        parameters = submitit.AutoExecutor._typed_parameters()
         executor.update_parameters(
-            **{name if name in known else f"slurm_{name}": value for name, value in self._options.items()}
+            **{name if name in parameters else f"slurm_{name}": value for name, value in self._options.items()}
         )
         configs = _compose_all(job_overrides)
         parts = _divide(configs, self._jobs)
@@ -208,7 +211,7 @@ def _compose_all(runs: Sequence[Sequence[str]]) -> list[RunConfig]:
     from ace_bench.runners.workers import Workers
 
     compose = Workers(1).compose
-    return [compose(tuple(words)) for words in runs]
+    return [compose(tuple(overrides)) for overrides in runs]
 
 
 def _divide(configs: Sequence[RunConfig], most: int) -> list[Part]:

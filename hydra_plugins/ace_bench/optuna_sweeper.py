@@ -77,10 +77,12 @@ class OptunaSweeper(Sweeper):
         """Run all trials and write the best settings to ``RESULTS``; an error where no run finished."""
         import optuna
 
-        given = [*(f"{key}={value}" for key, value in self._params.items()), *arguments]
-        overrides = {one.key_or_group: one for one in OverridesParser.create().parse_overrides(given)}
-        space = {key: distribution(one) for key, one in overrides.items() if one.is_sweep_override()}
-        fixed = [str(one.input_line) for one in overrides.values() if not one.is_sweep_override()]
+        requested = [*(f"{key}={value}" for key, value in self._params.items()), *arguments]
+        overrides = {
+            override.key_or_group: override for override in OverridesParser.create().parse_overrides(requested)
+        }
+        space = {key: distribution(override) for key, override in overrides.items() if override.is_sweep_override()}
+        fixed = [str(override.input_line) for override in overrides.values() if not override.is_sweep_override()]
         study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=self._seed), direction=self._direction)
         for first in range(0, self._n_trials, self._n_jobs):
             trials = [study.ask(space) for _ in range(min(self._n_jobs, self._n_trials - first))]

@@ -159,12 +159,12 @@ def _splits() -> dict[str, list[dict[str, str]]]:
     splits: dict[str, list[dict[str, str]]] = {}
     for split, size in SIZES.items():
         draw = Draw(f"bird_sql-{split}")
-        found: list[dict[str, str]] = []
-        while len(found) < size:
-            asked = [_question(kind, split, draw, taken) for kind in draw.shuffled(kinds())[: size - len(found)]]
-            found += [row for row in asked if row is not None]
-            taken.update(row["SQL"] for row in found)
-        splits[split] = found
+        rows: list[dict[str, str]] = []
+        while len(rows) < size:
+            drawn = [_question(kind, split, draw, taken) for kind in draw.shuffled(kinds())[: size - len(rows)]]
+            rows += [row for row in drawn if row is not None]
+            taken.update(row["SQL"] for row in rows)
+        splits[split] = rows
     return splits
 
 
@@ -194,5 +194,5 @@ def _open_database(database: str) -> sqlite3.Connection:
 
 
 def _finds_something(database: str, sql: str) -> bool:
-    found = _open_database(database).execute(sql).fetchall()
-    return bool(found) and found[0][-1] not in (None, 0, 0.0)
+    rows = _open_database(database).execute(sql).fetchall()
+    return bool(rows) and rows[0][-1] not in (None, 0, 0.0)

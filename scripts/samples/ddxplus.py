@@ -46,9 +46,9 @@ def _read_picture(block: list[str]) -> Picture:
 def rows(split: str) -> list[dict[str, str]]:
     """Return a split's samples in the data's own format; every condition occurs before any repeats."""
     draw = Draw(f"ddxplus-{split}")
-    known = pictures()
-    anyone = known.pop(_ANYONE)
-    turns = [picture for _ in range(SIZES[split]) for picture in draw.shuffled(list(known.values()))]
+    by_condition = pictures()
+    anyone = by_condition.pop(_ANYONE)
+    turns = [picture for _ in range(SIZES[split]) for picture in draw.shuffled(list(by_condition.values()))]
     return [_row(picture, anyone, split, draw) for picture in turns[: SIZES[split]]]
 
 

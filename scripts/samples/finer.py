@@ -40,8 +40,8 @@ def blocks() -> list[list[str]]:
 
 def tags() -> list[str]:
     """Return all tags that sentences use, in random but fixed order."""
-    found = sorted({tag for block in blocks() for line in block for tag, _ in _SLOT.findall(line)})
-    return Draw("finer-tags").shuffled(found)
+    names = sorted({tag for block in blocks() for line in block for tag, _ in _SLOT.findall(line)})
+    return Draw("finer-tags").shuffled(names)
 
 
 def rows(split: str) -> list[dict[str, str]]:
@@ -56,11 +56,11 @@ def _row(questions: list[Question]) -> dict[str, str]:
         f"each other. Reply with their {QUESTIONS} tags in the order of the questions, separated by commas (,), and "
         f"with nothing more.\n"
     )
-    asked = "".join(
+    listed = "".join(
         f'{number}. What is best tag for entity "{question.entity}" in sentence: "{question.sentence}?"\n'
         for number, question in enumerate(questions, start=1)
     )
-    context = f"{header}{asked}Output US GAAP tags:"
+    context = f"{header}{listed}Output US GAAP tags:"
     return {"context": context, "target": ",".join(question.tag for question in questions)}
 
 
@@ -82,8 +82,8 @@ def _sentence(wording: str, split: str, draw: Draw) -> list[Question]:
         value = _number(slots[len(values)][1], draw)
         if value not in (*values, year):
             values.append(value)
-    fill = iter(values)
-    sentence = _SLOT.sub(lambda _: next(fill), wording)
+    values_left = iter(values)
+    sentence = _SLOT.sub(lambda _: next(values_left), wording)
     sentence = sentence[0].upper() + sentence[1:]
     return [Question(value, sentence, tag) for value, (tag, _) in zip(values, slots, strict=True)]
 

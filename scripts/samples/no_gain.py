@@ -31,57 +31,63 @@ def contents() -> dict[str, str]:
 
 
 def _write(name: str) -> str:
-    draw, seen = Draw(name), set[str]()
+    draw, taken = Draw(name), set[str]()
     rows = []
     for split, size in SIZES.items():
         for number in range(size):
-            text, options, answer = (_two_hop if name == "two_hop" else _make_24)(draw, seen)
-            asked = f"{text} Answer with one of these options: {' | '.join(options)}"
-            rows.append({"id": f"{split}-{number:03d}", _COLUMNS[name]: asked, "answer": answer, "split": split})
+            text, options, answer = (_two_hop if name == "two_hop" else _make_24)(draw, taken)
+            question = f"{text} Answer with one of these options: {' | '.join(options)}"
+            rows.append({"id": f"{split}-{number:03d}", _COLUMNS[name]: question, "answer": answer, "split": split})
     return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def _name(draw: Draw, seen: set[str]) -> str:
+def _name(draw: Draw, taken: set[str]) -> str:
     """Draw a name that no other question has."""
-    while (name := (draw.one(_STARTS) + draw.one(_STARTS) + draw.one(_ENDS)).capitalize()) in seen:
+    while (name := (draw.one(_STARTS) + draw.one(_STARTS) + draw.one(_ENDS)).capitalize()) in taken:
         pass
-    seen.add(name)
+    taken.add(name)
     return name
 
 
-def _two_hop(draw: Draw, seen: set[str]) -> tuple[str, list[str], str]:
-    made, lives, asked = draw.one(_BRIDGES)
-    facts = [{what: _name(draw, seen) for what in ("person", "thing", "place")} for _ in range(_OPTIONS)]
-    sentences = draw.shuffled([text.format(**fact) for fact in facts for text in (made, lives)])
+def _two_hop(draw: Draw, taken: set[str]) -> tuple[str, list[str], str]:
+    first_fact, second_fact, question = draw.one(_BRIDGES)
+    facts = [{kind: _name(draw, taken) for kind in ("person", "thing", "place")} for _ in range(_OPTIONS)]
+    sentences = draw.shuffled([text.format(**fact) for fact in facts for text in (first_fact, second_fact)])
     options = draw.shuffled([fact["place"] for fact in facts])
-    return f"{' '.join(sentences)} {asked.format(**facts[0])}", options, facts[0]["place"]
+    return f"{' '.join(sentences)} {question.format(**facts[0])}", options, facts[0]["place"]
 
 
-def _make_24(draw: Draw, seen: set[str]) -> tuple[str, list[str], str]:
+def _make_24(draw: Draw, taken: set[str]) -> tuple[str, list[str], str]:
     while True:
         numbers = [draw.number(1, 13) for _ in range(4)]
         answer, value = _expression(draw, numbers)
-        shown = ", ".join(map(str, sorted(numbers)))
-        if value == _TARGET and shown not in seen:
+        listed = ", ".join(map(str, sorted(numbers)))
+        if value == _TARGET and listed not in taken:
             break
-    seen.add(shown)
+    taken.add(listed)
     options = [answer]
     while len(options) < _OPTIONS:
-        other, value = _expression(draw, draw.shuffled(numbers))
-        if other not in options and 0 < abs(value - _TARGET) < _TARGET:
-            options.append(other)
-    return f"Which expression makes 24 of the numbers {shown}?", draw.shuffled(options), answer
+        wrong, value = _expression(draw, draw.shuffled(numbers))
+        if wrong not in options and 0 < abs(value - _TARGET) < _TARGET:
+            options.append(wrong)
+    return f"Which expression makes 24 of the numbers {listed}?", draw.shuffled(options), answer
 
 
 def _expression(draw: Draw, numbers: list[int]) -> tuple[str, int]:
     """Draw an expression of four numbers; return it with its value."""
-    (a, b, c, d), (one, two, three) = numbers, [draw.one("+-*") for _ in range(3)]
+    (a, b, c, d), (sign1, sign2, sign3) = numbers, [draw.one("+-*") for _ in range(3)]
     if draw.number(0, 1):
-        text, value = f"(({a} {one} {b}) {two} {c}) {three} {d}", _apply(three, _apply(two, _apply(one, a, b), c), d)
+        text, value = (
+            f"(({a} {sign1} {b}) {sign2} {c}) {sign3} {d}",
+            _apply(sign3, _apply(sign2, _apply(sign1, a, b), c), d),
+        )
     else:
-        text, value = f"({a} {one} {b}) {two} ({c} {three} {d})", _apply(two, _apply(one, a, b), _apply(three, c, d))
+        text, value = (
+            f"({a} {sign1} {b}) {sign2} ({c} {sign3} {d})",
+            _apply(sign2, _apply(sign1, a, b), _apply(sign3, c, d)),
+        )
     return text, value
 
 
-def _apply(sign: str, one: int, other: int) -> int:
-    return {"+": one + other, "-": one - other, "*": one * other}[sign]
+def _apply(sign: str, left_value: int, right_value: int) -> int:
+    return {"+": left_value + right_value, "-": left_value - right_value, "*": left_value * right_value}[sign]

@@ -32,7 +32,7 @@ def known(steps, *, whole):
     calls = KnownCalls(tools("files_sql"))
     for number, action in enumerate(steps, start=1):
         for statement in read_action(action, calls.rules):
-            calls.note(number, statement, shown=True, whole=whole)
+            calls.note(number, statement, worked=True, is_complete=whole)
     found = calls.find(read_action("open('a').read()", calls.rules)[0].calls[0])
     return found and (found.step, found.printed)
 

@@ -6,20 +6,20 @@ from ace_bench.runners.schedule import Schedule
 
 
 class Requested:
-    """Jobs by name with their chains; ``words`` answers as `Reproduction` does."""
+    """Jobs by name with their chains; ``overrides`` answers as `Reproduction` does."""
 
     def __init__(self, chains, *, needs=None, memory=None, room=None, refused=(), same=()):
         self.refused, self.same, self.asked, self.stopped = refused, same, [], threading.Event()
         self.schedule = Schedule(
             jobs=[*chains],
-            words=self.words,
+            overrides=self.overrides,
             needs=lambda job: (needs or {}).get(job, ()),
             chain=chains.__getitem__,
             memory=lambda job: (memory or {}).get(job, 1),
             room=room,
         )
 
-    def words(self, jobs):
+    def overrides(self, jobs):
         self.asked += (found := [*jobs])
         return {job: None if job in self.refused else ("same",) if job in self.same else (job,) for job in found}
 

@@ -44,7 +44,7 @@ def made(runs, **how):
     """Make runs side by side; return their outcomes in the order of the runs."""
     outcomes = {}
     makers = Workers(len(runs), captures=True, **how)
-    schedule = Schedule(jobs=range(len(runs)), words=lambda jobs: {job: runs[job] for job in jobs})
+    schedule = Schedule(jobs=range(len(runs)), overrides=lambda jobs: {job: runs[job] for job in jobs})
     makers.make(schedule, lambda batch, outcome: outcomes.update({batch.jobs[0]: outcome}))
     return [outcomes[job] for job in range(len(runs))]
 

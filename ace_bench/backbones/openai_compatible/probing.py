@@ -69,7 +69,7 @@ def probe(
     """
     secrets, sampling, prices = endpoint.ready(), settings.sampling, settings.prices
     asked = Question(messages=_MESSAGES, session=_SESSION, schema=schema_of(_Ready))
-    dialect, outcome = _first_taken(dialects, lambda one: ask(asked, one))
+    dialect, outcome = _first_taken(dialects, lambda candidate: ask(asked, candidate))
     result = accept_probe(outcome.result, lambda problem: f"the backbone does not answer: {explain(problem, endpoint)}")
     usage = price_usage(outcome, prices)
     calls = [outcome]
@@ -179,7 +179,7 @@ def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResul
         if refuses_system_role(outcome.result):
             break
     if dialects[0].system_role:
-        dialect, outcome = _first_taken([replace(each, system_role=False) for each in dialects], ask)
+        dialect, outcome = _first_taken([replace(candidate, system_role=False) for candidate in dialects], ask)
         if not isinstance(outcome.result, Problem):
             return dialect, outcome
     return refused[-1]
@@ -213,9 +213,9 @@ def _thoughts_warning(first: Answer, limit: int | None, ask: Callable[[int], Ans
         raise ConfigError(f"the server answers, but its replies have no text: {explain_all_reasoning()}")
     if not was_cut:
         return ""
-    named = "the server's own limit" if limit is None else f"backbone.sampling.max_tokens={limit}"
+    setting = "the server's own limit" if limit is None else f"backbone.sampling.max_tokens={limit}"
     return (
-        f"The model's thoughts took all tokens of its reply, and no text was left: raise {named}, or switch thinking "
+        f"The model's thoughts took all tokens of its reply, and no text was left: raise {setting}, or switch thinking "
         "off (backbone.extra_body.chat_template_kwargs.enable_thinking=false, or as the model's page says)."
     )
 

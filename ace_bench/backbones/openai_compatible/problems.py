@@ -96,8 +96,8 @@ class _Rule:
     statuses: Collection[int] = ()
     says: Callable[[str, str], bool] | None = None
 
-    def fits(self, status: int, codes: str, words: str) -> bool:
-        return (not self.statuses or status in self.statuses) and (self.says is None or self.says(codes, words))
+    def fits(self, status: int, codes: str, message: str) -> bool:
+        return (not self.statuses or status in self.statuses) and (self.says is None or self.says(codes, message))
 
 
 _REFUSALS = (400, 404, 405, 413, 416, 418, 422, 451)
@@ -142,14 +142,14 @@ def unreadable_body(why: str) -> Problem:
 
 def from_status(status: int, body: Any, *, retry_after: float | None = None) -> Problem:
     """Classify an error reply by its status and body."""
-    words, codes = _words(body), _codes(body)
-    kind = next(rule.kind for rule in _RULES if rule.fits(status, codes, words))
+    message, codes = _words(body), _codes(body)
+    kind = next(rule.kind for rule in _RULES if rule.fits(status, codes, message))
     written = _field(body, "failed_generation")
     if written is not None and kind not in _DISPOSITIONS:
         kind = "unreadable_reply"
     return Problem(
         kind=kind,
-        message=f"HTTP {status}: {words}{_hint(f'{codes} {words}') if kind == 'bad_request' else ''}",
+        message=f"HTTP {status}: {message}{_hint(f'{codes} {message}') if kind == 'bad_request' else ''}",
         disposition=_DISPOSITIONS.get(kind, Disposition.FAULT),
         owner="model" if kind in ("content_filter", "context_length", "unreadable_reply") else "backbone",
         retry_after=retry_after,

@@ -166,8 +166,8 @@ def _upstream_error(error: Any) -> Problem:
 
 def _end(reason: Any) -> str:
     """Return why a reply ended; SGLang's own form is an object with the reason as its type."""
-    named = _as_text(reason.get("type") if isinstance(reason, dict) else reason).lower()
-    return "length" if named in _CUT else named
+    name = _as_text(reason.get("type") if isinstance(reason, dict) else reason).lower()
+    return "length" if name in _CUT else name
 
 
 def _as_text(value: Any) -> str:

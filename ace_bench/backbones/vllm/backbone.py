@@ -64,8 +64,8 @@ class Vllm(OpenAICompatible):
     @property
     def identity(self) -> Record:
         """The client's, with the model that is loaded."""
-        own = {"loads": self._model, **self._serve.identity} if self._launch else {}
-        return {**super().identity, **own}
+        launched = {"loads": self._model, **self._serve.identity} if self._launch else {}
+        return {**super().identity, **launched}
 
     def check(self) -> None:
         """Raise ``SettingError`` if a key or the program to launch is missing."""

@@ -67,13 +67,13 @@ class Launch:
         return {**os.environ, **{name: str(value) for name, value in self.env.items()}}
 
     def _program(self) -> str:
-        found = shutil.which(os.path.expanduser(self.executable), path=self.environment().get("PATH"))
-        if found is None:
+        path = shutil.which(os.path.expanduser(self.executable), path=self.environment().get("PATH"))
+        if path is None:
             raise SettingError(
                 f"server.executable={self.executable} is not found: {self.how_to_install}; or set url to a running "
                 "server"
             )
-        return str(Path(found).absolute())
+        return str(Path(path).absolute())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +116,8 @@ class Serve(Launch):
 
     def _compact(self) -> tuple[str, ...]:
         """Return what keeps JSON free of endless blanks, unless the flags decide how replies are structured."""
-        given = (str(flag).replace("_", "-") for flag in self.flags)
-        return () if any(map(_STRUCTURE.match, given)) else COMPACT_JSON
+        flags = (str(flag).replace("_", "-") for flag in self.flags)
+        return () if any(map(_STRUCTURE.match, flags)) else COMPACT_JSON
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -123,11 +123,11 @@ class Server:
                 time.sleep(_POLL_S)
         say(f"{name}: ready after {time.monotonic() - started:.0f} s")
 
-    def _failure(self, what: str) -> ConfigError | BackboneUnavailable:
+    def _failure(self, problem: str) -> ConfigError | BackboneUnavailable:
         advice = likely_fix(self.log.read_text(errors="replace"))
         if advice:
-            return ConfigError(f"{what}: {advice}; {self._end_of_log()}")
-        return BackboneUnavailable(f"{what}; {self._end_of_log()}")
+            return ConfigError(f"{problem}: {advice}; {self._end_of_log()}")
+        return BackboneUnavailable(f"{problem}; {self._end_of_log()}")
 
     def _read_status(self) -> str | None:
         """Return the server's exit status, ``None`` while it runs and after ``stop`` ended it."""
@@ -222,5 +222,7 @@ def tail(log: Path, lines: int = _TAIL_LINES) -> str:
 def phase(log: Path) -> str:
     """Return what a starting server is doing, by the latest line of its log that tells."""
     text = tail(log, lines=_PHASE_LINES)
-    found = [(text.rfind(match), words) for pattern, words in _PHASES for match in re.findall(pattern, text)[-1:]]
-    return max(found, default=(0, "importing its code"))[1]
+    phases = [
+        (text.rfind(match), description) for pattern, description in _PHASES for match in re.findall(pattern, text)[-1:]
+    ]
+    return max(phases, default=(0, "importing its code"))[1]

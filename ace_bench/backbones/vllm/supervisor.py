@@ -31,9 +31,9 @@ def main(arguments: Sequence[str]) -> int:
     """Run the command until it ends or must end; return 0."""
     grace_s, command = float(arguments[0]), list(arguments[1:])
     parent = os.getppid()
-    asked: list[int] = []
+    signals: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda got, _: asked.append(got))
+        signal.signal(number, lambda got, _: signals.append(got))
     # Processes that leave the server's session and lose their parent become children of the supervisor.
     _control_process(_PR_SET_CHILD_SUBREAPER, 1)
     server = subprocess.Popen(
@@ -43,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         start_new_session=True,
         preexec_fn=_end_with_supervisor,  # noqa: PLW1509 - safe: this process has one thread
     )
-    while server.poll() is None and not asked and os.getppid() == parent and not _is_closed(sys.stdin.fileno()):
+    while server.poll() is None and not signals and os.getppid() == parent and not _is_closed(sys.stdin.fileno()):
         pass
     if server.returncode is not None:
         # Even if the harness is gone, end the server's children.

@@ -37,7 +37,7 @@ from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import CLAIMS, TableFiles, write_tables
 from ace_bench.runners.checking import Candidate
 from ace_bench.runners.host import EXIT_INTERRUPTED
-from ace_bench.runners.schedule import Batch, Schedule, Words
+from ace_bench.runners.schedule import Batch, Overrides, Schedule
 from ace_bench.runners.workers import Outcome, Workers
 from ace_bench.store.code import CodeReader, changed_modules
 from ace_bench.store.processes import last_code
@@ -130,7 +130,7 @@ class Reproduction:
         self._console, self._workers = console, workers
         self._states = self._read_states()
         self._lock = threading.Lock()
-        self._words_of_run: dict[str, Words] = {}
+        self._overrides_of_run: dict[str, Overrides] = {}
         self._problems: dict[Job, str] = {}
         """By job that was tried: why it is not finished, "" if it is."""
         self._measured: Mapping[str, TableFiles] = {}
@@ -203,7 +203,7 @@ class Reproduction:
 
         schedule = Schedule(
             jobs=jobs,
-            words=self._words,
+            overrides=self._overrides_by_job,
             needs=lambda job: [replace(job, planned=need.run) for need in job.planned.needs],
             chain=lambda job: chain_of(job.planned, settings(job)),
             memory=lambda job: memory_of(job.planned, settings(job)),
@@ -211,24 +211,24 @@ class Reproduction:
         )
         self._workers.make(schedule, note)
 
-    def _words(self, jobs: Iterable[Job]) -> Mapping[Job, Words | None]:
+    def _overrides_by_job(self, jobs: Iterable[Job]) -> Mapping[Job, Overrides | None]:
         """Return the settings of each job, ``None`` for one that is not to be made.
 
         Jobs that are the same run in other words, such as a setting at its default, have the same ones, so that they
         are not made side by side in one folder.
         """
         self._states = self._read_states()  # includes contexts that earlier jobs have made
-        words_by_job: dict[Job, Words | None] = {}
+        overrides_by_job: dict[Job, Overrides | None] = {}
         for job in jobs:
             arguments = self._states.command(job)
             needless = arguments is not None and self._states.of(job) is State.NEEDLESS
-            words_by_job[job] = None
+            overrides_by_job[job] = None
             if arguments is None:
                 self._note(job, problem="not started: a run that it needs is not finished")
             elif not needless:
                 run = digest_of(self._index.compose(arguments))
-                words_by_job[job] = self._words_of_run.setdefault(run, tuple(arguments))
-        return words_by_job
+                overrides_by_job[job] = self._overrides_of_run.setdefault(run, tuple(arguments))
+        return overrides_by_job
 
     def _read_states(self) -> RunStates:
         plans = [job.planned for job in self._jobs]

@@ -76,10 +76,10 @@ class BackboneChatModel(BaseChatModel):
             self._require_tools()
         sent = [_message(message, with_tools=with_tools) for message in messages]
         completion = self.lm(sent, offer(tools or (), tool_choice)) if with_tools else self.lm(sent)
-        said = read_reply(completion.text) if with_tools else AIMessage(completion.text)
-        said.usage_metadata = _usage(completion.usage)
-        said.response_metadata = {"model_name": completion.model}
-        return ChatResult(generations=[ChatGeneration(message=said)])
+        reply = read_reply(completion.text) if with_tools else AIMessage(completion.text)
+        reply.usage_metadata = _usage(completion.usage)
+        reply.response_metadata = {"model_name": completion.model}
+        return ChatResult(generations=[ChatGeneration(message=reply)])
 
     def _require_tools(self) -> None:
         if not takes_tools(self.lm):
@@ -88,13 +88,13 @@ class BackboneChatModel(BaseChatModel):
             )
 
 
-def _choice(asked: str | dict[str, Any] | bool | None) -> Any:
+def _choice(choice: str | dict[str, Any] | bool | None) -> Any:
     """Turn LangChain's choice of a tool into the form of chat completions."""
-    if asked is True or asked == "any":
+    if choice is True or choice == "any":
         return "required"
-    if not asked or isinstance(asked, dict) or asked in ("auto", "none", "required"):
-        return asked or None
-    return {"type": "function", "function": {"name": asked}}
+    if not choice or isinstance(choice, dict) or choice in ("auto", "none", "required"):
+        return choice or None
+    return {"type": "function", "function": {"name": choice}}
 
 
 def _message(message: BaseMessage, *, with_tools: bool) -> Message:

@@ -43,9 +43,9 @@ def observe(latest: AIMessage) -> Sequence[DeltaEntry]:
 
     It calls no model and never says that something succeeded or failed, because a reply alone does not show it.
     """
-    said = f"Called {'; '.join(calls_in_text(latest))}." if latest.tool_calls else str(latest.text).strip()
-    content = said if len(said) <= _LONGEST else f"{said[: _LONGEST - 3]}..."
-    return [DeltaEntry(category="tool_use" if latest.tool_calls else "final_answer", content=content)] if said else []
+    event = f"Called {'; '.join(calls_in_text(latest))}." if latest.tool_calls else str(latest.text).strip()
+    content = event if len(event) <= _LONGEST else f"{event[: _LONGEST - 3]}..."
+    return [DeltaEntry(category="tool_use" if latest.tool_calls else "final_answer", content=content)] if event else []
 
 
 def calls_in_text(message: AIMessage) -> list[str]:
@@ -89,8 +89,8 @@ _ERROR = "Error"
 
 def question_in(messages: Sequence[BaseMessage]) -> str:
     """Return the text of the newest message by a user; "" if there is none."""
-    asked = (message for message in reversed(messages) if isinstance(message, HumanMessage))
-    return next((str(m.text) for m in asked if m.additional_kwargs.get("lc_source") != "summarization"), "")
+    user_messages = (message for message in reversed(messages) if isinstance(message, HumanMessage))
+    return next((str(m.text) for m in user_messages if m.additional_kwargs.get("lc_source") != "summarization"), "")
 
 
 def task_text(system: str, tools: Iterable[BaseTool | dict[str, Any]]) -> str:
@@ -110,12 +110,12 @@ def attempt_in(messages: Sequence[BaseMessage], question: str, playbook: Playboo
     )
     run = messages[start + 1 :]
     replies = [message for message in run if isinstance(message, AIMessage)]
-    said = "\n".join(str(reply.text) for reply in replies)
+    text = "\n".join(str(reply.text) for reply in replies)
     answer = str(replies[-1].text) if replies and not replies[-1].tool_calls else None
     return Attempt(
         answer=answer,
         reply=answer or "",
-        cited=tuple(name for name in dict.fromkeys(_CITED.findall(said)) if name in playbook.index),
+        cited=tuple(name for name in dict.fromkeys(_CITED.findall(text)) if name in playbook.index),
         trajectory=tuple(_turns(replies, run)),
         ended="completed" if answer is not None else "steps",
     )

@@ -67,8 +67,8 @@ class AceRoles:
 
     def reflect(self, run: Rollout, playbook: Playbook, state: Mapping[str, Any]) -> Record:
         """Return the reflection on a run, which is over and cannot be tried again, as JSON."""
-        shown = NO_FEEDBACK if self.feedback is None else self.feedback(state)
-        rollout, arena = replace(run, feedback=shown), self._arena(shown, playbook)
+        feedback = NO_FEEDBACK if self.feedback is None else self.feedback(state)
+        rollout, arena = replace(run, feedback=feedback), self._arena(feedback, playbook)
         insight = Reflector().reflect(playbook, rollout, Insight.begin(rollout, 1), _ONLY_STEP, arena)
         _report(insight.events)
         return as_json(insight)
@@ -87,8 +87,11 @@ class AceRoles:
         editor.apply_delta([insight], delta, limits)
         return refine(editor.playbook, editor.touched, step)
 
-    def _arena(self, shown: Feedback, playbook: Playbook) -> Arena:
-        labels = Labels.GOLD if shown.gold is not None else Labels.NONE if shown.correct is None else Labels.CORRECTNESS
+    def _arena(self, feedback: Feedback, playbook: Playbook) -> Arena:
+        if feedback.gold is not None:
+            labels = Labels.GOLD
+        else:
+            labels = Labels.NONE if feedback.correct is None else Labels.CORRECTNESS
         view = _RoleView(models=self.models, labels=labels, prompts=self.prompts, sections=playbook.sections)
         # The roles use no more of an arena where no attempt is made again.
         return cast(Arena, view)

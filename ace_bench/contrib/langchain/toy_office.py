@@ -96,9 +96,9 @@ def desk_tools() -> Sequence[BaseTool]:
 
 def desk_questions(run: int) -> Sequence[DeskQuestion]:
     """Return the questions of run 0 or 1."""
-    found = []
+    questions = []
     for text, function, measured, names in _KINDS:
         name, parameter = names[run], function.__code__.co_varnames[0]
         call = f"{function.__name__}({parameter}={name!r})"
-        found.append(DeskQuestion(text.format(name), _value(measured, name), call))
-    return found
+        questions.append(DeskQuestion(text.format(name), _value(measured, name), call))
+    return questions

@@ -131,8 +131,8 @@ class _Session:
     def _accounts(self) -> tuple[int | None, ...]:
         """Return the agent's calls and prompt tokens, and the other roles' calls, so far."""
         accounts = dict(self._models.ledger.roles(Stage.ADAPT))
-        own = accounts.pop(GENERATOR, Account())
-        return own.calls, own.usage.prompt, sum(account.calls for account in accounts.values())
+        generator = accounts.pop(GENERATOR, Account())
+        return generator.calls, generator.usage.prompt, sum(account.calls for account in accounts.values())
 
 
 def _is_right(question: DeskQuestion, state: Mapping[str, Any]) -> bool:

@@ -79,31 +79,31 @@ class LexicalIndex:
         self._places = np.concatenate([self._places[:0], *self._blocks.values()])
 
     def _places_of(self, block: Texts) -> Places:
-        found = self._blocks.get(block)
+        slots = self._blocks.get(block)
         texts = block.contents
-        return np.fromiter(map(self._slots.__getitem__, texts), np.intp, len(texts)) if found is None else found
+        return np.fromiter(map(self._slots.__getitem__, texts), np.intp, len(texts)) if slots is None else slots
 
     def _remove(self, text: str) -> None:
         if self._slots.pop(text, None) is None:  # it came and went with one update
             return
-        words = split_words(text)
-        self._total -= len(words)
-        for stem in set(map(stem_of, words)):
+        tokens = split_words(text)
+        self._total -= len(tokens)
+        for stem in set(map(stem_of, tokens)):
             self._postings[stem].live -= 1
-        for word in set(words):
+        for word in set(tokens):
             self._texts_with[word] -= 1
             if not self._texts_with[word]:
                 del self._texts_with[word]
 
     def _add(self, texts: Sequence[str]) -> None:
         for text in [text for text in dict.fromkeys(texts) if text not in self._slots]:
-            words = split_words(text)
+            tokens = split_words(text)
             slot = self._slots[text] = len(self._lengths)
-            self._lengths.append(len(words))
-            self._total += len(words)
-            for stem, count in Counter(map(stem_of, words)).items():
+            self._lengths.append(len(tokens))
+            self._total += len(tokens)
+            for stem, count in Counter(map(stem_of, tokens)).items():
                 self._postings.setdefault(stem, _Postings()).add(slot, count)
-            self._texts_with.update(set(words))
+            self._texts_with.update(set(tokens))
 
     @property
     def vocabulary(self) -> Collection[str]:
@@ -114,8 +114,8 @@ class LexicalIndex:
         """Return the inverse document frequency of a word's stem; one that no text has counts as the rarest."""
         return self._idf(self._postings.get(stem_of(word)))
 
-    def _idf(self, found: _Postings | None) -> float:
-        n, live = len(self._slots), found.live if found is not None else 0
+    def _idf(self, postings: _Postings | None) -> float:
+        n, live = len(self._slots), postings.live if postings is not None else 0
         return math.log(1 + (n - live + 0.5) / (live + 0.5))
 
     def scores(self, query: str) -> Scores:
@@ -126,12 +126,12 @@ class LexicalIndex:
         sums, lengths = np.zeros(len(self._lengths), dtype=np.float32), np.asarray(self._lengths)
         mean = self._total / max(len(self._slots), 1)
         for stem, times in Counter(map(stem_of, words_of(query))).items():
-            found = self._postings.get(stem)
-            if found is None or not found.live:
+            postings = self._postings.get(stem)
+            if postings is None or not postings.live:
                 continue
-            slots, counts = np.asarray(found.slots), np.asarray(found.counts)
+            slots, counts = np.asarray(postings.slots), np.asarray(postings.counts)
             norm = np.float32(_K1 * (1 - _B)) + np.float32(_K1 * _B / mean) * lengths[slots]
-            sums[slots] += np.float32(times * self._idf(found)) * (counts / (counts + norm))
+            sums[slots] += np.float32(times * self._idf(postings)) * (counts / (counts + norm))
         scores: Scores = sums[self._places]
         return scores
 
@@ -177,9 +177,9 @@ def is_conversational(query: str, vocabulary: Collection[str]) -> bool:
 
     BM25 would rank it by chance matches; embeddings do better ("is this wired up and working in production").
     """
-    words = _WORD.findall(query.casefold())
-    if not words or _CODE.search(query):
+    tokens = _WORD.findall(query.casefold())
+    if not tokens or _CODE.search(query):
         return False
-    fillers = sum(word in _FILLERS for word in words)
-    signals = sum(word in vocabulary for word in words if word not in _FILLERS)
-    return fillers > _MOST_FILLERS * len(words) and signals < _LEAST_SIGNAL * len(words)
+    fillers = sum(word in _FILLERS for word in tokens)
+    signals = sum(word in vocabulary for word in tokens if word not in _FILLERS)
+    return fillers > _MOST_FILLERS * len(tokens) and signals < _LEAST_SIGNAL * len(tokens)

@@ -38,15 +38,15 @@ class Model:
 
     def expanded(self, query: str) -> str:
         """Return the query with words that the model adds."""
-        said = self._ask("expander", _EXPAND, f"Query: {query}")
-        words = dict.fromkeys(word for word in _WORD.findall(said) if word.lower() not in query.lower())
-        return " ".join([query, *[*words][:_MORE]])
+        reply = self._ask("expander", _EXPAND, f"Query: {query}")
+        new_words = dict.fromkeys(word for word in _WORD.findall(reply) if word.lower() not in query.lower())
+        return " ".join([query, *[*new_words][:_MORE]])
 
     def scores(self, query: str, texts: Sequence[str]) -> Scores:
         """Return 1 for the texts that the model takes among the first five, else 0: they come first."""
         listed = "\n".join(f"{number}. {' '.join(text.split())}" for number, text in enumerate(texts[:_SHOWN], 1))
-        said = self._ask("validator", _VALIDATE, f"Query: {query}\n\nNotes:\n{listed}") if texts else ""
-        taken = {int(number) for number in _NUMBER.findall(said)}.intersection(range(_SHOWN + 1))
+        reply = self._ask("validator", _VALIDATE, f"Query: {query}\n\nNotes:\n{listed}") if texts else ""
+        taken = {int(number) for number in _NUMBER.findall(reply)}.intersection(range(_SHOWN + 1))
         return np.array([number in taken for number, _ in enumerate(texts, 1)], dtype=np.float32)
 
     def is_typo(self, written: str, word: str) -> bool:
@@ -58,10 +58,10 @@ class Model:
             return self._said[role, text]
         messages = [Message(role="user", content=f"{task}\n\n{text}")]
         try:
-            said = self.backbone.complete(messages, role=role, session=digest_of_text(text)[:16]).text
+            reply = self.backbone.complete(messages, role=role, session=digest_of_text(text)[:16]).text
         except RolloutFault as error:
             if error.fault.owner != "model":
                 raise
-            said = ""
-        self._said[role, text] = said
-        return said
+            reply = ""
+        self._said[role, text] = reply
+        return reply

@@ -67,8 +67,8 @@ def main(arguments: Sequence[str]) -> int:
 _HEADINGS = ("", *COLUMNS[2:])
 
 
-def _cells(one: Measured) -> tuple[str, ...]:
-    return one.row, one.variant, *(f"{figure:.1f}" for figure in one.shown()[3:])
+def _cells(measured: Measured) -> tuple[str, ...]:
+    return measured.row, measured.variant, *(f"{figure:.1f}" for figure in measured.shown()[3:])
 
 
 def _write(options: argparse.Namespace, tables: Mapping[str, Sequence[Measured]]) -> None:
@@ -81,7 +81,9 @@ def _write(options: argparse.Namespace, tables: Mapping[str, Sequence[Measured]]
             texts.append(f"{wording.capitalize()} queries:\n\n{rows}")
         files[options.out] = "\n".join(texts)
     if options.json is not None:
-        files[options.json] = json.dumps([one._asdict() for table in tables.values() for one in table], indent=2) + "\n"
+        files[options.json] = (
+            json.dumps([measured._asdict() for table in tables.values() for measured in table], indent=2) + "\n"
+        )
     write_files(files)
 
 
@@ -93,7 +95,7 @@ def _read_trial(options: argparse.Namespace, embedder: Embedder) -> Trial:
         raise ConfigError("there is no query to measure with")
     return Trial(
         playbook=fill_playbook(playbook, options.bullets) if options.bullets > playbook.size else playbook,
-        queries={wording: some[: options.limit] for wording, some in by_wording(labels).items()},
+        queries={wording: queries[: options.limit] for wording, queries in by_wording(labels).items()},
         relevant=relevance_by_labels(labels),
         embedder=embedder,
         cross_encoder=options.cross_encoder or "",

@@ -30,12 +30,12 @@ itch, calf leg, flight plane trip, sudden suddenly acute, night bed sleep
 
 
 def _expansions() -> dict[str, tuple[str, ...]]:
-    found: dict[str, dict[str, None]] = {}
+    synonyms: dict[str, dict[str, None]] = {}
     for group in _GROUPS.split(","):
-        words = group.split()
-        for word in words:
-            found.setdefault(stem_of(word), {}).update(dict.fromkeys(w for w in words if w != word))
-    return {stem: tuple(words) for stem, words in found.items()}
+        group_words = group.split()
+        for word in group_words:
+            synonyms.setdefault(stem_of(word), {}).update(dict.fromkeys(w for w in group_words if w != word))
+    return {stem: tuple(group_words) for stem, group_words in synonyms.items()}
 
 
 EXPANSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(_expansions())
@@ -44,6 +44,6 @@ EXPANSIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(_expansions())
 
 def expand(query: str) -> str:
     """Return the query followed by the words that mean about the same as its own."""
-    own = [stem_of(word) for word in words_of(query)]
-    more = dict.fromkeys(word for stem in own for word in EXPANSIONS.get(stem, ()) if stem_of(word) not in own)
-    return " ".join([query, *more])
+    stems = [stem_of(word) for word in words_of(query)]
+    added = dict.fromkeys(word for stem in stems for word in EXPANSIONS.get(stem, ()) if stem_of(word) not in stems)
+    return " ".join([query, *added])

@@ -74,28 +74,29 @@ def _related_stems(stem: str) -> frozenset[str]:
 
 def features(query: str, text: str, rarity: Rarity) -> tuple[float, ...]:
     """Return the features of ``Weights`` but for the last two, which the earlier stages give."""
-    asked, given = _text(query), _text(text)
-    if not asked.words or not given.words:
+    query_text, note = _text(query), _text(text)
+    if not query_text.words or not note.words:
         return (0.0,) * (len(Weights._fields) - 2)
-    weights = [rarity(word) for word in asked.words]
+    weights = [rarity(word) for word in query_text.words]
     total = sum(weights) or 1.0
-    stems = set(given.stems)
-    known = set(asked.stems)
-    texts = [rarity(word) for word in given.words]
+    stems = set(note.stems)
+    query_stems = set(query_text.stems)
+    texts = [rarity(word) for word in note.words]
     return (
-        sum(w for w, s in zip(weights, asked.stems, strict=True) if s in stems or _related_stems(s) & stems) / total,
-        sum(w for w, stem in zip(texts, given.stems, strict=True) if stem in known) / (sum(texts) or 1.0),
-        _near_pairs(asked.stems, given.stems),
-        float(_acronym(asked, given) or _acronym(given, asked)),
-        len(asked.grams & given.grams) / (len(asked.grams) * len(given.grams)) ** 0.5,
+        sum(w for w, s in zip(weights, query_text.stems, strict=True) if s in stems or _related_stems(s) & stems)
+        / total,
+        sum(w for w, stem in zip(texts, note.stems, strict=True) if stem in query_stems) / (sum(texts) or 1.0),
+        _near_pairs(query_text.stems, note.stems),
+        float(_acronym(query_text, note) or _acronym(note, query_text)),
+        len(query_text.grams & note.grams) / (len(query_text.grams) * len(note.grams)) ** 0.5,
     )
 
 
-def _near_pairs(asked: Sequence[str], given: Sequence[str]) -> float:
-    pairs = [pair for pair in pairwise(asked) if pair[0] != pair[1]]
+def _near_pairs(query_stems: Sequence[str], stems: Sequence[str]) -> float:
+    pairs = [pair for pair in pairwise(query_stems) if pair[0] != pair[1]]
     if not pairs:
         return 0.0
-    near = {(given[i], given[j]) for i in range(len(given)) for j in range(i + 1, min(i + 4, len(given)))}
+    near = {(stems[i], stems[j]) for i in range(len(stems)) for j in range(i + 1, min(i + 4, len(stems)))}
     return sum((a, b) in near or (b, a) in near for a, b in pairs) / len(pairs)
 
 
@@ -107,15 +108,15 @@ def feature_matrix(
     query: str, texts: Sequence[str], *, rarity: Rarity, lexical: Scores, semantic: Scores
 ) -> npt.NDArray[np.float64]:
     """Return all features: shape (texts, features)."""
-    own = np.array([features(query, text, rarity) for text in texts], dtype=np.float64)
+    computed = np.array([features(query, text, rarity) for text in texts], dtype=np.float64)
     best = float(lexical.max(initial=0.0)) or 1.0
-    return np.column_stack([own.reshape(len(texts), -1), lexical / best, semantic])
+    return np.column_stack([computed.reshape(len(texts), -1), lexical / best, semantic])
 
 
 def scores(matrix: npt.NDArray[np.float64], weights: Weights = WEIGHTS) -> Scores:
     """Return a score per row, rounded so that machines agree on the order."""
-    found: Scores = np.round(matrix @ np.array(weights), 6).astype(np.float32)
-    return found
+    rounded: Scores = np.round(matrix @ np.array(weights), 6).astype(np.float32)
+    return rounded
 
 
 if TYPE_CHECKING:

@@ -58,7 +58,7 @@ def read_labels(path: Path, playbook: Playbook, *, half: Half) -> Sequence[Label
             label = msgspec.json.decode(line, type=Label)
         except msgspec.DecodeError as error:
             raise DataError(f"{path}: line {number}: {error}") from error
-        unknown = [one for one in label.relevant if one not in playbook.index]
+        unknown = [bullet_id for bullet_id in label.relevant if bullet_id not in playbook.index]
         if unknown or not label.relevant:
             problem = f"no bullet has the id {', '.join(unknown)}" if unknown else "no bullet is relevant"
             raise DataError(f"{path}: line {number}: {problem}")

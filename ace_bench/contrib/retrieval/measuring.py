@@ -84,7 +84,7 @@ def model_variants() -> Sequence[Variant]:
 
 def retriever_variants(*, cross_encoder: bool) -> Sequence[Variant]:
     """Return the configurations to compare: single rankings, the document's A to D, and the other stages."""
-    own = [
+    variants = [
         Variant(name="bm25", mode="bm25"),
         Variant(name="embeddings", mode="embeddings"),
         Variant(row="A", name="fused (baseline)", mode="fused"),
@@ -95,9 +95,9 @@ def retriever_variants(*, cross_encoder: bool) -> Sequence[Variant]:
         Variant(name="B with percentile 50", mode="features", percentile=_PERCENTILE),
     ]
     if not cross_encoder:
-        return own
+        return variants
     return [
-        *own,
+        *variants,
         Variant(row="B", name="cross-encoder", mode="reranked"),
         Variant(row="D", name="cross-encoder, expansion", mode="reranked", expansion=True),
     ]
@@ -169,10 +169,10 @@ class Trial:
         seconds: list[float] = []
         for query in queries:
             embedding, started = self._measured_embedder.seconds, time.perf_counter()
-            found = retriever.ranked(self.playbook, query)
+            bullets = retriever.ranked(self.playbook, query)
             took = time.perf_counter() - started
             seconds.append(took - (self._measured_embedder.seconds - embedding))
-            hits.append([self.relevant(query, bullet) for bullet in found])
+            hits.append([self.relevant(query, bullet) for bullet in bullets])
         n = len(queries)
         p50, p95 = (1000 * np.percentile(seconds, [50, 95])).tolist()
         return Measured(
@@ -192,7 +192,7 @@ def fill_playbook(playbook: Playbook, size: int) -> Playbook:
     draw = random.Random(0)
     words = [word for bullet in playbook.bullets for word in bullet.content.split()]
     first = playbook.next_number
-    more = [
+    fillers = [
         Bullet(
             id=f"oth-{number:05d}",
             section=_SECTION,
@@ -205,7 +205,7 @@ def fill_playbook(playbook: Playbook, size: int) -> Playbook:
         )
         for number in range(first, first + size - playbook.size)
     ]
-    return Playbook.build_from([*playbook.bullets, *more], sections=playbook.sections)
+    return Playbook.build_from([*playbook.bullets, *fillers], sections=playbook.sections)
 
 
 def ab_table(request: MeasurementRequest) -> Measurement:
@@ -213,7 +213,7 @@ def ab_table(request: MeasurementRequest) -> Measurement:
 
     Marked as simulated, because queries and labels are the project's own.
     """
-    chosen = [one.removeprefix(_EMBEDDER) for one in request.settings if one.startswith(_EMBEDDER)]
+    chosen = [setting.removeprefix(_EMBEDDER) for setting in request.settings if setting.startswith(_EMBEDDER)]
     playbook = read_playbook(SHIPPED.playbook)
     labels = read_labels(SHIPPED.labels, playbook, half="report")
     timing = Trial(
@@ -223,5 +223,5 @@ def ab_table(request: MeasurementRequest) -> Measurement:
         embedder=make_embedder(chosen[-1] if chosen else "hashing"),
     )
     measured = timing.measure_all(retriever_variants(cross_encoder=False)).values()
-    rows = tuple(one.shown() for one in chain.from_iterable(measured))
+    rows = tuple(row.shown() for row in chain.from_iterable(measured))
     return Measurement(columns=COLUMNS, rows=rows, simulated=True)

@@ -117,13 +117,13 @@ class Retriever:
             self._follow(playbook.index)
             if query not in self._answered:
                 self._answered = {query: self._select(query)}
-            return [playbook.bullets[place] for place in self._answered[query]]
+            return [playbook.bullets[index] for index in self._answered[query]]
 
     def _select(self, query: str) -> Sequence[int]:
-        asked = self._typos.corrected(query)
-        vector = self._memo.embed([self._expand(asked)])[0] if self._semantic else None
-        candidates = self._above_percentile(self._candidates(asked, vector))
-        return self._distinct(self._rerank(asked, [*candidates], vector))
+        corrected = self._typos.corrected(query)
+        vector = self._memo.embed([self._expand(corrected)])[0] if self._semantic else None
+        candidates = self._above_percentile(self._candidates(corrected, vector))
+        return self._distinct(self._rerank(corrected, [*candidates], vector))
 
     def _follow(self, bullets: BulletIndex) -> None:
         """Bring index and embeddings to a version of the playbook; costs what differs from the latest."""
@@ -152,7 +152,7 @@ class Retriever:
             rankings.append(dict(zip(places.tolist(), scores, strict=True)))
         if self._lexical and not (self._semantic and is_conversational(query, self._words.vocabulary)):
             scores = self._words.scores(self._expand(query))
-            rankings.append({place: scores[place] for place in best_indices(scores, fetch) if scores[place] > 0})
+            rankings.append({index: scores[index] for index in best_indices(scores, fetch) if scores[index] > 0})
         if len(rankings) == 1:
             return rankings[0]
         return dict(islice(fuse([[*ranking] for ranking in rankings]).items(), fetch))
@@ -180,7 +180,7 @@ class Retriever:
             return self._features(query, range(playbook.size), self._memo.embed([query])[0])
 
     def _contents(self, places: Sequence[int]) -> list[str]:
-        return [self._bullets.bullets[place].content for place in places]
+        return [self._bullets.bullets[index].content for index in places]
 
     def _features(self, query: str, places: Sequence[int], vector: Vector) -> npt.NDArray[np.float64]:
         return features.feature_matrix(
@@ -195,12 +195,12 @@ class Retriever:
         """Return the best of a ranking without near-duplicates of better ones."""
         kept: list[int] = []
         vectors: list[Matrix] = []
-        for place in places:
+        for index in places:
             if len(kept) == self._top_k:
                 break
-            vector = self._memo.matrix[self._rows[place]]
+            vector = self._memo.matrix[self._rows[index]]
             if not kept or float((np.array(vectors) @ vector).max()) < self._duplicates:
-                kept.append(place)
+                kept.append(index)
                 vectors.append(vector)
         return kept
 
@@ -209,6 +209,6 @@ def fuse(rankings: Sequence[Sequence[int]]) -> dict[int, float]:
     """Return places with the sum of their reciprocal ranks, the best first; ties are ordered as in the playbook."""
     sums: dict[int, float] = {}
     for ranking in rankings:
-        for rank, place in enumerate(ranking, start=1):
-            sums[place] = sums.get(place, 0.0) + 1 / (_RANK_CONSTANT + rank)
+        for rank, index in enumerate(ranking, start=1):
+            sums[index] = sums.get(index, 0.0) + 1 / (_RANK_CONSTANT + rank)
     return dict(sorted(sums.items(), key=lambda item: (-item[1], item[0])))

@@ -66,15 +66,15 @@ class TypoCorrector:
         if len(word) < _SHORTEST or not word.isalpha() or word in self._vocabulary or not words_of(word):
             return written
         if word in self._learnt:
-            found = self._learnt.pop(word)
+            nearest = self._learnt.pop(word)
         else:
-            found = self._nearest_word(word)
-            if found and self.validate and not self.validate(word, found):
-                found = None
-        self._learnt[word] = found
+            nearest = self._nearest_word(word)
+            if nearest and self.validate and not self.validate(word, nearest):
+                nearest = None
+        self._learnt[word] = nearest
         if len(self._learnt) > self._most:
             self._learnt.popitem(last=False)
-        return found or written
+        return nearest or written
 
     def _nearest_word(self, word: str) -> str | None:
         """Return the nearest valid word; of equally near ones the first in alphabetical order."""
@@ -83,13 +83,13 @@ class TypoCorrector:
         allowed = 2 if len(word) >= _LONG else 1
         near: list[tuple[float, str]] = []
         for length in range(len(word) - allowed, len(word) + allowed + 1):
-            for one in self._by_start.get((word[0], length), ()):
-                matcher = SequenceMatcher(None, one, word, autojunk=False)
-                if matcher.quick_ratio() < _LIKE or one not in self._vocabulary:
+            for candidate in self._by_start.get((word[0], length), ()):
+                matcher = SequenceMatcher(None, candidate, word, autojunk=False)
+                if matcher.quick_ratio() < _LIKE or candidate not in self._vocabulary:
                     continue
                 similarity = matcher.ratio()
-                if similarity >= _LIKE and edits(word, one) <= allowed:
-                    near.append((-similarity, one))
+                if similarity >= _LIKE and edits(word, candidate) <= allowed:
+                    near.append((-similarity, candidate))
         return min(near)[1] if near else None
 
 

@@ -150,12 +150,14 @@ def _id(folder: Path) -> str:
 
 def _describe_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the settings that describe the run, without paths and addresses."""
-    found: dict[str, Any] = {}
+    described: dict[str, Any] = {}
     for name in _SETTINGS:
         value = settings[name]
         if isinstance(value, Mapping):
             value = {key: part for key, part in value.items() if key not in _PLACES}
-        found[name] = value
+        described[name] = value
     backbones = {"generator": settings["backbone"], **(settings.get("roles") or {})}
-    found["backbones"] = {role: {key: one[key] for key in _MODEL if key in one} for role, one in backbones.items()}
-    return found
+    described["backbones"] = {
+        role: {key: backbone[key] for key in _MODEL if key in backbone} for role, backbone in backbones.items()
+    }
+    return described

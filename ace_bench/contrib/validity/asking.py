@@ -11,7 +11,17 @@ import msgspec
 import numpy as np
 
 from ace_bench.api import Run
-from ace_bench.contrib.validity.planning import Make, PlannedRun, Request, Row, Study, Words, find_run, keep, without
+from ace_bench.contrib.validity.planning import (
+    Make,
+    Overrides,
+    PlannedRun,
+    Request,
+    Row,
+    Study,
+    find_run,
+    keep,
+    without,
+)
 from ace_bench.core.statistics import paired_difference
 from ace_bench.core.types import Record, Sample
 from ace_bench.report.evidence import read_lines_of
@@ -22,30 +32,32 @@ _CONTROLS = 10
 _TASK_SETTINGS = ("task", "method", "mode", "agent", "protocol", "labels")
 
 
-def _lines(made: Run) -> list[dict[str, Any]]:
-    return read_lines_of(made.folder / "journal.jsonl", dict[str, Any])
+def _lines(finished: Run) -> list[dict[str, Any]]:
+    return read_lines_of(finished.folder / "journal.jsonl", dict[str, Any])
 
 
-def _attempts(made: Run) -> Mapping[str, Record]:
+def _attempts(finished: Run) -> Mapping[str, Record]:
     """Return the last attempt at each tested sample, as lines of the journal."""
-    lines = _lines(made)
+    lines = _lines(finished)
     return {line["sample"]: line for line in lines if line["kind"] == "rollout" and line["split"] == "test"}
 
 
-def _ask(words: Words, questions: Sequence[tuple[str, str]], instruction: str) -> dict[str, str]:
-    """Return the words of a run that asks questions, each with its reference answer; one call a question."""
+def _ask(settings: Overrides, questions: Sequence[tuple[str, str]], instruction: str) -> dict[str, str]:
+    """Return the overrides of a run that asks questions, each with its reference answer; one call a question."""
     rows = [{"id": index, "question": text, "answer": gold} for index, (text, gold) in enumerate(questions)]
-    file = keep(words, "".join(f"{msgspec.json.encode(row).decode()}\n" for row in rows), "jsonl")
-    asked = {"data": f"{{test: {file}}}", "instruction": str(keep(words, instruction, "txt")), "grader": "f1"}
-    form = {**asked, "id": "id", "question": "question", "answer": "answer", "split": "null", "source": "auto"}
+    file = keep(settings, "".join(f"{msgspec.json.encode(row).decode()}\n" for row in rows), "jsonl")
+    files = {"data": f"{{test: {file}}}", "instruction": str(keep(settings, instruction, "txt")), "grader": "f1"}
+    form = {**files, "id": "id", "question": "question", "answer": "answer", "split": "null", "source": "auto"}
     task = {"task": "qa", **{f"task.{name}": value for name, value in form.items()}}
-    return {**without(words, *_TASK_SETTINGS), "method": "base", "mode": "online", "limit": "null", **task}
+    return {**without(settings, *_TASK_SETTINGS), "method": "base", "mode": "online", "limit": "null", **task}
 
 
-def _replies(made: Run) -> list[str]:
+def _replies(finished: Run) -> list[str]:
     """Return the replies to ``_ask`` in the order of the questions."""
-    found = {sample.rpartition("-")[2]: line["attempt"]["answer"] or "" for sample, line in _attempts(made).items()}
-    return [found[str(index)] for index in range(len(found))]
+    answers = {
+        sample.rpartition("-")[2]: line["attempt"]["answer"] or "" for sample, line in _attempts(finished).items()
+    }
+    return [answers[str(index)] for index in range(len(answers))]
 
 
 class Contamination(Study):
@@ -60,14 +72,14 @@ class Contamination(Study):
 
     def __init__(self, request: Request) -> None:
         self._probes: dict[tuple[str, str], tuple[PlannedRun, Sequence[str]]] = {}
-        for task in request.words["task"].split(","):
-            words = {**request.having(request.seeds[0]), "task": task}
-            found = find_run(words)
-            samples = found.task.samples("test")[: found.limits.get("test")]
-            golds = [found.task.failing_grade(sample).gold for sample in samples]
+        for task in request.overrides["task"].split(","):
+            settings = {**request.having(request.seeds[0]), "task": task}
+            identified = find_run(settings)
+            samples = identified.task.samples("test")[: identified.limits.get("test")]
+            golds = [identified.task.failing_grade(sample).gold for sample in samples]
             for name, (instruction, texts, references) in _probes(task, samples, golds).items():
-                asked = _ask(words, [*zip(texts, references, strict=True)], instruction)
-                self._probes[task, name] = PlannedRun(words=asked), references
+                probe = _ask(settings, [*zip(texts, references, strict=True)], instruction)
+                self._probes[task, name] = PlannedRun(overrides=probe), references
         self.runs = [planned for planned, _ in self._probes.values()]
 
     def rows(self, make: Make) -> Iterator[Row]:
@@ -75,11 +87,15 @@ class Contamination(Study):
         for (task, name), (planned, references) in self._probes.items():
             replies = _replies(make(planned))
             scores = np.array([_own_and_others(index, reply, references) for index, reply in enumerate(replies)])
-            own, chance = scores.T
-            found = paired_difference(own[None], chance[None], [[index] for index in range(len(own))], paired=False)
-            width = "{:.1f} to {:.1f}".format(*(100 * bound for bound in found.bounds())) if found else None
-            shown = (round(100 * float(value), 1) for value in (own.mean(), chance.mean(), (own - chance).mean()))
-            yield task, name, len(own), *shown, width, p_value(found.p) if found else None
+            with_own, chance = scores.T
+            difference = paired_difference(
+                with_own[None], chance[None], [[index] for index in range(len(with_own))], paired=False
+            )
+            width = "{:.1f} to {:.1f}".format(*(100 * bound for bound in difference.bounds())) if difference else None
+            means = (
+                round(100 * float(value), 1) for value in (with_own.mean(), chance.mean(), (with_own - chance).mean())
+            )
+            yield task, name, len(with_own), *means, width, p_value(difference.p) if difference else None
 
 
 def _probes(
@@ -104,13 +120,14 @@ def _probes(
     }
 
 
-def _own_and_others(place: int, reply: str, references: Sequence[str]) -> tuple[float, float]:
-    others = [references[(place + step) % len(references)] for step in range(1, min(_CONTROLS + 1, len(references)))]
-    return _overlap(reply, references[place]), fmean(_overlap(reply, other) for other in others) if others else 0.0
+def _own_and_others(index: int, reply: str, references: Sequence[str]) -> tuple[float, float]:
+    controls = [references[(index + step) % len(references)] for step in range(1, min(_CONTROLS + 1, len(references)))]
+    chance = fmean(_overlap(reply, reference) for reference in controls) if controls else 0.0
+    return _overlap(reply, references[index]), chance
 
 
 def _overlap(reply: str, reference: str) -> float:
     """Return the share of common words: F1."""
-    said, wanted = reply.lower().split(), reference.lower().split()
-    common = sum((Counter(said) & Counter(wanted)).values())
-    return 2 * common / (len(said) + len(wanted)) if common else 0.0
+    answered, wanted = reply.lower().split(), reference.lower().split()
+    common = sum((Counter(answered) & Counter(wanted)).values())
+    return 2 * common / (len(answered) + len(wanted)) if common else 0.0

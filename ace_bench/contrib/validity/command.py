@@ -80,10 +80,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
 def _show_plan(planned: Sequence[PlannedRun], laboratory: Laboratory | None) -> None:
     """Print the runs and, with a laboratory, their cost."""
     totals = [Account()] * 3
-    for one in planned:
-        line = one.command
+    for run in planned:
+        line = run.command
         if laboratory is not None:
-            costs = laboratory.cost(one)
+            costs = laboratory.cost(run)
             totals = [total + cost for total, cost in zip(totals, costs, strict=True)]
             line = f"{f'{_range(_calls, costs)} calls' if costs[-1].calls else 'finished'}  {line}"
         write(f"{line}\n")
@@ -106,29 +106,29 @@ def _dollars(account: Account) -> str:
     return "n/a" if account.usage.usd is None else f"${account.usage.usd:,.2f}"
 
 
-def _reservation(made: Sequence[Run]) -> list[str]:
+def _reservation(runs: Sequence[Run]) -> list[str]:
     """Say that a playbook or two are not the method."""
-    few = len({one.seed for one in made if one.metrics["context"]["items"]}) in range(1, FEW_SEEDS)
+    few = len({run.seed for run in runs if run.metrics["context"]["items"]}) in range(1, FEW_SEEDS)
     return [f"Fewer than {FEW_SEEDS} seeds: intervals and p are about these playbooks only."] if few else []
 
 
 def _table(options: argparse.Namespace, study: Study, laboratory: Laboratory) -> tuple[Page, str]:
     """Make the runs and return their table, and its CSV."""
-    made: list[Run] = []
+    runs: list[Run] = []
 
     def make(planned: PlannedRun) -> Run:
-        made.append(laboratory.make(planned))
-        return made[-1]
+        runs.append(laboratory.make(planned))
+        return runs[-1]
 
-    found = [*study.rows(make)]
-    sample = any(one.source == "sample" for one in made)
-    mark = marks_of(simulated=any(one.simulated for one in made), source="sample" if sample else "")
+    rows_found = [*study.rows(make)]
+    sample = any(run.source == "sample" for run in runs)
+    mark = marks_of(simulated=any(run.simulated for run in runs), source="sample" if sample else "")
     settings = [word for word in options.settings if not word.startswith(("results=", "backbone."))]
-    rows = tuple(tuple("n/a" if value is None else str(value) for value in row) for row in found)
+    rows = tuple(tuple("n/a" if value is None else str(value) for value in row) for row in rows_found)
     page = Page(
         title=" ".join(filter(None, ("Validity:", options.kind, *settings, mark))),
         label=f"validity-{options.kind}",
         grids=(Grid(title=str(KINDS[options.kind].__doc__), header=study.columns, rows=rows),),
-        notes=(study.note, *_reservation(made), *wide_notes(study.wide_gains, study.wide_scores)),
+        notes=(study.note, *_reservation(runs), *wide_notes(study.wide_gains, study.wide_scores)),
     )
-    return page, csv_of([dict(zip(study.columns, row, strict=True)) for row in found])
+    return page, csv_of([dict(zip(study.columns, row, strict=True)) for row in rows_found])

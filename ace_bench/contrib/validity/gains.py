@@ -15,8 +15,8 @@ from ace_bench.contrib.validity.planning import (
     Study,
     fixed_run,
     frozen_run,
-    move_words,
-    parse_words,
+    move_overrides,
+    parse_overrides,
     scores_of,
 )
 from ace_bench.core.errors import ConfigError
@@ -40,20 +40,20 @@ _NEUTRAL = (
 class _Gains(Study):
     """A check whose rows are scores and gains."""
 
-    def score_row(self, name: Value, ours: Seeds, base: Seeds | None = None) -> Row:
+    def score_row(self, name: Value, seeds: Seeds, base: Seeds | None = None) -> Row:
         """Return a name, the score with its interval and, with a base, the gain over it with interval and p."""
-        interval = statistics.score_interval(ours)
+        interval = statistics.score_interval(seeds)
         if interval:
-            self.wide_scores.append(statistics.reasons_score_wide(ours))
-        gain = self.gain(ours, base) if base else (None, None, None)
-        return name, len(ours), round(statistics.mean_score(ours), 1), _bounds(interval), *gain
+            self.wide_scores.append(statistics.reasons_score_wide(seeds))
+        gain = self.gain(seeds, base) if base else (None, None, None)
+        return name, len(seeds), round(statistics.mean_score(seeds), 1), _bounds(interval), *gain
 
-    def gain(self, ours: Seeds, base: Seeds, *, base_adapts: bool = False) -> Row:
+    def gain(self, seeds: Seeds, base: Seeds, *, base_adapts: bool = False) -> Row:
         """Return the gain over a base with its interval and p."""
-        found = statistics.compare(ours, base, base_adapts=base_adapts)
-        if found.interval:
-            self.wide_gains.append(found.wide)
-        return round(found.difference, 1), _bounds(found.interval), p_value(found.p)
+        comparison = statistics.compare(seeds, base, base_adapts=base_adapts)
+        if comparison.interval:
+            self.wide_gains.append(comparison.wide)
+        return round(comparison.difference, 1), _bounds(comparison.interval), p_value(comparison.p)
 
 
 def _bounds(interval: Interval | None) -> str | None:
@@ -69,17 +69,17 @@ class Transfer(_Gains):
     def __init__(self, request: Request) -> None:
         if not request.options["to"]:
             raise ConfigError("name a target: --to task=formula, or --to 'backbone=vllm backbone.model=NAME'")
-        sources = request.playbook_runs(request.words)
-        targets = {"where it learned": request.words}
+        sources = request.playbook_runs(request.overrides)
+        targets = {"where it learned": request.overrides}
         for text in request.options["to"]:
-            targets[text], left_out = move_words(request.words, parse_words(text.split()))
+            targets[text], left_out = move_overrides(request.overrides, parse_overrides(text.split()))
             self.note += left_out
         self._arms = {
             name: (
-                fixed_run({**words, "seed": str(request.seeds[0])}, "ace_empty"),
-                [frozen_run({**words, "seed": source.words["seed"]}, source) for source in sources],
+                fixed_run({**settings, "seed": str(request.seeds[0])}, "ace_empty"),
+                [frozen_run({**settings, "seed": source.overrides["seed"]}, source) for source in sources],
             )
-            for name, words in targets.items()
+            for name, settings in targets.items()
         }
         self.runs = [*sources, *(run for empty, full in self._arms.values() for run in (empty, *full))]
 
@@ -99,26 +99,27 @@ class Placebo(_Gains):
     )
 
     def __init__(self, request: Request) -> None:
-        sources = request.playbook_runs(request.words)
+        sources = request.playbook_runs(request.overrides)
         changes = {
             "shuffled words": _shuffle_words,
             "scattered bullets": _scatter,
             "neutral text": lambda book: _fill_with_words(book, cycle(_NEUTRAL.split())),
         }
-        self._learned = [frozen_run(source.words, source) for source in sources]
+        self._learned = [frozen_run(source.overrides, source) for source in sources]
         self._arms = {
-            name: [frozen_run(source.words, source, change) for source in sources] for name, change in changes.items()
+            name: [frozen_run(source.overrides, source, change) for source in sources]
+            for name, change in changes.items()
         }
-        others: list[PlannedRun] = []
+        donors: list[PlannedRun] = []
         if task := request.options["other"]:
-            words, left_out = move_words(request.words, {"task": task})
+            settings, left_out = move_overrides(request.overrides, {"task": task})
             self.note += left_out
-            others = request.playbook_runs(words)
+            donors = request.playbook_runs(settings)
             self._arms[f"playbook of {task}"] = [
-                frozen_run(own.words, other) for own, other in zip(sources, others, strict=True)
+                frozen_run(own_source.overrides, donor) for own_source, donor in zip(sources, donors, strict=True)
             ]
-        self._arms["empty playbook"] = [fixed_run(sources[0].words, "ace_empty")]
-        self.runs = [*sources, *others, *self._learned, *chain.from_iterable(self._arms.values())]
+        self._arms["empty playbook"] = [fixed_run(sources[0].overrides, "ace_empty")]
+        self.runs = [*sources, *donors, *self._learned, *chain.from_iterable(self._arms.values())]
 
     def rows(self, make: Make) -> Iterator[Row]:
         """Compare the learned playbook with each placebo."""

@@ -26,88 +26,93 @@ from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
 from ace_bench.store.results import METRICS
 
-Words = Mapping[str, str]
+Overrides = Mapping[str, str]
 """Settings of a run by key, as on a command line."""
 Row = tuple[Value, ...]
 
 
-def parse_words(words: Sequence[str]) -> dict[str, str]:
-    """Return ``KEY=VALUE`` words by key; raises ``ConfigError``."""
-    for word in words:
-        if "=" not in word:
-            raise ConfigError(f"{word} is not a setting: write KEY=VALUE, such as task=finer")
-    return {key: value for key, _, value in (word.partition("=") for word in words)}
+def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
+    """Return ``KEY=VALUE`` overrides by key; raises ``ConfigError``."""
+    for override in overrides:
+        if "=" not in override:
+            raise ConfigError(f"{override} is not a setting: write KEY=VALUE, such as task=finer")
+    return {key: value for key, _, value in (override.partition("=") for override in overrides)}
 
 
-def without(words: Words, *groups: str) -> dict[str, str]:
-    """Return the words that set nothing of these groups."""
-    return {key: value for key, value in words.items() if key.lstrip("+~").split(".")[0] not in groups}
+def without(overrides: Overrides, *groups: str) -> dict[str, str]:
+    """Return the overrides that set nothing of these groups."""
+    return {key: value for key, value in overrides.items() if key.lstrip("+~").split(".")[0] not in groups}
 
 
-def move_words(words: Words, changes: Words) -> tuple[dict[str, str], str]:
-    """Return the words of a run on another task or backbone, and a sentence about those that were left out, or "".
+def move_overrides(overrides: Overrides, changes: Overrides) -> tuple[dict[str, str], str]:
+    """Return the overrides of a run on another task or backbone, and a sentence about those that were left out, or "".
 
     Settings of the former task or backbone do not fit the new one, but every task has a ``source``.
     """
     groups = {"task", "backbone"} & changes.keys()
-    own = words.keys() - without(words, *groups).keys() - {"task.source"}
-    found = {"task": words["task"], **{key: value for key, value in words.items() if key not in own}, **changes}
-    dropped = ", ".join(f"{key}={value}" for key, value in words.items() if key not in found)
+    of_target = overrides.keys() - without(overrides, *groups).keys() - {"task.source"}
+    moved = {
+        "task": overrides["task"],
+        **{key: value for key, value in overrides.items() if key not in of_target},
+        **changes,
+    }
+    dropped = ", ".join(f"{key}={value}" for key, value in overrides.items() if key not in moved)
     target = " ".join(f"{key}={value}" for key, value in changes.items())
-    return found, f" Not used with {target}, which has settings of its own: {dropped}." if dropped else ""
+    return moved, f" Not used with {target}, which has settings of its own: {dropped}." if dropped else ""
 
 
-def find_run(words: Words) -> IdentifiedRun:
-    """Return the run that these words mean; raises ``ConfigError``."""
-    return identify(decode(compose_run(_words(words))))
+def find_run(overrides: Overrides) -> IdentifiedRun:
+    """Return the run that these overrides mean; raises ``ConfigError``."""
+    return identify(decode(compose_run(_arguments(overrides))))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """What the user asked for: the settings of a run, its seeds, and the options of the check."""
 
-    words: Words
+    overrides: Overrides
     seeds: Sequence[int]
     options: Mapping[str, Any]
 
     @classmethod
-    def read(cls, words: Sequence[str], options: Mapping[str, Any]) -> Request:
-        """Read ``KEY=VALUE`` words; ``seed=0,1,2`` names several seeds. Raises ``ConfigError``."""
-        found = parse_words(words)
-        seeds = found.pop("seed", "0,1,2").split(",")
+    def read(cls, overrides: Sequence[str], options: Mapping[str, Any]) -> Request:
+        """Read ``KEY=VALUE`` overrides; ``seed=0,1,2`` names several seeds. Raises ``ConfigError``."""
+        parsed = parse_overrides(overrides)
+        seeds = parsed.pop("seed", "0,1,2").split(",")
         if not all(seed.isdecimal() for seed in seeds):
             raise ConfigError(f"seed={','.join(seeds)} must be whole numbers, such as seed=0,1,2")
-        found = {"task": "finer", "method": "ace", "name": "validity", **found}
-        return cls(words=found, seeds=[*map(int, dict.fromkeys(seeds))], options=options)
+        parsed = {"task": "finer", "method": "ace", "name": "validity", **parsed}
+        return cls(overrides=parsed, seeds=[*map(int, dict.fromkeys(seeds))], options=options)
 
     def having(self, seed: int, **changes: str) -> dict[str, str]:
-        """Return the words of a run with this seed and other settings."""
-        return {**self.words, "seed": str(seed), **changes}
+        """Return the overrides of a run with this seed and other settings."""
+        return {**self.overrides, "seed": str(seed), **changes}
 
-    def playbook_runs(self, words: Words) -> list[PlannedRun]:
+    def playbook_runs(self, overrides: Overrides) -> list[PlannedRun]:
         """Plan a run a seed that learns a playbook; raises ``ConfigError`` for a method that learns something else."""
-        planned = [PlannedRun(words={**words, "seed": str(seed)}) for seed in self.seeds]
-        method = find_run(planned[0].words).parts.method.build()
+        planned = [PlannedRun(overrides={**overrides, "seed": str(seed)}) for seed in self.seeds]
+        method = find_run(planned[0].overrides).parts.method.build()
         kind = get_type_hints(type(method).start)["return"]
         if isinstance(kind, type) and not issubclass(Playbook, kind):
-            raise ConfigError(f"method={words['method']} learns no playbook: choose one that does, such as method=ace")
+            raise ConfigError(
+                f"method={overrides['method']} learns no playbook: choose one that does, such as method=ace"
+            )
         return planned
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """A run of a check; ``derive`` returns what follows for its words from the ``sources``, which are run before."""
+    """A run of a check. The ``sources`` run before it, and ``derive`` returns the overrides that follow from them."""
 
-    words: Words
+    overrides: Overrides
     sources: tuple[PlannedRun, ...] = ()
-    derive: Callable[[Sequence[Run]], Words] | None = None
+    derive: Callable[[Sequence[Run]], Overrides] | None = None
 
     @property
     def command(self) -> str:
         """The run as a command to show; files that do not exist yet have no path."""
-        return (
-            f"ace-bench run {shlex.join(_words(self.words))}{' with what the runs above left' if self.derive else ''}"
-        )
+        command = f"ace-bench run {shlex.join(_arguments(self.overrides))}"
+        return f"{command} with what the runs above left" if self.derive else command
 
 
 Make = Callable[[PlannedRun], Run]
@@ -135,27 +140,27 @@ class Study:
         raise NotImplementedError
 
 
-def fixed_run(words: Words, method: str) -> PlannedRun:
+def fixed_run(overrides: Overrides, method: str) -> PlannedRun:
     """Plan a run of a method that learns nothing."""
-    return PlannedRun(words={**without(words, "method", "protocol"), "method": method})
+    return PlannedRun(overrides={**without(overrides, "method", "protocol"), "method": method})
 
 
 def frozen_run(
-    words: Words, source: PlannedRun, change: Callable[[Playbook], Playbook] = lambda book: book
+    overrides: Overrides, source: PlannedRun, change: Callable[[Playbook], Playbook] = lambda book: book
 ) -> PlannedRun:
     """Plan the evaluation of a playbook made from another run's playbook."""
-    planned = fixed_run(words, "frozen")
+    planned = fixed_run(overrides, "frozen")
 
-    def derive(runs: Sequence[Run]) -> Words:
+    def derive(runs: Sequence[Run]) -> Overrides:
         record = change(runs[0].playbook).dump()
-        return {"method.context": str(keep(planned.words, msgspec.json.encode(record).decode(), "json"))}
+        return {"method.context": str(keep(planned.overrides, msgspec.json.encode(record).decode(), "json"))}
 
     return replace(planned, sources=(source,), derive=derive)
 
 
-def keep(words: Words, text: str, suffix: str) -> Path:
+def keep(overrides: Overrides, text: str, suffix: str) -> Path:
     """Write a file beside the runs, named by its content, and return its path."""
-    folder = Path(words.get("results", "results")) / words["name"] / "files"
+    folder = Path(overrides.get("results", "results")) / overrides["name"] / "files"
     path = folder.resolve() / f"{digest_of(text)[:12]}.{suffix}"
     if not path.exists():
         write_files({path: text})
@@ -170,12 +175,12 @@ class Laboratory:
 
     def make(self, planned: PlannedRun) -> Run:
         """Run, continue or load it; raises ``AceBenchError``."""
-        words = self._whole_words(planned)
-        if (found := find_run(words).folder / METRICS).exists():
-            return load_run(found.parent)
-        self._say(PlannedRun(words=words).command)
-        task, method = words.pop("task"), words.pop("method")
-        return run(task=task, method=method, overrides=_words(words), progress=False)
+        overrides = self._all_overrides(planned)
+        if (finished := find_run(overrides).folder / METRICS).exists():
+            return load_run(finished.parent)
+        self._say(PlannedRun(overrides=overrides).command)
+        task, method = overrides.pop("task"), overrides.pop("method")
+        return run(task=task, method=method, overrides=_arguments(overrides), progress=False)
 
     def cost(self, planned: PlannedRun) -> tuple[Account, Account, Account]:
         """Return its low, typical and high cost; a finished run costs nothing.
@@ -185,29 +190,29 @@ class Laboratory:
         ready = all(map(self._is_finished, planned.sources))
         if ready and self._is_finished(planned):
             return Account(), Account(), Account()
-        found = find_run(self._whole_words(planned) if ready else {**planned.words, "method": "ace_empty"})
-        estimate = rehearse(assemble(found))
+        identified = find_run(self._all_overrides(planned) if ready else {**planned.overrides, "method": "ace_empty"})
+        estimate = rehearse(assemble(identified))
         return estimate.low, estimate.typical, estimate.high
 
     def _is_finished(self, planned: PlannedRun) -> bool:
         sources = all(map(self._is_finished, planned.sources))
-        return sources and (find_run(self._whole_words(planned)).folder / METRICS).exists()
+        return sources and (find_run(self._all_overrides(planned)).folder / METRICS).exists()
 
-    def _whole_words(self, planned: PlannedRun) -> dict[str, str]:
+    def _all_overrides(self, planned: PlannedRun) -> dict[str, str]:
         derived = planned.derive([self.make(source) for source in planned.sources]) if planned.derive else {}
-        return {**planned.words, **derived}
+        return {**planned.overrides, **derived}
 
 
-def _words(words: Words) -> list[str]:
-    return [f"{key}={value}" for key, value in words.items()]
+def _arguments(overrides: Overrides) -> list[str]:
+    return [f"{key}={value}" for key, value in overrides.items()]
 
 
 def scores_of(runs: Sequence[PlannedRun], make: Make) -> Seeds:
     """Return the scores of runs by seed and sample; raises ``DataError`` if the metric is no mean over samples."""
-    found = {}
-    for made in map(make, runs):
-        points = made.points(metric := made.metrics["headline"]["metric"])
+    seeds = {}
+    for finished in map(make, runs):
+        points = finished.points(metric := finished.metrics["headline"]["metric"])
         if points is None:
-            raise DataError(f"{made.folder}: {metric} is not a mean over samples, so it has no interval")
-        found[made.seed] = points
-    return found
+            raise DataError(f"{finished.folder}: {metric} is not a mean over samples, so it has no interval")
+        seeds[finished.seed] = points
+    return seeds

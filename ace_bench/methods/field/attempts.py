@@ -132,11 +132,11 @@ class ShownAttempts(Generic[Shown]):
 
     def shrink(self) -> Self | None:
         """Return a shorter version; ``None`` for one attempt without older outputs."""
-        place = max(range(len(self.items)), key=lambda number: self.items[number].steps.size)
-        steps = self.items[place].steps.shrink()
+        longest_index = max(range(len(self.items)), key=lambda number: self.items[number].steps.size)
+        steps = self.items[longest_index].steps.shrink()
         if steps is not None:
-            longest = replace(self.items[place], steps=steps)
-            return type(self)((*self.items[:place], longest, *self.items[place + 1 :]))
+            longest = replace(self.items[longest_index], steps=steps)
+            return type(self)((*self.items[:longest_index], longest, *self.items[longest_index + 1 :]))
         return type(self)(self.items[1:]) if len(self.items) > 1 else None
 
 

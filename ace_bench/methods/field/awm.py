@@ -91,8 +91,8 @@ def induce(
     The inducer is shown the task text of ``sample``, one of those that were solved.
     """
 
-    def send(shown: ShownAttempts[Solved]) -> InducerReply:
-        texts = [solved.render(arena) for solved in shown.items]
+    def send(attempts: ShownAttempts[Solved]) -> InducerReply:
+        texts = [solved.render(arena) for solved in attempts.items]
         fields = {"background": sample.inputs["background"], "experiences": texts}
         return ask(arena.lm(ROLE, session), arena.prompts.render(ROLE, fields), InducerReply)
 
@@ -100,12 +100,12 @@ def induce(
     if reply is None:
         return ContextUpdate(context=memory, events=events)
     count = arena.counter("generator")
-    found, refused = valid_items(
+    workflows, refused = valid_items(
         reply.workflows, Workflow, clean=lambda one: one.measured(count), most=_MOST, role=ROLE
     )
-    grown = memory.with_new(found)
+    grown = memory.with_new(workflows)
     added = [workflow.title for workflow in grown.items[len(memory.items) :]]
-    induced = {"event": "induced", "from": len(solved), "workflows": added, "known": len(found) - len(added)}
+    induced = {"event": "induced", "from": len(solved), "workflows": added, "known": len(workflows) - len(added)}
     return ContextUpdate(context=grown, events=(*events, *refused, induced))
 
 

@@ -66,10 +66,10 @@ class BestOfK(TrialMethod):
         requests = [
             (first, trial) for first in rollouts for trial in range(1, self._limit(arena.labels, acts=_acts([first])))
         ]
-        made = arena.map(lambda one: arena.rollout(one[0].sample, context, trial=one[1]), requests)
+        repeated = arena.map(lambda request: arena.rollout(request[0].sample, context, trial=request[1]), requests)
         events: list[Record] = []
         for first in rollouts:
-            draws = [first, *(draw for draw in made if draw.sample == first.sample)]
+            draws = [first, *(draw for draw in repeated if draw.sample == first.sample)]
             chosen, votes = _most_common(draws)
             events += [{"event": "voted", "votes": votes}, chosen_event(first, chosen, len(draws))]
         return events

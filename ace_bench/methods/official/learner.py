@@ -63,8 +63,8 @@ def official_tags(text: str) -> list[Any]:
 
     It is the first list behind the name of the field; its end is counted in brackets, those in texts included.
     """
-    named = text.find(_TAGS)
-    start = text.find("[", named) if named >= 0 else -1
+    marker = text.find(_TAGS)
+    start = text.find("[", marker) if marker >= 0 else -1
     if start < 0:
         return []
     depth = 0
@@ -109,7 +109,7 @@ def agent_operations(text: str, sections: Collection[str]) -> list[Record]:
     for operation in operations:
         if operation["type"] != "ADD":
             raise ValueError(f"an operation is of type {operation['type']!r}, and only ADD is supported")
-    return [one for one in operations if section_key(str(one["section"]).strip(), "appworld") in sections]
+    return [row for row in operations if section_key(str(row["section"]).strip(), "appworld") in sections]
 
 
 def _check(operation: Any) -> None:
@@ -135,14 +135,14 @@ def _candidates(text: str) -> Iterator[str]:
     yield text
     yield from _FENCED.findall(text)
     start, depth = -1, 0
-    place = text.find("{")
-    while place >= 0:
-        start, depth = place, 0
-        for token in _TOKEN.finditer(text, place):
+    brace = text.find("{")
+    while brace >= 0:
+        start, depth = brace, 0
+        for token in _TOKEN.finditer(text, brace):
             depth += {"{": 1, "}": -1}.get(token[0], 0)
             if depth == 0:
                 yield text[start : token.end()]
-                place = text.find("{", token.end())
+                brace = text.find("{", token.end())
                 break
         else:
             return

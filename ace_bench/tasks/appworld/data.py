@@ -270,25 +270,35 @@ class ChosenTasks:
     val: Sequence[Text] | Text | None
     test: Sequence[Text] | Text | None
 
-    def select_ids(self, split: str, known: Sequence[str]) -> tuple[str, ...]:
-        """Return the ids of a split in the order given; raises ``SettingError`` for one that is not in ``known``."""
-        given: Sequence[str] | str | None = getattr(self, split)
-        if given is None:
-            return tuple(known)
-        place = f"ids.{split}"
-        ids = tuple(_lines(given, place) if isinstance(given, str) else given)
+    def select_ids(self, split: str, known_ids: Sequence[str]) -> tuple[str, ...]:
+        """Return the chosen ids of a split in their order.
+
+        Raises ``SettingError`` for an id that is not in ``known_ids``, or comes twice.
+        """
+        chosen: Sequence[str] | str | None = getattr(self, split)
+        if chosen is None:
+            return tuple(known_ids)
+        setting = f"ids.{split}"
+        ids = tuple(_lines(chosen, setting) if isinstance(chosen, str) else chosen)
         if not ids:
-            raise SettingError(f"{place} holds no ids: give some, or null for the whole split")
-        wrong = next((one for place, one in enumerate(ids) if one not in known or one in ids[:place]), None)
+            raise SettingError(f"{setting} holds no ids: give some, or null for the whole split")
+        wrong = next(
+            (task_id for index, task_id in enumerate(ids) if task_id not in known_ids or task_id in ids[:index]),
+            None,
+        )
         if wrong is not None:
-            problem = "twice" if wrong in known else "which is not a task of this split"
-            raise SettingError(f"{place} holds {wrong}, {problem}; the split has {', '.join(known[:3])} and so on")
+            problem = "twice" if wrong in known_ids else "which is not a task of this split"
+            raise SettingError(
+                f"{setting} holds {wrong}, {problem}; the split has {', '.join(known_ids[:3])} and so on"
+            )
         return ids
 
 
-def _lines(path: str, place: str) -> list[str]:
+def _lines(path: str, setting: str) -> list[str]:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingError(f"{place}={path} cannot be read ({error}): give a list of ids or a file of them") from error
+        raise SettingError(
+            f"{setting}={path} cannot be read ({error}): give a list of ids or a file of them"
+        ) from error
     return [line.strip() for line in text.splitlines() if line.strip()]

@@ -56,9 +56,9 @@ def collect(episode: Path, task: str, target: Path) -> None:
     copied = 0
     saved = ("world", "out", "tasks", task)
     places = {"dbs": (*saved, "dbs"), "logs": ("agent", "logs"), "version": (*saved, "version")}
-    for kind, place in places.items():
+    for kind, folders in places.items():
         (target / kind).mkdir(parents=True)
-        with _folder(episode, *place) as folder:
+        with _folder(episode, *folders) as folder:
             for name in sorted(filter(_KNOWN[kind].fullmatch, os.listdir(folder))):
                 content = _read_content(folder, name, MAX_BYTES - copied)
                 copied += len(content)
@@ -121,8 +121,11 @@ def metrics(grades: Sequence[Grade]) -> Mapping[str, float]:
     for grade in sorted(grades, key=lambda grade: grade.detail["difficulty"]):
         levels[f"_level{grade.detail['difficulty']:.0f}"].append(grade)
     return {
-        **{f"tgc{level}": percent(sum(grade.correct for grade in some), len(some)) for level, some in levels.items()},
-        **{f"sgc{level}": _scenarios(some) for level, some in levels.items()},
+        **{
+            f"tgc{level}": percent(sum(grade.correct for grade in level_grades), len(level_grades))
+            for level, level_grades in levels.items()
+        },
+        **{f"sgc{level}": _scenarios(level_grades) for level, level_grades in levels.items()},
         "interactions": sum(grade.detail["interactions"] for grade in grades) / len(grades),
     }
 

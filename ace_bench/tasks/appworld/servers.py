@@ -73,15 +73,15 @@ class Servers:
         number = next(self._numbers)
         (self._folder / "tasks" / str(number)).write_text(task)
         users = own_user(self._engine), own_user(self._engine)
-        connection, theirs = socket.socketpair()
+        connection, server_end = socket.socketpair()
         server = self._servers[number] = Server(
             connection=connection,
             folder=self._folder / "episodes" / str(number),
             request_end=partial(self._fork_server.send, {"end": number}),
         )
-        with theirs:
+        with server_end:
             request = {"start": number, "uids": users, "memory": self._memory, "timeout": timeout}
-            self._fork_server.send(request, theirs.fileno())
+            self._fork_server.send(request, server_end.fileno())
         if self.ended.is_set() or not server.started.wait(SERVER_S):
             connection.close()
             raise task_fault("server", "no environment server was started")

@@ -154,10 +154,10 @@ class WorldSession:
         """End the server and remove its files."""
         self._server.close()
 
-    def _end(self, shown: str) -> str:
+    def _end(self, output: str) -> str:
         self._over = True
         self._server.end()
-        return shown
+        return output
 
     def _evaluate(self) -> Grade:
         self._server.end()

@@ -88,7 +88,7 @@ class AppWorld:
         """The full data root; agents see a copy without ground truth."""
         self._catalogue = Catalogue(root)
         self._ids = {split: ids.select_ids(split, self._catalogue.ids(name)) for split, name in self._datasets.items()}
-        self._background = "".join(f"- {name}: {what}\n" for name, what in engine.facts.apps.items())
+        self._background = "".join(f"- {name}: {description}\n" for name, description in engine.facts.apps.items())
         self._app_descriptions = _describe_apps(engine.facts.apps)
         self.checksums: Mapping[str, str] = {"engine": VERSION} | (
             {"miniworld": builder_digest(folder)}

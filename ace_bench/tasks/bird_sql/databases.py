@@ -122,9 +122,9 @@ def _checksum(file: Path, folder: Path) -> str:
     about = file.stat()
     note = folder / digest_of([str(file.resolve()), about.st_size, about.st_mtime_ns])
     with contextlib.suppress(OSError, UnicodeDecodeError):  # it is computed again
-        known = note.read_text(encoding="ascii")
-        if _SHA256.fullmatch(known):
-            return known
+        recorded = note.read_text(encoding="ascii")
+        if _SHA256.fullmatch(recorded):
+            return recorded
     checksum = sha256_of(file)
     write_cached(note, checksum.encode())
     return checksum
@@ -166,9 +166,9 @@ class Archive:
         try:
             with _innermost(archive, folder) as zipped:
                 for entry in zipped.infolist():
-                    place = PurePosixPath(entry.filename)
-                    if place.suffix == ".sqlite" and place.stem in wanted and place.parent.name == place.stem:
-                        path = folder / FOLDERS[0] / place.stem / place.name
+                    member = PurePosixPath(entry.filename)
+                    if member.suffix == ".sqlite" and member.stem in wanted and member.parent.name == member.stem:
+                        path = folder / FOLDERS[0] / member.stem / member.name
                         with zipped.open(entry) as source, replacing(path) as target:
                             shutil.copyfileobj(source, target, _CHUNK)
         except (zipfile.BadZipFile, EOFError) as error:
@@ -209,9 +209,9 @@ def gold_result(database: Database, sql: str, *, workers: Workers, clock: str, f
     key = digest_of([_GOLD_FORM, sqlite3.sqlite_version, clock, database.checksum, sql])
     path = folder / key[:2] / f"{key}.json"
     with contextlib.suppress(OSError, msgspec.MsgspecError):
-        known: ExecutionResult = decoder_of(ExecutionResult).decode(path.read_bytes())
-        if known.ran and known.exact:
-            return known
+        cached: ExecutionResult = decoder_of(ExecutionResult).decode(path.read_bytes())
+        if cached.ran and cached.exact:
+            return cached
     outcome = workers.run(database.path, sql)
     if outcome.ran:
         write_cached(path, msgspec.json.encode(outcome))

@@ -171,11 +171,11 @@ def sql_by_stream_bench(answer: str) -> str:
 
 def orders(sql: str) -> bool:
     """Whether a query fixes the order of its rows: it has an ORDER BY outside all brackets, strings and comments."""
-    depth, words = 0, []
+    depth, keywords = 0, []
     for token in _TOKEN.findall(sql):
         if token.startswith(("--", "/*")):
             continue
         depth += (token == "(") - (token == ")")
         if depth == 0:
-            words.append(token.lower())
-    return ("order", "by") in pairwise(words)
+            keywords.append(token.lower())
+    return ("order", "by") in pairwise(keywords)

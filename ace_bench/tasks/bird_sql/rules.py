@@ -88,8 +88,8 @@ class ScriptRules:
             return sqlite3.SQLITE_OK if setting in _PRAGMAS else self._refuse(f"PRAGMA {setting}")
         return self._refuse(_REFUSED.get(action, f"action {action} of SQLite"))
 
-    def _refuse(self, what: str) -> int:
-        self.refused = what
+    def _refuse(self, reason: str) -> int:
+        self.refused = reason
         return sqlite3.SQLITE_DENY
 
 
@@ -111,8 +111,9 @@ class FixedClock:
         self._now = now
         self._sqlite = sqlite3.connect(":memory:", isolation_level=None)
         self._sqlite.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, cell_bytes)
-        known = {name for (name,) in self._sqlite.execute("SELECT DISTINCT name FROM pragma_function_list")}
-        self._names = [name for name in _TIME_AT if name in known]  # older versions of SQLite do not have all of them
+        supported = {name for (name,) in self._sqlite.execute("SELECT DISTINCT name FROM pragma_function_list")}
+        # Older versions of SQLite do not have all of them.
+        self._names = [name for name in _TIME_AT if name in supported]
 
     def fix(self, connection: sqlite3.Connection) -> None:
         """Make the date functions of a connection use the fixed time."""
@@ -122,15 +123,15 @@ class FixedClock:
             connection.create_function(name, 0, partial(self._compute, function, (self._now,)), deterministic=True)
 
     def _fix_time(self, name: str) -> Callable[..., Value]:
-        place, times = _TIME_AT[name], 2 if name == "timediff" else 1
+        position, times = _TIME_AT[name], 2 if name == "timediff" else 1
 
         # A column of dates repeats its values, and a lookup is ten times as fast as a call of SQLite.
         @lru_cache(maxsize=_REMEMBERED, typed=True)
-        def function(*given: Value) -> Value:
-            if len(given) == place:
-                given = (*given, "now")
-            read = [value for time in given[place : place + times] for value in self._instead(time)]
-            return self._compute(name, (*given[:place], *read, *given[place + times :]))
+        def function(*arguments: Value) -> Value:
+            if len(arguments) == position:
+                arguments = (*arguments, "now")
+            read = [value for time in arguments[position : position + times] for value in self._instead(time)]
+            return self._compute(name, (*arguments[:position], *read, *arguments[position + times :]))
 
         return function
 

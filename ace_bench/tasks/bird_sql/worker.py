@@ -218,10 +218,10 @@ def _round_reals(value: Any) -> Any:
 
 
 def _join_digests(digests: Any) -> str:
-    whole = hashlib.blake2b(digest_size=16)
+    joined = hashlib.blake2b(digest_size=16)
     for digest in digests:
-        whole.update(digest)
-    return whole.hexdigest()
+        joined.update(digest)
+    return joined.hexdigest()
 
 
 def _show_row(row: Sequence[Any]) -> str:

@@ -47,10 +47,10 @@ class EnvironmentAgent:
             if len(progress.turns) >= self._max_turns:
                 return progress.attempt(session.final, ended="steps")
 
-            def send(shown: Context, request: ReplyRequest = request) -> ToolTurn:
-                fields = {"reflection": reflection or "(none)", **sample.inputs, **shown.render(sample)}
-                own = self._prompts.render(self._template, fields)
-                text = "\n\n".join(message.content for message in own if message.content)
+            def send(reduced: Context, request: ReplyRequest = request) -> ToolTurn:
+                fields = {"reflection": reflection or "(none)", **sample.inputs, **reduced.render(sample)}
+                prompt = self._prompts.render(self._template, fields)
+                text = "\n\n".join(message.content for message in prompt if message.content)
                 return _reply(with_system_text(request.messages, text), request.schema, lm)
 
             turn, dropped = send_within_limit(context, send)
@@ -100,8 +100,8 @@ def with_system_text(messages: Sequence[Message], text: str) -> tuple[Message, .
     if not text:
         return tuple(messages)
     if messages and messages[0].role == "system":
-        first, *others = messages
-        return (replace(first, content=f"{first.content}\n\n{text}"), *others)
+        first, *later = messages
+        return (replace(first, content=f"{first.content}\n\n{text}"), *later)
     return (Message(role="system", content=text), *messages)
 
 

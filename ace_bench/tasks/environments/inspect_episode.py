@@ -93,16 +93,16 @@ class InspectEpisode:
         """Run all scorers; the total is the mean of their scores."""
         self._enter(HostedModel(ask))
         self._state.completed = True
-        found: dict[str, Score] = {}
+        scores: dict[str, Score] = {}
         for scorer in self._task.scorer or ():
             score = await scorer(self._state, Target(self._sample.target))
             if score is not None:
-                found[registry_unqualified_name(scorer)] = score
-        if not found:
+                scores[registry_unqualified_name(scorer)] = score
+        if not scores:
             raise fault("scorer", "the task's scorers gave no score")
-        parts = {name: _number(name, score) for name, score in found.items()}
-        said = "\n".join(score.explanation for score in found.values() if score.explanation)
-        return Scores(total=sum(parts.values()) / len(parts), parts=parts, explanation=said)
+        parts = {name: _number(name, score) for name, score in scores.items()}
+        explanation = "\n".join(score.explanation for score in scores.values() if score.explanation)
+        return Scores(total=sum(parts.values()) / len(parts), parts=parts, explanation=explanation)
 
     async def close(self) -> None:
         """Run the task's clean-up."""
@@ -120,8 +120,8 @@ class InspectEpisode:
 def _number(name: str, score: Score) -> float:
     value = score.value
     if isinstance(value, Mapping):
-        value = [one for one in value.values() if one is not None]
-    values = [_FLOAT(one) for one in (value if isinstance(value, list | tuple) else [value])]
+        value = [number for number in value.values() if number is not None]
+    values = [_FLOAT(number) for number in (value if isinstance(value, list | tuple) else [value])]
     total = sum(values) / len(values) if values else math.nan
     if not math.isfinite(total):
         raise fault("scorer", f"the scorer {name} gave no number: {score.explanation or score.value}")
@@ -190,19 +190,19 @@ def _choice(choice: Any) -> Any:
     return "none" if choice == "none" else {"type": "function", "function": {"name": choice.name}}
 
 
-def _message(one: ChatMessage, *, tools: bool) -> Message:
-    text = _text(one)
-    if isinstance(one, ChatMessageTool):
-        shown = f"Error: {one.error.message}" if one.error is not None else text
-        return tool_message(one.tool_call_id or "", shown)
-    if isinstance(one, ChatMessageAssistant):
-        held = ((c, json.dumps(c.arguments, ensure_ascii=False)) for c in one.tool_calls or ())
+def _message(message: ChatMessage, *, tools: bool) -> Message:
+    text = _text(message)
+    if isinstance(message, ChatMessageTool):
+        content = f"Error: {message.error.message}" if message.error is not None else text
+        return tool_message(message.tool_call_id or "", content)
+    if isinstance(message, ChatMessageAssistant):
+        held = ((c, json.dumps(c.arguments, ensure_ascii=False)) for c in message.tool_calls or ())
         calls = tuple(ToolCall(id=c.id, name=c.function, arguments=arguments) for c, arguments in held)
         return assistant_message(ToolTurn(content=text, tool_calls=calls), tools=tools)
-    return Message(role=one.role, content=text)
+    return Message(role=message.role, content=text)
 
 
-def _text(one: ChatMessage) -> str:
-    if isinstance(one.content, list) and any(part.type not in ("text", "reasoning") for part in one.content):
+def _text(message: ChatMessage) -> str:
+    if isinstance(message.content, list) and any(part.type not in ("text", "reasoning") for part in message.content):
         raise fault("content", "the environment shows images, audio or files, and this harness sends text only")
-    return str(one.text)
+    return str(message.text)

@@ -64,8 +64,12 @@ def _item(task: Task, sample: Sample) -> EnvironmentItem:
 
 
 def _question(sample: Sample) -> str:
-    asked = sample.input
-    text = asked if isinstance(asked, str) else "\n\n".join(one.text for one in asked if one.role == "user")
+    content = sample.input
+    text = (
+        content
+        if isinstance(content, str)
+        else "\n\n".join(message.text for message in content if message.role == "user")
+    )
     choices = [f"{chr(ord('A') + index)}) {choice}" for index, choice in enumerate(sample.choices or ())]
     return "\n".join([text, *choices])
 
@@ -91,22 +95,22 @@ def _check_arguments(name: str, args: Mapping[str, Any]) -> None:
     from inspect_ai._util.registry import registry_lookup
 
     make = registry_lookup("task", name.rpartition("@")[2])
-    known = signature(make).parameters if callable(make) else args
-    if unknown := [arg for arg in args if arg not in known]:
-        there = ", ".join(known) or "none"
-        raise SettingError(f"args: the task {name} has no argument {', '.join(unknown)}; there are {there}")
+    parameters = signature(make).parameters if callable(make) else args
+    if unknown := [arg for arg in args if arg not in parameters]:
+        listed = ", ".join(parameters) or "none"
+        raise SettingError(f"args: the task {name} has no argument {', '.join(unknown)}; there are {listed}")
 
 
 def _check(name: str, task: Task, *, judge: bool) -> None:
     """Refuse what this harness does not do, before anything is spent."""
     from inspect_ai._util.registry import registry_unqualified_name
 
-    needs = [one for one in _UNSUPPORTED if getattr(task, one, None)]
+    needs = [field for field in _UNSUPPORTED if getattr(task, field, None)]
     needs += ["sandbox of a sample"] if any(sample.sandbox or sample.files for sample in task.dataset) else []
     if needs:
         raise SettingError(f"name={name} has {', '.join(needs)}, which is not supported: choose a task without")
     if not task.scorer:
         raise SettingError(f"name={name} has no scorer, so that its answers cannot be graded: give it one")
-    graders = [one for scorer in task.scorer if (one := registry_unqualified_name(scorer)) in _GRADED_BY_MODEL]
+    graders = [field for scorer in task.scorer if (field := registry_unqualified_name(scorer)) in _GRADED_BY_MODEL]
     if graders and not judge:
         raise SettingError(f"judge=false, and {name} is graded by a model ({', '.join(graders)}): set task.judge=true")

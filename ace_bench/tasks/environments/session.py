@@ -205,13 +205,13 @@ def make_grade(item: EnvironmentItem, scores: Scores | None) -> Grade:
     """Return the grade of an attempt; without scores it is wrong."""
     if scores is None:
         return Grade(score=0.0, correct=False, observed="", gold=item.gold, detail={"score": 0.0})
-    named = {f"scorer_{name}": value for name, value in scores.parts.items()} if len(scores.parts) > 1 else {}
-    said = [f"Score: {scores.total:g}", *(f"{name}: {value:g}" for name, value in scores.parts.items())]
+    metrics = {f"scorer_{name}": value for name, value in scores.parts.items()} if len(scores.parts) > 1 else {}
+    lines = [f"Score: {scores.total:g}", *(f"{name}: {value:g}" for name, value in scores.parts.items())]
     return Grade(
         score=min(1.0, max(0.0, scores.total)),
         correct=scores.total >= _SUCCESS,
         observed="",
         gold=item.gold,
-        report="\n".join(filter(None, [*said, scores.explanation])),
-        detail={"score": scores.total, **named},
+        report="\n".join(filter(None, [*lines, scores.explanation])),
+        detail={"score": scores.total, **metrics},
     )

@@ -103,7 +103,7 @@ class EnvironmentTask:
         self._items = _by_split(items, training, settings.split_ratio, settings.split_seed)
         self.checksums: Mapping[str, str] = {
             "samples": digest_of(
-                {split: [_checked_parts(item) for item in found.values()] for split, found in self._items.items()}
+                {split: [_checked_parts(item) for item in items.values()] for split, items in self._items.items()}
             )
         }
         self._lock = threading.Lock()
@@ -172,10 +172,10 @@ class EnvironmentTask:
         return {"score": means.pop("score"), "success": success, **means}
 
     def _item(self, sample: Sample) -> EnvironmentItem:
-        found = self._items.get(sample.split, {})
-        if sample.id not in found:
+        items = self._items.get(sample.split, {})
+        if sample.id not in items:
             raise DataError(f"this task has no sample {sample.id} in its split {sample.split!r}")
-        return found[sample.id]
+        return items[sample.id]
 
     def _shared_text(self) -> str:
         """Return the system text and the tools, from the first request of the first sample.
@@ -219,11 +219,11 @@ def _by_split(
 ) -> Mapping[str, Mapping[str, EnvironmentItem]]:
     if not items:
         raise SettingError("args: the environment has no samples with these arguments; change them")
-    whole = items if training is None else training
-    drawn = draw(len(whole), ratio, seed=seed, with_test=training is None)
-    named = {split: _name_items(split, whole, places) for split, places in drawn.items()}
-    return named if training is None else {**named, "test": _name_items("test", items, range(len(items)))}
+    drawn_from = items if training is None else training
+    drawn = draw(len(drawn_from), ratio, seed=seed, with_test=training is None)
+    by_split = {split: _name_items(split, drawn_from, places) for split, places in drawn.items()}
+    return by_split if training is None else {**by_split, "test": _name_items("test", items, range(len(items)))}
 
 
 def _name_items(split: str, items: Sequence[EnvironmentItem], places: Sequence[int]) -> Mapping[str, EnvironmentItem]:
-    return {f"environment-{split}-{place + 1:04d}": items[place] for place in places}
+    return {f"environment-{split}-{index + 1:04d}": items[index] for index in places}

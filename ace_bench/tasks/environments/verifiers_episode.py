@@ -58,10 +58,10 @@ class VerifiersEpisode:
         while not await self._has_stopped():
             turn = graph.prepare_turn(self._trace, messages, self._tools.offered)
             reply = await ask(_request(messages, self._tools.offered))
-            said = _assistant(reply)
-            reason = "tool_calls" if said.tool_calls else "stop"
-            turn.commit(vf.Response(id="", created=0, model="", message=said, finish_reason=reason))
-            messages = [*messages, said]
+            message = _assistant(reply)
+            reason = "tool_calls" if message.tool_calls else "stop"
+            turn.commit(vf.Response(id="", created=0, model="", message=message, finish_reason=reason))
+            messages = [*messages, message]
             if not reply.tool_calls:
                 break
             for call in reply.tool_calls:
@@ -74,7 +74,7 @@ class VerifiersEpisode:
         self._trace.is_completed = True
         await invoke(self._task.finalize, self._given)
         await self._task.score(self._trace)
-        parts = {name: one.score for name, one in self._trace.rewards.items() if one is not None}
+        parts = {name: reward.score for name, reward in self._trace.rewards.items() if reward is not None}
         if not parts or not math.isfinite(self._trace.reward):
             raise fault("scorer", "the task's rewards gave no number")
         return Scores(total=float(self._trace.reward), parts=parts)
@@ -95,8 +95,8 @@ class VerifiersEpisode:
 def opening(data: Any) -> list[Any]:
     """Return the first messages of a task."""
     system = [vf.SystemMessage(content=data.system_prompt)] if data.system_prompt else []
-    asked = [vf.UserMessage(content=data.prompt)] if isinstance(data.prompt, str) else list(data.prompt)
-    return [*system, *asked]
+    prompt = [vf.UserMessage(content=data.prompt)] if isinstance(data.prompt, str) else list(data.prompt)
+    return [*system, *prompt]
 
 
 def _request(messages: list[Any], tools: list[Any]) -> ReplyRequest:
@@ -106,16 +106,16 @@ def _request(messages: list[Any], tools: list[Any]) -> ReplyRequest:
     )
 
 
-def _message(one: Any, *, tools: bool) -> Message:
-    if isinstance(one.content, list) and any(part.type != "text" for part in one.content):
+def _message(message: Any, *, tools: bool) -> Message:
+    if isinstance(message.content, list) and any(part.type != "text" for part in message.content):
         raise fault("content", "the environment shows images, and this harness sends text only")
-    text = content_text(one.content)
-    if one.role == "tool":
-        return tool_message(one.tool_call_id, text)
-    if one.role == "assistant":
-        calls = tuple(ToolCall(id=c.id, name=c.name, arguments=c.arguments) for c in one.tool_calls or ())
+    text = content_text(message.content)
+    if message.role == "tool":
+        return tool_message(message.tool_call_id, text)
+    if message.role == "assistant":
+        calls = tuple(ToolCall(id=c.id, name=c.name, arguments=c.arguments) for c in message.tool_calls or ())
         return assistant_message(ToolTurn(content=text, tool_calls=calls), tools=tools)
-    return Message(role=one.role, content=text)
+    return Message(role=message.role, content=text)
 
 
 def _assistant(reply: ToolTurn) -> Any:
@@ -125,11 +125,13 @@ def _assistant(reply: ToolTurn) -> Any:
 
 def gold_of(data: Any) -> str:
     """Return what a task's data holds beside what every task has: its reference answer, as text."""
-    own = {name: value for name, value in data.model_dump(mode="json").items() if name not in vf.TaskData.model_fields}
-    if len(own) == 1:
-        (value,) = own.values()
+    fields = {
+        name: value for name, value in data.model_dump(mode="json").items() if name not in vf.TaskData.model_fields
+    }
+    if len(fields) == 1:
+        (value,) = fields.values()
         return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return json.dumps(own, ensure_ascii=False) if own else ""
+    return json.dumps(fields, ensure_ascii=False) if fields else ""
 
 
 class Toolbox:
@@ -186,8 +188,8 @@ class Toolbox:
 
 
 def _text(result: Any) -> str:
-    said = "\n".join(str(getattr(part, "text", part)) for part in result.content)
-    return f"Error: {said}" if result.is_error else said
+    text = "\n".join(str(getattr(part, "text", part)) for part in result.content)
+    return f"Error: {text}" if result.is_error else text
 
 
 _ASK: ContextVar[Ask] = ContextVar("ask")

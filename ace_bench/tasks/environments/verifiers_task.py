@@ -84,9 +84,9 @@ class VerifiersTask(EnvironmentTask):
         elif hasattr(task.data, self._answer):
             gold = str(getattr(task.data, self._answer))
         else:
-            there = ", ".join(type(task.data).model_fields)
+            fields = ", ".join(type(task.data).model_fields)
             raise SettingError(
-                f"answer={self._answer} is not a field of the tasks of {self._environment}; there are {there}"
+                f"answer={self._answer} is not a field of the tasks of {self._environment}; there are {fields}"
             )
         return EnvironmentItem(question=task.data.prompt_text, gold=gold, make=make)
 
@@ -106,7 +106,7 @@ class VerifiersTask(EnvironmentTask):
             "a user who opens the conversation": task.data.prompt is None,
         }
         if any(needs.values()):
-            raise self._refusal(", ".join(need for need, there in needs.items() if there))
+            raise self._refusal(", ".join(need for need, is_needed in needs.items() if is_needed))
         if not task.hooks("reward") and not task.config.judges:
             raise SettingError(f"environment={self._environment} has no rewards, so that answers cannot be graded")
         if task.config.judges and not self._judge:

@@ -102,8 +102,8 @@ PROMPT_GROUP = "judged"
 def judged(question: Question) -> AnswerKey:
     """Right at once where the answer equals an accepted one; all others are for the judge."""
     golds = accepted_texts(question)
-    known = {visible(gold).strip() for gold in golds}
-    return AnswerKey(gold="\n".join(golds), score=lambda answer: float(visible(answer).strip() in known))
+    accepted = {visible(gold).strip() for gold in golds}
+    return AnswerKey(gold="\n".join(golds), score=lambda answer: float(visible(answer).strip() in accepted))
 
 
 JUDGE = "judge"
@@ -176,10 +176,10 @@ def _read_number(text: str) -> tuple[float, bool] | None:
     """
     plain = visible(text[:_LONGEST]).translate(_AS_IN_CODE)
     digits = "".join(str(unicodedata.digit(char)) if char.isdecimal() else char for char in plain)
-    found = list(_NUMBER.finditer(digits))
-    if len(found) != 1:
+    matches = list(_NUMBER.finditer(digits))
+    if len(matches) != 1:
         return None
-    match = found[0]
+    match = matches[0]
     value = float(match["digits"].replace(",", "") + (match["power"] or ""))
     negative = "-" in (match["sign"], match["again"]) or (match["open"] and match["close"] and not match["sign"])
     return (-value if negative else value, bool(match["percent"])) if math.isfinite(value) else None
@@ -198,14 +198,14 @@ def numeric(question: Question, *, tolerance: Tolerance) -> AnswerKey:
         wanted.append(number)
 
     def score(answer: str) -> float:
-        if (given := _read_number(answer)) is None:
+        if (parsed := _read_number(answer)) is None:
             return 0.0
-        value, percent = given
+        value, percent = parsed
         scale = 0.01 if percent else 100
         return float(
             any(
-                tolerance.is_close(value, right) or (percent != other and tolerance.is_close(value * scale, right))
-                for right, other in wanted
+                tolerance.is_close(value, right) or (percent != is_percent and tolerance.is_close(value * scale, right))
+                for right, is_percent in wanted
             )
         )
 

@@ -39,19 +39,19 @@ class Columns:
         taken = dict[str, str]()
         for setting in ("answer", "question", "inputs", "choices"):
             for name in self.named[setting]:
-                given = f"{setting}={name}"
-                other = taken.setdefault(_spelling(name), given)
-                if other is not given:
+                override = f"{setting}={name}"
+                earlier = taken.setdefault(_spelling(name), override)
+                if earlier is not override:
                     raise SettingError(
-                        f"{given} names the column of task.{other}: question, inputs, choices and answer must be "
+                        f"{override} names the column of task.{earlier}: question, inputs, choices and answer must be "
                         "different columns, since the model sees all of them but the answer"
                     )
 
     @cached_property
     def named(self) -> Mapping[str, Sequence[str]]:
         """The columns that every row must have, by their setting."""
-        given = {field.name: getattr(self, field.name) or () for field in fields(self)}
-        return {setting: (names,) if isinstance(names, str) else tuple(names) for setting, names in given.items()}
+        names_of = {field.name: getattr(self, field.name) or () for field in fields(self)}
+        return {setting: (names,) if isinstance(names, str) else tuple(names) for setting, names in names_of.items()}
 
     def check_named(self) -> None:
         """Raise ``SettingError`` if question or answer is not named."""
@@ -130,7 +130,7 @@ def _check_columns(record: Mapping[str, object], columns: Columns, where: str) -
         for name in names:
             if name not in record:
                 close = get_close_matches(name, map(str, record), n=1)
-                hint = "".join(f"; did you mean {one}?" for one in close)
+                hint = "".join(f"; did you mean {suggestion}?" for suggestion in close)
                 raise DataError(
                     f"{where}: there is no column {name} (task.{setting}); "
                     f"the columns are {', '.join(map(str, record))}{_suggest_delimiter(record) or hint}"
@@ -145,10 +145,10 @@ def _suggest_delimiter(record: Mapping[str, object]) -> str:
 def accepted_values(question: Question) -> list[object]:
     """Return the accepted answers: the items of a list, or the one value. Raises ``DataError`` for an empty list."""
     values = question.answer if isinstance(question.answer, list) else [question.answer]
-    found = [one for one in values if not _is_missing(one)]
-    if not found:
+    accepted = [value for value in values if not _is_missing(value)]
+    if not accepted:
         raise DataError(f"{question.where}: the list of accepted answers is empty")
-    return found
+    return accepted
 
 
 def _is_missing(value: object) -> bool:
@@ -158,10 +158,10 @@ def _is_missing(value: object) -> bool:
 
 
 def _without_answers(places: Sequence[str], total: int, column: str) -> str:
-    shown = "; ".join(places[:_MOST_PLACES]) + ("; ..." if len(places) > _MOST_PLACES else "")
+    listed = "; ".join(places[:_MOST_PLACES]) + ("; ..." if len(places) > _MOST_PLACES else "")
     count = "none" if len(places) == total else f"{total - len(places)}"
-    said = f"{count} of {total} rows have an answer in column {column} (task.answer)"
-    return f"{said}; fill in or delete the others: {shown}"
+    summary = f"{count} of {total} rows have an answer in column {column} (task.answer)"
+    return f"{summary}; fill in or delete the others: {listed}"
 
 
 def text_of(value: object, where: str, column: str) -> str:
@@ -193,8 +193,8 @@ def _required_text(record: Mapping[str, object], column: str, where: str, settin
 def _choices(record: Mapping[str, object], columns: Sequence[str], where: str) -> tuple[str, ...]:
     if not columns:
         return ()
-    found = [record[name] for name in columns] if len(columns) > 1 else _list_options(record[columns[0]])
-    choices = tuple(filter(None, (text_of(one, where, columns[0]) for one in found)))
+    options = [record[name] for name in columns] if len(columns) > 1 else _list_options(record[columns[0]])
+    choices = tuple(filter(None, (text_of(option, where, columns[0]) for option in options)))
     if len(choices) < 2:
         raise DataError(
             f"{where}: {len(choices)} choices in {', '.join(columns)} (task.choices); write a list, or a|b|c"
@@ -216,15 +216,15 @@ def _list_options(value: object) -> Iterable[object]:
     return value if isinstance(value, list) else []
 
 
-def letter(place: int) -> str:
+def letter(index: int) -> str:
     """Return the letter of a choice, as spreadsheets name columns: A, B, ..., Z, AA, AB and so on."""
-    before, own = divmod(place, len(ascii_uppercase))
-    return (letter(before - 1) if before else "") + ascii_uppercase[own]
+    before, digit = divmod(index, len(ascii_uppercase))
+    return (letter(before - 1) if before else "") + ascii_uppercase[digit]
 
 
 def place_of_letter(name: str) -> int | None:
     """Return the place of the choice with a letter, in any case; ``None`` for what is no such letter."""
-    places = [ascii_uppercase.find(one) for one in visible(name).strip().upper()]
+    places = [ascii_uppercase.find(char) for char in visible(name).strip().upper()]
     if not places or -1 in places:
         return None
     return reduce(lambda total, place: (total + 1) * len(ascii_uppercase) + place, places, -1)

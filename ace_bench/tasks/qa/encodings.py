@@ -52,14 +52,14 @@ def decode(content: bytes, encoding: str, path: Path) -> str:
 
     Raises ``DataError`` that names the line, and the settings that would read it.
     """
-    known = next((name for mark, name in _MARKS if content.startswith(mark)), None) or _utf_by_zeros(content)
-    used = known or codecs.lookup(encoding).name
-    as_utf_8 = None if known or used == "utf-8" else _read_utf_8(content)
+    marked = next((name for mark, name in _MARKS if content.startswith(mark)), None) or _utf_by_zeros(content)
+    used = marked or codecs.lookup(encoding).name
+    as_utf_8 = None if marked or used == "utf-8" else _read_utf_8(content)
     try:
         text = content.decode(used)
     except UnicodeDecodeError as error:
-        if known:
-            raise DataError(f"{path} is not whole {known}: {error.reason}; write the file again, in UTF-8") from error
+        if marked:
+            raise DataError(f"{path} is not whole {marked}: {error.reason}; write the file again, in UTF-8") from error
         text, wrong = "", error.start
     else:
         control = None if used.startswith("utf") else re.search("[\x80-\x9f]", text)
@@ -74,10 +74,10 @@ def decode(content: bytes, encoding: str, path: Path) -> str:
 def refuse_controls(text: str, where: str) -> None:
     """Raise ``DataError`` for bytes of zero, and characters that a text read in a wrong encoding before has."""
     if control := _CONTROL.search(text):
-        place = control.start()
+        position = control.start()
         cause = "" if control[0] == "\0" else ": cp1252 was read as latin-1 before"
         raise DataError(
-            f"{where}: {text[max(0, place - _EXCERPT) : place + _EXCERPT]!r} holds the control character "
+            f"{where}: {text[max(0, position - _EXCERPT) : position + _EXCERPT]!r} holds the control character "
             f"U+{ord(control[0]):04X}, which no text has{cause}; write the file anew from its source"
         )
 
@@ -106,20 +106,22 @@ def _read_utf_8(content: bytes) -> str | None:
         return None
 
 
-def _advise(content: bytes, place: int, encoding: str, path: Path) -> str:
+def _advise(content: bytes, position: int, encoding: str, path: Path) -> str:
     """Say which encodings the file may have, and how the line with the first wrong byte reads in each."""
-    line = content[:place].count(b"\n")
-    shown = [f"task.encoding={name} it reads {_excerpt(text, line)!r}" for name, text in _candidates(content, encoding)]
+    line = content[:position].count(b"\n")
+    readings = [
+        f"task.encoding={name} it reads {_excerpt(text, line)!r}" for name, text in _candidates(content, encoding)
+    ]
     where = f"{path}, line {line + 1} is not {encoding}"
-    if not shown:
+    if not readings:
         return f"{where}; set task.encoding to the encoding of the program that wrote it, or write it again in UTF-8"
-    return f"{where}; with {', with '.join(shown[:_MOST_SHOWN])}: set the one that reads right"
+    return f"{where}; with {', with '.join(readings[:_MOST_SHOWN])}: set the one that reads right"
 
 
 def _excerpt(text: str, line: int) -> str:
-    words = text.split("\n")[line].strip()
-    first = next((index for index, char in enumerate(words) if not char.isascii()), 0)
-    return words[max(0, first - _EXCERPT) : first + _EXCERPT]
+    content = text.split("\n")[line].strip()
+    first = next((index for index, char in enumerate(content) if not char.isascii()), 0)
+    return content[max(0, first - _EXCERPT) : first + _EXCERPT]
 
 
 def _candidates(content: bytes, besides: str) -> Iterator[tuple[str, str]]:
@@ -132,8 +134,8 @@ def _candidates(content: bytes, besides: str) -> Iterator[tuple[str, str]]:
             text = content.decode(name)
         except UnicodeDecodeError:
             continue
-        others = sum(not char.isascii() for char in text)
-        share = sum(len(one) for one in re.findall(usual, text)) / others
+        foreign = sum(not char.isascii() for char in text)
+        share = sum(len(run) for run in re.findall(usual, text)) / foreign
         if share >= _LEAST_USUAL and not re.search("[\x80-\x9f]", text):
             shares.setdefault(text, (share, name))
-    yield from ((name, text) for text, (_, name) in sorted(shares.items(), key=lambda one: -one[1][0]))
+    yield from ((name, text) for text, (_, name) in sorted(shares.items(), key=lambda run: -run[1][0]))

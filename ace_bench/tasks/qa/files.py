@@ -118,18 +118,18 @@ def _find_delimiter(text: str, usual: str) -> tuple[str, str]:
     That is what the line says, else ``usual``, unless the header is one column, which no table can be, and another
     delimiter parts it.
     """
-    named = re.match("sep=(.)(?=[\r\n])", text)
-    if named:
-        return text[named.end() :], named[1]  # the line break stays, so that lines keep their numbers
+    match = re.match("sep=(.)(?=[\r\n])", text)
+    if match:
+        return text[match.end() :], match[1]  # the line break stays, so that lines keep their numbers
     first = next((line for line in re.split("[\r\n]", text) if line.strip()), "")
-    count = {one: len(next(csv.reader([first], delimiter=one), [])) for one in (usual, *_DELIMITERS)}
-    return text, usual if count[usual] > 1 else max(count, key=lambda one: count[one])
+    count = {delimiter: len(next(csv.reader([first], delimiter=delimiter), [])) for delimiter in (usual, *_DELIMITERS)}
+    return text, usual if count[usual] > 1 else max(count, key=lambda delimiter: count[delimiter])
 
 
 def suggest_delimiter(names: Sequence[str]) -> str:
     """Say how to set the delimiter where names of columns hold another one, "" if none does."""
-    found = next((one for one in _DELIMITERS if any(one in name for name in names)), None)
-    return "" if found is None else f""", such as 'task.delimiter="{found}"\'"""
+    delimiter = next((candidate for candidate in _DELIMITERS if any(candidate in name for name in names)), None)
+    return "" if delimiter is None else f""", such as 'task.delimiter="{delimiter}"\'"""
 
 
 def _header(cells: list[str], path: Path) -> list[str]:

@@ -94,8 +94,8 @@ def _compare_texts(question: Question, normalise: Callable[[str], T], compare: C
     wanted = [normalise(gold) for gold in golds]
 
     def score(answer: str) -> float:
-        given = normalise(answer)
-        return float(max(compare(given, gold) for gold in wanted))
+        normalised = normalise(answer)
+        return float(max(compare(normalised, gold) for gold in wanted))
 
     return AnswerKey(gold=golds[0], score=score)
 
@@ -109,9 +109,9 @@ def _squad_words(text: str) -> list[str]:
     return words_of(_ARTICLES.sub(" ", plain))
 
 
-def _overlap(given: list[str], wanted: list[str]) -> float:
-    common = sum((Counter(given) & Counter(wanted)).values())
-    return 2 * common / (len(given) + len(wanted)) if given or wanted else 1.0
+def _overlap(answered: list[str], wanted: list[str]) -> float:
+    common = sum((Counter(answered) & Counter(wanted)).values())
+    return 2 * common / (len(answered) + len(wanted)) if answered or wanted else 1.0
 
 
 _ALONE = re.compile(r"\W*([A-Za-z]{1,3})\W*", re.ASCII)
@@ -143,9 +143,9 @@ def _place(value: object, texts: Sequence[str], ignore: Ignore, question: Questi
         return texts.index(ignore.normalise(text))
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(texts):
         return value
-    place = place_of_letter(text)
-    if place is not None and place < len(texts):
-        return place
+    index = place_of_letter(text)
+    if index is not None and index < len(texts):
+        return index
     raise DataError(
         f"{question.where}: the answer {text!r} is neither one of the {len(texts)} choices nor the letter of one"
     )
@@ -153,22 +153,22 @@ def _place(value: object, texts: Sequence[str], ignore: Ignore, question: Questi
 
 def _read_choice(answer: str, texts: Sequence[str], ignore: Ignore) -> int | None:
     """Return the place of the option that an answer names; ``None`` if it names none or several."""
-    given = ignore.normalise(answer)
-    if given in texts:
-        return texts.index(given)
+    normalised = ignore.normalise(answer)
+    if normalised in texts:
+        return texts.index(normalised)
     answer = visible(answer).strip()[:_LONGEST_CHOICE]
     alone = _ALONE.fullmatch(answer)
     if alone:
         return _within(alone[1], texts)
     leading = _LEADING.fullmatch(answer)
     if leading:
-        place = _within(leading[1], texts)
-        if place is not None and ignore.normalise(leading[2]) == texts[place]:
-            return place
-    stated = {place for one in _STATED.findall(answer) if (place := _within(one, texts)) is not None}
+        index = _within(leading[1], texts)
+        if index is not None and ignore.normalise(leading[2]) == texts[index]:
+            return index
+    stated = {index for name in _STATED.findall(answer) if (index := _within(name, texts)) is not None}
     return stated.pop() if len(stated) == 1 else None
 
 
 def _within(name: str, texts: Sequence[str]) -> int | None:
-    place = place_of_letter(name)
-    return place if place is not None and place < len(texts) else None
+    index = place_of_letter(name)
+    return index if index is not None and index < len(texts) else None

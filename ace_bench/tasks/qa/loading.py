@@ -47,16 +47,16 @@ class Shares:
 
 def by_column(questions: Sequence[Question], column: str) -> Questions:
     """Split by the values of a column; raises ``DataError`` for a value that names no split."""
-    found: dict[str, list[Question]] = {split: [] for split in SPLITS}
+    by_split: dict[str, list[Question]] = {split: [] for split in SPLITS}
     for question in questions:
         name = NAMES.get(question.split.lower())
         if name is None:
-            known = ", ".join(sorted(NAMES))
+            names = ", ".join(sorted(NAMES))
             raise DataError(
-                f"{question.where}: column {column} (task.split) says {question.split!r}, not one of {known}"
+                f"{question.where}: column {column} (task.split) says {question.split!r}, not one of {names}"
             )
-        found[name].append(question)
-    return found
+        by_split[name].append(question)
+    return by_split
 
 
 def by_shares(questions: Sequence[Question], *, shares: Shares, seed: int) -> Questions:
@@ -72,10 +72,10 @@ def by_shares(questions: Sequence[Question], *, shares: Shares, seed: int) -> Qu
     ranked = sorted(units, key=lambda unit: hashlib.sha256(f"{seed}/{unit}".encode()).digest())
     reached = list(accumulate(getattr(shares, split) for split in SPLITS))
     ends = [round(len(questions) * share / reached[-1]) for share in reached]
-    place, split_of = 0, dict[str, str]()
+    position, split_of = 0, dict[str, str]()
     for unit in ranked:
-        split_of[unit] = SPLITS[bisect_left(ends, place + units[unit] / 2)]  # where the unit's middle lies
-        place += units[unit]
+        split_of[unit] = SPLITS[bisect_left(ends, position + units[unit] / 2)]  # where the unit's middle lies
+        position += units[unit]
     return {
         split: [question for question in questions if split_of[unit_of[question.where]] == split] for split in SPLITS
     }
@@ -84,19 +84,21 @@ def by_shares(questions: Sequence[Question], *, shares: Shares, seed: int) -> Qu
 def repeats(questions: Questions) -> list[str]:
     """Describe in a sentence each what is repeated: questions within a split and between splits."""
     digests = {split: Counter(question.digest for question in rows) for split, rows in questions.items()}
-    found = []
+    findings = []
     for index, split in enumerate(SPLITS):
         within = sum(digests[split].values()) - len(digests[split])
         if within:
-            found.append(f"{within} of {len(questions[split])} questions of {split} repeat an earlier one of {split}")
-        for other in SPLITS[:index]:
-            shared = [one for one in questions[split] if one.digest in digests[other]]
+            findings.append(
+                f"{within} of {len(questions[split])} questions of {split} repeat an earlier one of {split}"
+            )
+        for earlier in SPLITS[:index]:
+            shared = [row for row in questions[split] if row.digest in digests[earlier]]
             if shared:
-                found.append(
-                    f"{len(shared)} of {len(questions[split])} questions of {split} are also in {other}, "
+                findings.append(
+                    f"{len(shared)} of {len(questions[split])} questions of {split} are also in {earlier}, "
                     f"such as {shared[0].where}"
                 )
-    return found
+    return findings
 
 
 _SUFFIXES = (".txt", ".md")
@@ -148,18 +150,18 @@ def sample_set(columns: Columns, *, source: str, sample_data: str | None, allowe
 
     Raises ``SettingError`` if data of one's own is meant.
     """
-    named = any(columns.named.values())
-    if named:
+    has_columns = any(columns.named.values())
+    if has_columns:
         columns.check_named()
-    if source != "sample" and (named or source == "real" or not allowed):
+    if source != "sample" and (has_columns or source == "real" or not allowed):
         raise SettingError("data=null leaves nothing to read: name your file, such as task.data=questions.csv")
     settings = DataSettings(data_dir=None, source="sample", sample_data=sample_data, sample_allowed=allowed)
     folder, _ = find_folder("qa", settings)
     path = next(
         (path for path in sorted(folder.iterdir()) if path.suffix in (".csv", ".jsonl")), folder / "questions.csv"
     )
-    questions = by_column(read_questions(read_file(path, _UTF_8), columns if named else _SAMPLE), "split")
-    instruction = None if named else _SAMPLE_INSTRUCTION
+    questions = by_column(read_questions(read_file(path, _UTF_8), columns if has_columns else _SAMPLE), "split")
+    instruction = None if has_columns else _SAMPLE_INSTRUCTION
     return Loaded(questions=questions, checksums={path.name: sha256_of(path)}, instruction=instruction)
 
 
@@ -179,16 +181,16 @@ def load(
     if not isinstance(data, str):
         return _by_file(data, columns, form)
     if data.startswith(HUB):
-        found, checksums = _read_hub(data.removeprefix(HUB), hub, columns)
+        by_name, checksums = _read_hub(data.removeprefix(HUB), hub, columns)
     else:
         path = Path(data).expanduser()
-        found, checksums = {"": read_questions(read_file(path, form), columns)}, {path.name: sha256_of(path)}
-    if len(found) > 1 and columns.split is None:
-        questions: Questions = {NAMES[name.lower()]: rows for name, rows in found.items() if name.lower() in NAMES}
+        by_name, checksums = {"": read_questions(read_file(path, form), columns)}, {path.name: sha256_of(path)}
+    if len(by_name) > 1 and columns.split is None:
+        questions: Questions = {NAMES[name.lower()]: rows for name, rows in by_name.items() if name.lower() in NAMES}
         if len(questions) < 2:
-            raise DataError(f"task.data has the splits {', '.join(found)}, of which none or one has a known name")
+            raise DataError(f"task.data has the splits {', '.join(by_name)}, of which none or one has a known name")
     else:
-        rows = list(chain.from_iterable(found.values()))
+        rows = list(chain.from_iterable(by_name.values()))
         questions = draw(rows) if columns.split is None else by_column(rows, columns.split)
     return Loaded(questions=questions, checksums=checksums)
 
@@ -218,5 +220,5 @@ def _read_hub(path: str, hub: Hub, columns: Columns) -> tuple[Questions, Mapping
     for split, rows in loaded.items():
         records = ((f"hub://{name}, {split}, row {number}", row) for number, row in enumerate(rows, start=1))
         questions[str(split)] = read_questions(records, columns)
-    content = [[one.key, one.text, str(one.answer), one.group] for rows in questions.values() for one in rows]
+    content = [[row.key, row.text, str(row.answer), row.group] for rows in questions.values() for row in rows]
     return questions, {f"hub://{name}": digest_of(content)}

@@ -71,15 +71,15 @@ class Qa(AnswerTask):
         if self.judge_decides:
             self.prompt_group = PROMPT_GROUP
         self._points, self._pass_from = kind.headline, pass_from
-        named = Columns(**columns)
+        chosen_columns = Columns(**columns)
         if data is None:
-            loaded = sample_set(named, source=source, sample_data=sample_data, allowed=sample_allowed)
+            loaded = sample_set(chosen_columns, source=source, sample_data=sample_data, allowed=sample_allowed)
         elif source == "sample":
             raise SettingError("source=sample reads the packaged sample set: set task.data=null, or use source=auto")
         else:
             form = TextForm(encoding=encoding, delimiter=delimiter)
             draw = partial(by_shares, shares=split_ratio, seed=split_seed)
-            loaded = load(data, named, form=form, hub=hub, draw=draw)
+            loaded = load(data, chosen_columns, form=form, hub=hub, draw=draw)
         self._background, checksums = read_instruction(instruction, loaded.instruction or kind.instruction)
         self.source: str = "sample" if data is None else "real"
         self.checksums: Mapping[str, str] = {**loaded.checksums, **kind.checksums, **checksums}

@@ -22,13 +22,13 @@ def main(arguments: Sequence[str]) -> int:
         checkpointer=MemorySaver(),
     )
     thread: RunnableConfig = {"configurable": {"thread_id": "office:anna"}}
-    seen = 0
+    printed = 0
     for name in arguments or ("Acme", "Globex"):
         question = HumanMessage(f"Which payments did the customer {name} make?")
         messages = agent.invoke({"messages": [question]}, thread)["messages"]
-        tools = [call["name"] for message in messages[seen:] for call in getattr(message, "tool_calls", ())]
+        tools = [call["name"] for message in messages[printed:] for call in getattr(message, "tool_calls", ())]
         print(f"{messages[-1].text} Tools called: {', '.join(tools)}")
-        seen = len(messages)
+        printed = len(messages)
     for bullet in agent.get_state(thread).values["ace_playbook"]["bullets"]:
         print(f"Learnt: {bullet['content']}")
     print(f"{models.ledger.total.calls} calls")

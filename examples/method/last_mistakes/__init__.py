@@ -21,8 +21,8 @@ class Mistakes(ContextValue):
 
     def render(self, sample: Sample) -> Mapping[str, str]:
         """Return the field ``demonstrations`` of the prompt, the same for every sample."""
-        shown = [f"Question: {question}\nAnswer: {answer}" for question, answer in self.questions]
-        return {"demonstrations": "\n\n".join(shown) or "(none)"}
+        demonstrations = [f"Question: {question}\nAnswer: {answer}" for question, answer in self.questions]
+        return {"demonstrations": "\n\n".join(demonstrations) or "(none)"}
 
 
 class LastMistakes(BaseMethod[Mistakes]):

@@ -10,7 +10,7 @@ import pytest
 from ace_bench.api import load_run, load_runs
 from ace_bench.contrib.validity import command
 from ace_bench.contrib.validity.asking import Contamination
-from ace_bench.contrib.validity.planning import Request, move_words
+from ace_bench.contrib.validity.planning import Request, move_overrides
 from tests.launching import launch
 
 SMALL = ("task.source=sample", "limit={train: 8, val: 6, test: 12}", "mode.epochs=1", "mode.before=false")
@@ -84,10 +84,10 @@ def test_a_check_plans_each_run_once(words, runs, check):
 
 def test_settings_of_a_task_that_do_not_go_to_another_one_are_named():
     words = {"task": "finer", "task.source": "sample", "task.x": "1", "backbone.model": "m", "seed": "0"}
-    found, left_out = move_words(words, {"task": "formula"})
+    found, left_out = move_overrides(words, {"task": "formula"})
     assert found == {"task": "formula", "task.source": "sample", "backbone.model": "m", "seed": "0"}
     assert left_out == " Not used with task=formula, which has settings of its own: task.x=1."
-    found, left_out = move_words(words, {"backbone": "vllm", "backbone.model": "n"})
+    found, left_out = move_overrides(words, {"backbone": "vllm", "backbone.model": "n"})
     assert found == {**words, "backbone": "vllm", "backbone.model": "n"}
     assert left_out == "", "it is set anew"
 
@@ -114,7 +114,7 @@ def made_by(folder, knows):
 
     def make(planned):
         derived = planned.derive([make(one) for one in planned.sources]) if planned.derive else {}
-        words = {**planned.words, **derived}
+        words = {**planned.overrides, **derived}
         file = words.get("task.data", "").removeprefix("{test: ").removesuffix("}")
         rows = [msgspec.json.decode(line) for line in Path(file).read_text().splitlines()] if file else []
         known = {row["question"]: row["answer"] for row in rows if knows(row)}

@@ -153,8 +153,8 @@ def _run_interpreter(setup: Setup, world: AppWorld, commands: socket.socket, cal
     send(commands, json.dumps(layers).encode())
     while True:
         output = _execute(world, receive(commands.recv).decode())
-        shown = output[:MAX_OUTPUT].encode(errors="replace").decode()
-        send(commands, json.dumps([shown, len(output) - len(shown)]).encode())
+        printed = output[:MAX_OUTPUT].encode(errors="replace").decode()
+        send(commands, json.dumps([printed, len(output) - len(printed)]).encode())
 
 
 def _execute(world: AppWorld, code: str) -> str:

@@ -115,9 +115,10 @@ def descendants(ancestor: int) -> list[int]:
             continue
         if state != "Z":
             children.setdefault(int(parent), []).append(int(entry.parent.name))
-    found: list[int] = []
+    pids: list[int] = []
     todo = [ancestor]
     while todo:
-        found += (more := children.get(todo.pop(), []))
-        todo += more
-    return found
+        below = children.get(todo.pop(), [])
+        pids += below
+        todo += below
+    return pids

@@ -121,15 +121,15 @@ class ForkServer:
 
     def _fork(self, number: int, work: Callable[[int], None], on_message: Callable[[], None]) -> None:
         """Fork a child that does the work; ``on_message`` is called when it has sent something or has ended."""
-        ours, theirs = (end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+        our_end, child_end = (end.detach() for end in socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
         child = os.fork()
         if child == 0:
-            for descriptor in (ours, *self._sockets.values()):
+            for descriptor in (our_end, *self._sockets.values()):
                 os.close(descriptor)
-            run_in_fork(lambda: work(theirs))
-        os.close(theirs)
-        self._sockets[number], self._children[number] = ours, child
-        self._selector.register(ours, selectors.EVENT_READ, on_message)
+            run_in_fork(lambda: work(child_end))
+        os.close(child_end)
+        self._sockets[number], self._children[number] = our_end, child
+        self._selector.register(our_end, selectors.EVENT_READ, on_message)
 
     def _on_monitor(self, number: int) -> None:
         message = json.loads(os.read(self._sockets[number], CHUNK) or "null")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Mapping
+from itertools import chain
 from typing import Any
 
 from .household import BILLS, chores, files, notes, packing_list, song_list
@@ -49,14 +50,15 @@ def follow(supervisor: int, values: Values) -> Values:
 def sum_payments(supervisor: int, values: Values) -> Values:
     """Add up what was sent to or received from a circle; held-out tasks play later, with payments of their own."""
     now = NOW if values["split"] == "train" else LATER
-    known = circle(supervisor, values["relationship"])
+    friends = circle(supervisor, values["relationship"])
     extra = later_payments(supervisor, values["relationship"]) if now == LATER else ()
     total = 0.0
-    for payment in (*(one for month in (3, 4, 5) for one in payments(supervisor, month)), *extra):
-        me, other = payment.sender, payment.receiver
+    spring = chain.from_iterable(payments(supervisor, month) for month in (3, 4, 5))
+    for payment in chain(spring, extra):
+        me, counterpart = payment.sender, payment.receiver
         if values["direction"] == "received":
-            me, other = other, me
-        if me == SUPERVISORS[supervisor] and other in known and _is_inside(payment.at, values["window"], now):
+            me, counterpart = counterpart, me
+        if me == SUPERVISORS[supervisor] and counterpart in friends and _is_inside(payment.at, values["window"], now):
             total += payment.amount
     later = [("venmo.Transaction", payment_values(payment)) for payment in extra]
     return {"answer": round(total, 2), "now": now, "extra": later}
@@ -64,8 +66,8 @@ def sum_payments(supervisor: int, values: Values) -> Values:
 
 def befriend(supervisor: int, values: Values) -> Values:
     """Add the members of a circle who are not yet friends."""
-    known = venmo_friends(supervisor)
-    missing = [person.id for person in circle(supervisor, values["relationship"]) if person not in known]
+    friends = venmo_friends(supervisor)
+    missing = [person.id for person in circle(supervisor, values["relationship"]) if person not in friends]
     return _expect(sorted([SUPERVISORS[supervisor].id, person] for person in missing))
 
 
@@ -92,8 +94,8 @@ def text(supervisor: int, values: Values) -> Values:
 def count_files(supervisor: int, values: Values) -> Values:
     """Count the files of a type directly in a directory."""
     inside = f"{SUPERVISORS[supervisor].home}{values['directory']}/"
-    found = [path.removeprefix(inside) for path in files(supervisor) if path.startswith(inside)]
-    return {"answer": sum(path.endswith(values["extension"]) and "/" not in path for path in found)}
+    names = [path.removeprefix(inside) for path in files(supervisor) if path.startswith(inside)]
+    return {"answer": sum(path.endswith(values["extension"]) and "/" not in path for path in names)}
 
 
 def list_notes(supervisor: int, values: Values) -> Values:
@@ -128,8 +130,8 @@ def split_bill(supervisor: int, values: Values) -> Values:
 def pack(supervisor: int, values: Values) -> Values:
     """Add what is on the packing list and not yet in the project."""
     items, project = packing_list(supervisor), values["project_name"]
-    known = {chore.title for chore in chores(supervisor, project)}
-    return _expect(sorted([SUPERVISORS[supervisor].id, item, project] for item in items if item not in known))
+    titles = {chore.title for chore in chores(supervisor, project)}
+    return _expect(sorted([SUPERVISORS[supervisor].id, item, project] for item in items if item not in titles))
 
 
 def make_playlist(supervisor: int, values: Values) -> Values:

@@ -48,11 +48,13 @@ def files(supervisor: int) -> Mapping[str, str]:
     paths += [f"documents/letter_{number}.pdf" for number in range(5 + supervisor)]
     paths += [f"documents/old/letter_{number}.pdf" for number in range(40, 44)]
     paths += ["documents/letter_draft.txt", "photos/readme.txt"]
-    found = {home + path: f"invented content of {path}" for path in paths}
+    contents = {home + path: f"invented content of {path}" for path in paths}
     for subject, total in BILLS[supervisor]:
-        found[f"{home}bills/april_{subject}.txt"] = f"Bill for {subject}\nPeriod: April 2023\nTotal: ${total:.2f}\n"
-        found[f"{home}bills/march_{subject}.txt"] = f"Bill for {subject}\nPeriod: March 2023\nTotal: ${total - 9:.2f}\n"
-    return found
+        contents[f"{home}bills/april_{subject}.txt"] = f"Bill for {subject}\nPeriod: April 2023\nTotal: ${total:.2f}\n"
+        contents[f"{home}bills/march_{subject}.txt"] = (
+            f"Bill for {subject}\nPeriod: March 2023\nTotal: ${total - 9:.2f}\n"
+        )
+    return contents
 
 
 def notes(supervisor: int) -> Mapping[str, str]:
@@ -77,8 +79,8 @@ def chores(supervisor: int, project: str) -> Sequence[Chore]:
 
     Two tasks of the project ``Camping`` are also on the packing list.
     """
-    place = PROJECTS.index(project)
-    titles = [f"{_VERBS[(step + place) % len(_VERBS)]} the {project.lower()} things" for step in range(9)]
+    offset = PROJECTS.index(project)
+    titles = [f"{_VERBS[(step + offset) % len(_VERBS)]} the {project.lower()} things" for step in range(9)]
     if project == "Camping":
         titles[:2] = packing_list(supervisor)[1:3]
     return [
@@ -86,7 +88,7 @@ def chores(supervisor: int, project: str) -> Sequence[Chore]:
             title=title,
             section=step // 3,
             due=NOW.replace(hour=0) + dt.timedelta(days=(-9, 6, -2, -4, -7, 11, 3, -1, -12)[(step + supervisor) % 9]),
-            priority=("high", "low", "medium", "high")[(step + supervisor + place) % 4],
+            priority=("high", "low", "medium", "high")[(step + supervisor + offset) % 4],
             done=step % 4 == 0,
         )
         for step, title in enumerate(titles)

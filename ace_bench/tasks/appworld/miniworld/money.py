@@ -41,35 +41,35 @@ def payments(supervisor: int, month: int) -> Sequence[Payment]:
 
     There are payments on the first and the last day of a month, so that a window that misses a day gives a wrong sum.
     """
-    me, found = SUPERVISORS[supervisor], []
+    me, sent = SUPERVISORS[supervisor], []
     for index, (person, relation) in enumerate(contacts(supervisor).items()):
         for turn in range(2 if relation in ("roommate", "sibling") else 1):
             day = 1 + (index * 3 + turn * 8) % _LENGTHS[month]
-            found.append(_payment(me, person, month + 7.5 * turn + index, dt.datetime(2023, month, day, 10 + turn)))
+            sent.append(_payment(me, person, month + 7.5 * turn + index, dt.datetime(2023, month, day, 10 + turn)))
         last = dt.datetime(2023, month, _LENGTHS[month] - index % 9, 20)
-        found.append(_payment(person, me, 3 * month + 1.25 * index, last))
-    return found
+        sent.append(_payment(person, me, 3 * month + 1.25 * index, last))
+    return sent
 
 
 def later_payments(supervisor: int, relationship: str) -> Sequence[Payment]:
     """Return payments between the base data's end and June 12 with one circle of contacts, and decoys to a friend."""
-    me, found = SUPERVISORS[supervisor], []
+    me, sent = SUPERVISORS[supervisor], []
     for index, person in enumerate((*circle(supervisor, relationship), *circle(supervisor, "friend")[:1])):
         for month, day in ((5, 31 - index), (6, 1 + index)):
-            found.append(_payment(person, me, 4 + month * 2.5 + index, dt.datetime(2023, month, day, 18)))
-            found.append(_payment(me, person, 9 + month + index, dt.datetime(2023, month, day, 19)))
-    return found
+            sent.append(_payment(person, me, 4 + month * 2.5 + index, dt.datetime(2023, month, day, 18)))
+            sent.append(_payment(me, person, 9 + month + index, dt.datetime(2023, month, day, 19)))
+    return sent
 
 
 def requests(supervisor: int) -> Sequence[Request]:
     """Return the requests a supervisor has received: paid and pending ones, of April and May, from every circle."""
-    found = []
+    pending = []
     for index, (person, relation) in enumerate(contacts(supervisor).items()):
         moments = [dt.datetime(2023, 5, 2 + index, 9)] if relation != "friend" else []
         if relation in ("roommate", "sibling"):
             moments += [dt.datetime(2023, 4, 12 + index, 9), dt.datetime(2023, 3, 3 + index, 9)]
         for turn, at in enumerate(moments):
-            found.append(
+            pending.append(
                 Request(
                     sender=person,
                     receiver=SUPERVISORS[supervisor],
@@ -79,7 +79,7 @@ def requests(supervisor: int) -> Sequence[Request]:
                     approved=at.month == 3,
                 )
             )
-    return found
+    return pending
 
 
 def payment_values(payment: Payment) -> Mapping[str, Any]:
@@ -98,8 +98,8 @@ def rows() -> Iterator[Row]:
     """Yield the rows of the phone and Venmo apps."""
     for index, me in enumerate(SUPERVISORS):
         for person, relation in contacts(index).items():
-            own = {"user_id": me.id, "relationships": [relation], "created_at": OPENED}
-            yield "phone.Contact", {**own, **person.profile}
+            account_fields = {"user_id": me.id, "relationships": [relation], "created_at": OPENED}
+            yield "phone.Contact", {**account_fields, **person.profile}
         for friend in venmo_friends(index):
             yield "venmo.Friendship", {"user_id": me.id, "friend_id": friend.id, "created_at": OPENED}
     paid = (payments(index, month) for month in _LENGTHS for index in range(len(SUPERVISORS)))

@@ -116,8 +116,8 @@ def all_tasks() -> Iterator[Task]:
     book = tomllib.loads(Path(__file__).with_name("scenarios.toml").read_text(encoding="utf-8"))
     for scenario in book["scenarios"]:
         shared = {"constants": (), "changes": (), **book["kinds"].get(scenario["kind"], {}), **scenario}
-        for number, own in enumerate(scenario["tasks"], start=1):
-            yield _read_task({**shared, **own}, number, book)
+        for number, settings in enumerate(scenario["tasks"], start=1):
+            yield _read_task({**shared, **settings}, number, book)
 
 
 def _read_task(values: answers.Values, number: int, book: Mapping[str, Any]) -> Task:
@@ -156,8 +156,8 @@ def _login(apps: Sequence[str]) -> str:
 
 def _write_solution(values: answers.Values, blocks: Mapping[str, str]) -> str:
     """Return the engine's solution function: values from the instruction as constants, then the blocks."""
-    words = [f"{name} = {json.dumps(values[name])}" for name in values["constants"]]
-    parts = ["\n".join(["# From the task.", *words])] if words else []
+    constants = [f"{name} = {json.dumps(values[name])}" for name in values["constants"]]
+    parts = ["\n".join(["# From the task.", *constants])] if constants else []
     parts += [_fill(blocks.get(_fill(block, values), block), values) for block in values["solution"]]
     body = indent("\n\n".join(parts), "    ")
     return f"def solution(apis, requester):\n{body}\n"
@@ -168,8 +168,8 @@ def _tests(values: answers.Values, *, asks: bool) -> Iterator[Test]:
     if "answer_check" in values:
         yield _read_test(values["answer_check"], values)
     else:
-        what = "answers match" if asks else "the task was completed without an answer"
-        yield Test(f"assert {what}.", "test.answer(predicted_answer, ground_truth_answer)", not asks)
+        claim = "answers match" if asks else "the task was completed without an answer"
+        yield Test(f"assert {claim}.", "test.answer(predicted_answer, ground_truth_answer)", not asks)
     models = values["changes"]
     names = ", ".join(repr(model) for model in sorted(models))
     requirement = f"assert model changes {'match ' + ', '.join(models) if models else 'are none'}."
