@@ -20,6 +20,8 @@ UNKNOWN = "unknown"
 """The commit of a checkout without ``.git``."""
 FINANCE, APPWORLD = "ace-agent/ace@ba78d34", "ace-agent/ace-appworld@748a9dc"
 """The states of the authors' code that are followed, as OWNER/NAME@COMMIT."""
+_SAME_CALLS = {"ba78d34": ("d241ef8",)}
+"""Later commits by the one that is followed, whose calls and prompts are the same. ``make test-official`` compares."""
 _AGENT = "agent"
 _LICENCES = {"Apache License": "Apache-2.0", "MIT License": "MIT"}
 
@@ -58,8 +60,8 @@ def describe_checkout(checkout: Path, repository: str) -> tuple[Source, str | No
 
 
 def is_at(commit: str, followed: str) -> bool:
-    """Whether the commit of a checkout without changes is the one that begins with ``followed``."""
-    return commit.startswith(followed) and commit.isalnum()
+    """Whether a checkout without changes is at the commit that begins with ``followed``, or at one with its calls."""
+    return commit.startswith((followed, *_SAME_CALLS.get(followed, ()))) and commit.isalnum()
 
 
 def with_record(files: Mapping[str, str], sources: Sequence[Source]) -> dict[str, str]:
@@ -97,7 +99,7 @@ def state_followed(method: Method[Any], task: Task) -> str:
 def check_commit(commit: str, state: str) -> str:
     """Return the state that a commit names, the run's or another known one; else raise ``ConfigError``."""
     states = dict.fromkeys((FINANCE, APPWORLD, state))
-    matching = next((known_state for known_state in states if commit.startswith(known_state.partition("@")[2])), None)
+    matching = next((known for known in states if is_at(commit, known.partition("@")[2])), None)
     if matching is None:
         raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {', '.join(states)}")
     return matching

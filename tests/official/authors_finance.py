@@ -2,7 +2,8 @@
 
     python tests/official/authors_finance.py CHECKOUT FOLDER URL [options of their finance/run.py]
 
-CHECKOUT is a checkout of ace-agent/ace, FOLDER holds ``finance/data/sample_config.json`` and the files it names, and
+CHECKOUT is a checkout of ace-agent/ace, older or newer: the finance task moved from ``finance`` to ``eval/finance``.
+FOLDER holds ``finance/data/sample_config.json`` and the files it names, and
 URL is a server that speaks the chat-completions protocol. ``FOLDER/record.json`` then holds ``calls`` (role, prompt and
 reply in order; of a Generator's the answer and its verdict), ``steps`` (the playbook after each, and the next number of
 a bullet) and ``files`` (what their run wrote, by name). Only the standard library is needed: the packages that their
@@ -14,6 +15,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import shutil
 import sys
 import types
 import urllib.request
@@ -58,7 +60,8 @@ def _stand_ins(url: str) -> dict[str, types.ModuleType]:
 class Recorder:
     """What the authors' code did."""
 
-    def __init__(self) -> None:
+    def __init__(self, task: str) -> None:
+        self.task = task
         self.calls: list[dict[str, Any]] = []
         self.steps: list[dict[str, Any]] = []
 
@@ -76,7 +79,7 @@ class Recorder:
 
     def watch_answers(self) -> None:
         """Note what was read from each reply of the Generator; with one worker it is graded before the next call."""
-        processor = importlib.import_module("finance.data_processor").DataProcessor
+        processor = importlib.import_module(f"{self.task}.data_processor").DataProcessor
         inner = processor.answer_is_correct
 
         def graded(self_: Any, answer: str, target: str) -> bool:
@@ -113,9 +116,12 @@ def main() -> None:
     sys.modules.update(_stand_ins(url))
     os.environ["SAMBANOVA_API_KEY"] = "none"
     os.chdir(folder)
-    recorder = Recorder()
+    newer = Path(checkout, "eval", "finance").is_dir()
+    if newer:
+        shutil.copytree("finance", "eval/finance")
+    recorder = Recorder("eval.finance" if newer else "finance")
     recorder.watch_calls()
-    run = importlib.import_module("finance.run")
+    run = importlib.import_module(f"{recorder.task}.run")
     recorder.watch_answers()
     recorder.watch_loop()
     sys.argv = ["run.py", *options, "--save_path", "authors"]

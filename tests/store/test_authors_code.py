@@ -62,6 +62,7 @@ def test_a_protocol_may_name_the_commit_that_is_meant():
     apart = [words[0], "protocol=official", "official_commit='ba78d34'", *words[2:]]
     assert with_commit_apart(words) == apart
     assert check_commit("ba78d34c0ffee", FINANCE) == FINANCE
+    assert check_commit("d241ef8", FINANCE) == FINANCE
     assert check_commit("748a9dc", FINANCE) == APPWORLD
     with pytest.raises(ConfigError, match=r"protocol=official@1234567: there is no such state; known are .*ba78d34"):
         check_commit("1234567", FINANCE)

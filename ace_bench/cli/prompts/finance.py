@@ -3,6 +3,9 @@
 The roles are asked with one message each, byte for byte as their code asks for the same sample, playbook and replies.
 Two kinds of sentences come from their code: the feedback that the Reflector is given, and what is asked of a number
 (Formula).
+
+The finance task was first in ``finance/`` and then moved to ``eval/finance/``. Its ``prompts/`` may replace some of the
+prompts in ``ace/prompts/``, as their ``load_prompts`` does. The Reflector's placeholders had no names at first.
 """
 
 from __future__ import annotations
@@ -13,9 +16,11 @@ from pathlib import Path
 
 from ace_bench.cli.prompts.formats import (
     arguments,
+    assigns,
     constant,
     either,
     exact_block,
+    format_fields,
     from_named,
     function,
     literal,
@@ -27,7 +32,8 @@ from ace_bench.core.errors import DataError
 
 FOLDER = Path("ace") / "prompts"
 _LOOP = Path("ace") / "ace.py"
-_DATA = Path("finance") / "data_processor.py"
+_TASKS = (Path("eval") / "finance", Path("finance"))
+"""Where the finance task may be, the newest place first."""
 
 _PLAYBOOK = "{{ official_playbook() }}"
 _QUESTION = "{{ background }}{{ question }}"
@@ -39,23 +45,46 @@ def templates(checkout: Path) -> Mapping[str, str]:
     """Return templates by file of the set. Raises ``DataError`` that names the file and the prompt."""
     right, wrong = _feedback(checkout / _LOOP)
     feedback = either("correct is none", "{{ feedback }}", either("correct", literal(right), literal(wrong)))
-    number = "{{ question }}" + literal(_number_format(checkout / _DATA))
+    number = "{{ question }}" + literal(_number_format(_task_folder(checkout) / "data_processor.py"))
     return {
         **_roles(checkout, "qa", _QUESTION, feedback),
         **_roles(checkout, "formula", number, feedback),
     }
 
 
+def _task_folder(checkout: Path) -> Path:
+    """Return the folder of the finance task."""
+    folders = [checkout / folder for folder in _TASKS]
+    return next((folder for folder in folders if folder.is_dir()), folders[-1])
+
+
 def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping[str, str]:
+    replaced = _task_folder(checkout) / "prompts"
+
     def read(module: str, name: str, convert: Callable[[str], str]) -> str:
-        path = checkout / FOLDER / f"{module}.py"
+        path = replaced / f"{module}.py"
+        if not path.exists() or not assigns(path, name):
+            path = checkout / FOLDER / f"{module}.py"
         text = constant(path, name)
         with naming(path, name):
             return convert(text)
 
+    def reflector(name: str, fields: Mapping[str, str]) -> str:
+        def convert(text: str) -> str:
+            return from_named(text, fields) if format_fields(text) else positional(text, [*fields.values()])
+
+        return read("reflector", name, convert)
+
     generator = (_PLAYBOOK, "{{ raw_reflection }}", question, _NO_CONTEXT)
-    with_gold = (question, "{{ reply }}", "{{ answer }}", "{{ gold }}", feedback, "{{ official_excerpt(cited) }}")
-    without_gold = tuple(field for field in with_gold if field != "{{ gold }}")
+    with_gold = {
+        "question": question,
+        "reasoning_trace": "{{ reply }}",
+        "predicted_answer": "{{ answer }}",
+        "ground_truth": "{{ gold }}",
+        "environment_feedback": feedback,
+        "bullets_used": "{{ official_excerpt(cited) }}",
+    }
+    without_gold = {name: value for name, value in with_gold.items() if name != "ground_truth"}
     curator = {
         "token_budget": "{{ token_budget }}",
         "current_step": "{{ step }}",
@@ -69,8 +98,8 @@ def _roles(checkout: Path, folder: str, question: str, feedback: str) -> Mapping
         "generator": read("generator", "GENERATOR_PROMPT", lambda text: positional(text, generator)),
         "reflector": either(
             "gold",
-            read("reflector", "REFLECTOR_PROMPT", lambda text: positional(text, with_gold)),
-            read("reflector", "REFLECTOR_PROMPT_NO_GT", lambda text: positional(text, without_gold)),
+            reflector("REFLECTOR_PROMPT", with_gold),
+            reflector("REFLECTOR_PROMPT_NO_GT", without_gold),
         ),
         "curator": either(
             'labels == "gold"',

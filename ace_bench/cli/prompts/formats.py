@@ -140,13 +140,29 @@ def parse_file(path: Path) -> ast.Module:
 
 
 def constant(path: Path, name: str) -> str:
-    """Return the text that a module last assigns to a name. Raises ``DataError`` that names both."""
+    """Return the text that a module last assigns to a name, perhaps by the name of another text.
+
+    Raises ``DataError`` that names both.
+    """
+    for value in _assigned(path, name):
+        if isinstance(value, ast.Name) and value.id != name:
+            return constant(path, value.id)
+        text = text_of(value)
+        if text is not None:
+            return text
+    raise DataError(f"{path} assigns no text to {name}")
+
+
+def assigns(path: Path, name: str) -> bool:
+    """Say whether a module assigns anything to a name."""
+    return any(True for _ in _assigned(path, name))
+
+
+def _assigned(path: Path, name: str) -> Iterator[ast.expr]:
+    """Yield what a module assigns to a name, the last first."""
     for node in reversed(parse_file(path).body):
         if isinstance(node, ast.Assign) and name in map(ast.unparse, node.targets):
-            text = text_of(node.value)
-            if text is not None:
-                return text
-    raise DataError(f"{path} assigns no text to {name}")
+            yield node.value
 
 
 def function(path: Path, name: str) -> ast.FunctionDef:

@@ -42,6 +42,34 @@ def test_a_run_uses_the_set(checkout, tmp_path):
     assert f"}}\n{json.dumps(reflection('why'))} || ## STRATEGIES" in curator
 
 
+def test_the_newer_layout_makes_the_same_set_and_its_own_prompts_replace_some(checkout, tmp_path):
+    assert start("prompts", [str(checkout), str(tmp_path / "older")]) == 0
+    (checkout / "eval").mkdir()
+    (checkout / "finance").rename(checkout / "eval" / "finance")
+    reflector = checkout / "ace" / "prompts" / "reflector.py"
+    names = ["question", "reasoning_trace", "predicted_answer", "environment_feedback", "bullets_used"]
+    fields = iter([*names[:3], "ground_truth", *names[3:], *names])
+    reflector.write_text(re.sub(r"(?<!\{)\{\}(?!\})", lambda _: f"{{{next(fields)}}}", reflector.read_text()))
+    generator = checkout / "ace" / "prompts" / "generator.py"
+    generator.write_text(
+        generator.read_text().replace("GENERATOR_PROMPT", "GENERATOR_PROMPT_JSON")
+        + "\nGENERATOR_PROMPT = GENERATOR_PROMPT_JSON\n"
+    )
+    assert start("prompts", [str(checkout), str(tmp_path / "newer")]) == 0
+    older, newer = (read_imported(tmp_path / name).files for name in ("older", "newer"))
+    assert newer == older
+    replaced = checkout / "eval" / "finance" / "prompts"
+    replaced.mkdir()
+    (replaced / "reflector.py").write_text('REFLECTOR_PROMPT = "Study {question}."\n')
+    assert start("prompts", [str(checkout), str(tmp_path / "partial")]) == 0
+    partial = read_imported(tmp_path / "partial").files
+    assert {name for name in partial if partial[name] != newer[name]} == {"qa/reflector.j2", "formula/reflector.j2"}
+    without_gold = (tmp_path / "newer" / "qa" / "reflector.j2").read_text().partition("{% else %}")[2]
+    text = (tmp_path / "partial" / "qa" / "reflector.j2").read_text()
+    assert "Study {{ background }}{{ question }}." in text
+    assert without_gold.partition("{% endif %}")[0] in text
+
+
 def test_no_checkout_and_a_taken_folder_are_told(checkout, tmp_path, capsys):
     assert start("prompts", [str(tmp_path), str(tmp_path / "out")]) == 2
     assert "is it a checkout" in capsys.readouterr().err
