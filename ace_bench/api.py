@@ -136,9 +136,9 @@ class Runs(Sequence[Run]):
             scores = {"score": run.score, "low": low, "high": high, "n": run.value("headline.n")}
             scores |= {"before": run.value("headline.before")}
             costs = {name: run.value(name) for name in _COSTS}
-            about = {"state": run.state, "simulated": run.simulated}
+            state = {"state": run.state, "simulated": run.simulated}
             rows.append(
-                {"run": differing.labels[index], **settings, **about, **scores, **costs, "folder": str(run.folder)}
+                {"run": differing.labels[index], **settings, **state, **scores, **costs, "folder": str(run.folder)}
             )
         return pd.DataFrame(rows)
 

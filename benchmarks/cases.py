@@ -90,7 +90,7 @@ def step_overhead(setting: Setting) -> list[Figure]:
         folder = in_process(sized, overrides, backbones={"generator": model})
         walls, sizes = _steps(folder)
         model_ms = 1000 * model.seconds / model.calls * 10
-        median, fastest = (1000 * of(walls[10:]) - model_ms for of in (statistics.median, min))
+        median, fastest = (1000 * statistic(walls[10:]) - model_ms for statistic in (statistics.median, min))
         written = f"{statistics.median(sizes[10:]) / 1000:.1f} kB a step"
         figures += [
             Figure(f"{size} bullets: step", f"{median:.1f} ms, fastest {fastest:.1f} ms", "< 10 ms"),

@@ -74,7 +74,7 @@ def main(arguments: Sequence[str]) -> int:
                 scratch=options.results.resolve() if options.results and name in TABLES else Path(scratch) / name,
                 data=options.data,
                 sizes={split: size for split in SIZES if (size := getattr(options, split)) is not None},
-                say=lambda said: progress.print(said, style="dim", markup=False, highlight=False),
+                say=lambda line: progress.print(line, style="dim", markup=False, highlight=False),
                 prices=options.prices,
                 only=tuple(options.only or METHODS),
                 slots=tuple(options.slots),

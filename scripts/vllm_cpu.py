@@ -36,69 +36,71 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python scripts/vllm_cpu.py", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--into", type=Path, default=Path(".vllm"), help="folder of the environment")
-    into: Path = parser.parse_args(arguments).into.resolve()
+    folder: Path = parser.parse_args(arguments).into.resolve()
     started = time.monotonic()
     try:
-        _check_machine(into)
-        _build(into)
+        _check_machine(folder)
+        _build(folder)
     except Failure as failure:
         print(f"error: {failure}", file=sys.stderr)
         return 1
-    print(f"ready in {time.monotonic() - started:.0f} s: {into / 'bin' / 'vllm'}")
+    print(f"ready in {time.monotonic() - started:.0f} s: {folder / 'bin' / 'vllm'}")
     return 0
 
 
-def _check_machine(into: Path) -> None:
+def _check_machine(folder: Path) -> None:
     if platform.system() != "Linux" or sys.version_info[:2] < (3, 10):
         raise Failure("vLLM for CPUs needs Linux and Python 3.10 or newer; on a GPU machine: pip install vllm")
-    free = shutil.disk_usage(into.parent).free / 1e9
-    if not _has(into, VLLM) and free < NEEDED_GB:
-        raise Failure(f"{free:.1f} GB are free at {into.parent}, about {NEEDED_GB} are needed; --into chooses a place")
+    free = shutil.disk_usage(folder.parent).free / 1e9
+    if not _has(folder, VLLM) and free < NEEDED_GB:
+        raise Failure(
+            f"{free:.1f} GB are free at {folder.parent}, about {NEEDED_GB} are needed; --into chooses a place"
+        )
 
 
-def _build(into: Path) -> None:
-    python = into / "bin" / "python"
+def _build(folder: Path) -> None:
+    python = folder / "bin" / "python"
     if not python.exists():
-        _step(f"create {into}", [sys.executable, "-m", "venv", str(into)])
+        _step(f"create {folder}", [sys.executable, "-m", "venv", str(folder)])
     for requirement in (TORCH, VLLM):
-        if not _has(into, requirement):
-            _pip(into, f"install {requirement}", "install", requirement)
-    unfit = [name for name in UNFIT if _installed(into, name)]
+        if not _has(folder, requirement):
+            _pip(folder, f"install {requirement}", "install", requirement)
+    unfit = [name for name in UNFIT if _installed(folder, name)]
     if unfit:
-        _pip(into, f"remove {', '.join(unfit)}: builds that do not fit a CPU torch", "uninstall", "--yes", *unfit)
-    _name_vllm(into)
-    _step("check", [str(into / "bin" / "vllm"), "--version"])
-    (into / ".ready").touch()
+        _pip(folder, f"remove {', '.join(unfit)}: builds that do not fit a CPU torch", "uninstall", "--yes", *unfit)
+    _name_vllm(folder)
+    _step("check", [str(folder / "bin" / "vllm"), "--version"])
+    (folder / ".ready").touch()
 
 
-def _name_vllm(into: Path) -> None:
+def _name_vllm(folder: Path) -> None:
     """Give the environment a distribution called ``vllm``: vLLM looks up its version, and ``cpu`` in it means CPUs."""
     version = f"{VLLM_VERSION}+cpu"
-    metadata = _site_packages(into) / f"vllm-{version}.dist-info" / "METADATA"
+    metadata = _site_packages(folder) / f"vllm-{version}.dist-info" / "METADATA"
     if not metadata.exists():
         print(f"- name {VLLM} as vllm {version}")
         metadata.parent.mkdir(exist_ok=True)
         metadata.write_text(f"Metadata-Version: 2.1\nName: vllm\nVersion: {version}\n")
 
 
-def _site_packages(into: Path) -> Path:
-    folders = sorted(into.glob("lib/python3*/site-packages"))
+def _site_packages(folder: Path) -> Path:
+    folders = sorted(folder.glob("lib/python3*/site-packages"))
     if not folders:
-        raise Failure(f"{into} is not a virtual environment; remove it and start again")
+        raise Failure(f"{folder} is not a virtual environment; remove it and start again")
     return folders[0]
 
 
-def _installed(into: Path, name: str, version: str = "*") -> bool:
-    return any(_site_packages(into).glob(f"{name.replace('-', '_')}-{version}.dist-info"))
+def _installed(folder: Path, name: str, version: str = "*") -> bool:
+    return any(_site_packages(folder).glob(f"{name.replace('-', '_')}-{version}.dist-info"))
 
 
-def _has(into: Path, requirement: str) -> bool:
+def _has(folder: Path, requirement: str) -> bool:
     name, version = requirement.split("==")
-    return into.exists() and (_installed(into, name, version) or _installed(into, name, f"{version}+*"))
+    return folder.exists() and (_installed(folder, name, version) or _installed(folder, name, f"{version}+*"))
 
 
-def _pip(into: Path, description: str, *arguments: str) -> None:
-    _step(description, [str(into / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *arguments])
+def _pip(folder: Path, description: str, *arguments: str) -> None:
+    _step(description, [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", *arguments])
 
 
 def _step(description: str, command: Sequence[str]) -> None:

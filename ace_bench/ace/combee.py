@@ -173,9 +173,9 @@ class CombeeSettings(AceSettings):
         """Raise ``SettingError`` also for parts of ACE that make no delta of a model's."""
         super().__post_init__()
         if self.update == "rewrite" or self.reflector == "rules":
-            about = f"update={self.update} and reflector={self.reflector}"
+            overrides = f"update={self.update} and reflector={self.reflector}"
             raise SettingError(
-                f"{about}: method=combee merges deltas of a model: set update=delta, reflector=on or off"
+                f"{overrides}: method=combee merges deltas of a model: set update=delta, reflector=on or off"
             )
 
     def make_curator(self) -> Curator:

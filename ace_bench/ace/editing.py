@@ -138,8 +138,8 @@ class PlaybookEditor:
         self.playbook, touched, applied_events = self._apply_operations(samples, operations, limits)
         self.touched += touched
         ids = [sample.id for sample in samples]
-        about = {"sample": ids[0]} if len(ids) == 1 else {"samples": ids}
-        self.events += [{**about, **event} for event in (*events, *applied_events)]
+        origin = {"sample": ids[0]} if len(ids) == 1 else {"samples": ids}
+        self.events += [{**origin, **event} for event in (*events, *applied_events)]
 
     def _apply_operations(self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits) -> Applied:
         sources = [sample.id for sample in samples]

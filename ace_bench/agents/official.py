@@ -140,7 +140,7 @@ class OfficialTrimming:
         uncounted = len(head + separator) if separator else 0
         index = 0
         while len(_text(after)) - uncounted > self.limit:
-            output = next((at for at in range(index, len(after)) if _is_output(after[at])), len(after))
+            output = next((i for i in range(index, len(after)) if _is_output(after[i])), len(after))
             if index < len(after) - _KEPT_BLOCKS and output < len(after):
                 after[output] = replace(after[output], content=self.output_left_out)
                 index = output + 1

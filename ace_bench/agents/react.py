@@ -95,8 +95,8 @@ class ReAct:
         """Return the fields of the generator's template and of what the environment showed."""
         fields = {self._template: inputs | context_fields | {"reflection"}, "observation": _OBSERVATION}
         fields |= {"retry": frozenset(("reflection",))} if self._dialogue else {}
-        further = {"left_out": frozenset[str](), "memory": frozenset(("memory",))}
-        return fields | {name: further[name] for name in self._further_templates}
+        optional_fields = {"left_out": frozenset[str](), "memory": frozenset(("memory",))}
+        return fields | {name: optional_fields[name] for name in self._further_templates}
 
     def solve(self, sample: Sample, session: Session, context: Context, lm: Lm, reflection: str | None) -> Attempt:
         """Attempt the sample until the session is finished, a limit is reached or the model stops acting.

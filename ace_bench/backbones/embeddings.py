@@ -226,7 +226,7 @@ class EmbeddingCalls:
         with self._lock:
             missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in self._rows}
             todo = [*missing.values()]
-            for batch in (todo[at : at + _BATCH] for at in range(0, len(todo), _BATCH)):
+            for batch in (todo[start : start + _BATCH] for start in range(0, len(todo), _BATCH)):
                 reply = self._lm()([Message(role="user", content=text) for text in batch])
                 self._rows.update(read_vectors(reply.text))
             rows = [self._rows[key] for key in keys]

@@ -83,11 +83,11 @@ def _describe_inputs(samples: Sequence[Sample]) -> str:
 def check(task: Task, console: Console) -> int:
     """Print the report of a task. Return how many gold answers were graded as wrong without a reason."""
     console.print(f"Task {task.name}: {task.source} data", style="bold")
-    lost: list[tuple[Sample, Grade]] = []
+    wrong: list[tuple[Sample, Grade]] = []
     for split in getattr(task, "splits", ("train", "val", "test")):
         samples = task.samples(split)
         graded = grade_golds(task, samples)
-        lost += [(sample, grade) for sample, grade in graded if not grade.correct]
+        wrong += [(sample, grade) for sample, grade in graded if not grade.correct]
         scores = task.score([grade for _, grade in graded])
         lines = [f"{name} {value:.2f}" for name, value in scores.items()]
         lines += [f"{len(samples) - len(graded)} without a reference"] * (len(graded) < len(samples))
@@ -100,7 +100,7 @@ def check(task: Task, console: Console) -> int:
         table.add_row("  file", _describe_file(task, f"{split}.jsonl"))
         console.print(table)
     expected: Callable[[Grade], str | None] = getattr(task, "expected_loss", lambda _: None)
-    reasons = {sample.id: expected(grade) for sample, grade in lost}
+    reasons = {sample.id: expected(grade) for sample, grade in wrong}
     console.print()
     for name, reason in reasons.items():
         line = f"{name}: the gold answer is graded as wrong{f', as expected: {reason}' if reason else ''}"

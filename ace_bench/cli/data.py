@@ -60,8 +60,8 @@ def files_of(task: str) -> Sequence[RemoteFile]:
     """Return the ``downloads`` of a task's class."""
     files: Sequence[RemoteFile] = getattr(task_class(task), "downloads", ())
     if not files:
-        elsewhere = f"; use `{command_line('appworld')} --data`" if task == "appworld" else ""
-        raise ConfigError(f"task {task} has no files to download here{elsewhere}")
+        hint = f"; use `{command_line('appworld')} --data`" if task == "appworld" else ""
+        raise ConfigError(f"task {task} has no files to download here{hint}")
     return files
 
 
@@ -104,26 +104,26 @@ def fetch(file: RemoteFile, folder: Path, url: str, report: Report) -> bool:
 
 def _transfer(url: str, part: Path, report: Report) -> None:
     """Download to ``part``, from where it ends. Raises ``DataError`` for a failure of network or server."""
-    have = part.stat().st_size if part.is_file() else 0
-    request = urllib.request.Request(url, headers={"Range": f"bytes={have}-"} if have else {})
+    size = part.stat().st_size if part.is_file() else 0
+    request = urllib.request.Request(url, headers={"Range": f"bytes={size}-"} if size else {})
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT) as response:
             # A server without support for ranges answers 200 and sends the file from its start.
-            have = have if response.status == http.client.PARTIAL_CONTENT else 0
+            size = size if response.status == http.client.PARTIAL_CONTENT else 0
             length = response.headers.get("Content-Length")
-            total = have + int(length) if length is not None and length.isdigit() else None
-            with part.open("ab" if have else "wb") as stream:
-                report(have, total)
+            total = size + int(length) if length is not None and length.isdigit() else None
+            with part.open("ab" if size else "wb") as stream:
+                report(size, total)
                 while chunk := response.read(CHUNK):
                     stream.write(chunk)
-                    have += len(chunk)
-                    report(have, total)
-        if total is not None and have < total:
-            raise ConnectionError(f"received {have} of {total} bytes")
+                    size += len(chunk)
+                    report(size, total)
+        if total is not None and size < total:
+            raise ConnectionError(f"received {size} of {total} bytes")
     except urllib.error.HTTPError as error:
         error.close()
         # 416: nothing is left to send; the checksum shows whether the file is complete.
-        if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE or not have:
+        if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE or not size:
             raise DataError(f"{url}: the server answered {error.code} {error.reason}") from error
     except urllib.error.URLError as error:
         raise DataError(f"{url} cannot be reached: {error.reason}; check the network or use --base-url") from error

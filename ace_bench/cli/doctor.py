@@ -215,10 +215,10 @@ def _show(checkup: _Checkup) -> None:
         for problem in finding.problems:
             plain(f"  {problem.replace(f'{finding.path}/', '').removeprefix(f'{finding.path}: ')}")
         plain(f"  {finding.note}", style="green" if finding.repaired else "yellow")
-    lost = [finding for finding in checkup.left if finding.calls != 0]
-    if lost:
+    unrepaired = [finding for finding in checkup.left if finding.calls != 0]
+    if unrepaired:
         table = Table(Column("to make again", overflow="fold"), "calls", "tokens", "dollars")
-        for finding in lost:
+        for finding in unrepaired:
             sums = ((finding.calls, ","), (finding.usage.tokens, ","), (finding.usage.usd, ",.4f"))
             calls, tokens, usd = (_UNKNOWN if value is None else format(value, form) for value, form in sums)
             table.add_row(str(finding.path), calls, tokens, usd if usd == _UNKNOWN else f"${usd}")

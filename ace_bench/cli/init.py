@@ -86,17 +86,17 @@ def _overrides(answers: Mapping[str, str], key_env: str | None) -> tuple[dict[st
     if data not in _SOURCES and not Path(data).is_dir():
         raise ConfigError(f"--data {data} is not a folder: say sample, real, or the folder of the task's files")
     settings = [_SOURCES.get(data, f"task.data_dir={data}")]
-    name, at, url = model.partition("@")
-    if key_env and not at:
+    name, separator, url = model.partition("@")
+    if key_env and not separator:
         raise ConfigError("--key-env is for a model given as NAME@URL: the other backbones name their variable")
-    if at:
+    if separator:
         settings += [f"backbone.model={name}", f"backbone.base_url={url}", f"backbone.api_key_env={key_env or 'null'}"]
     if budget != _NO_BUDGET:
         amount = _BUDGET.fullmatch(budget)
         if amount is None:
             raise ConfigError(f"--budget {budget} is no budget: say none, 5 (dollars), 500calls or 1000000tokens")
         settings.append(f"budget.{amount['what'] or 'usd'}={amount['amount']}")
-    backbone = "openai_compatible" if at else model
+    backbone = "openai_compatible" if separator else model
     return {"task": answers["task"], "method": answers["method"], "backbone": backbone}, settings
 
 

@@ -81,11 +81,11 @@ def _replay(task: AppWorld, sample: Sample, turns: Sequence[Turn], target: Path)
         return session.grade(""), sum(before != now for before, now in outputs)
 
 
-def _call_engine(engine: Engine, into: Path, *arguments: str) -> None:
+def _call_engine(engine: Engine, folder: Path, *arguments: str) -> None:
     """Run the engine's own command line on the prepared folder."""
-    command = [str(engine.folder / "bin" / "appworld"), *arguments, "--root", str(into)]
-    environment = engine.environment(into, into)
-    done = subprocess.run(command, cwd=into, env=environment, capture_output=True, text=True, check=False)
+    command = [str(engine.folder / "bin" / "appworld"), *arguments, "--root", str(folder)]
+    environment = engine.environment(folder, folder)
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ConfigError(f"`appworld {arguments[0]}` failed: {(done.stderr or done.stdout)[-1000:]}")
 
@@ -111,14 +111,14 @@ def _pack(options: argparse.Namespace) -> None:
     if not _NAME.fullmatch(options.name):
         raise ConfigError(f"--name {options.name} may contain only lower-case letters, digits, - and _")
     experiment = f"{options.name}_{split}"
-    into: Path = (options.into or options.run / "leaderboard").resolve()
-    outputs = into / "experiments" / "outputs" / experiment
+    folder: Path = (options.into or options.run / "leaderboard").resolve()
+    outputs = folder / "experiments" / "outputs" / experiment
     shutil.rmtree(outputs, ignore_errors=True)
     outputs.mkdir(parents=True)
     engine = find_engine()
     task: Any = make_task("appworld", **settings, sample_allowed=True)
-    if not (into / "data").exists():
-        os.symlink(task.root / "data", into / "data")
+    if not (folder / "data").exists():
+        os.symlink(task.root / "data", folder / "data")
     with closing(task):
         samples = task.samples("test")
         if len(turns) < len(samples):
@@ -130,14 +130,14 @@ def _pack(options: argparse.Namespace) -> None:
             ),
             strict=True,
         )
-    _call_engine(engine, into, "evaluate", experiment, split)
-    _call_engine(engine, into, "pack", experiment, split, options.method, "", options.llm, "", options.url)
-    scores, different = task.score(grades), sum(differences)
-    about = {"experiment": experiment, "source": task.source, "method": options.method, "llm": options.llm}
-    record = {**about, "different_outputs": different, split: _figures(scores, grades)}
-    write_files({into / f"{experiment}.row.json": json.dumps(record, indent=1) + "\n"})
+    _call_engine(engine, folder, "evaluate", experiment, split)
+    _call_engine(engine, folder, "pack", experiment, split, options.method, "", options.llm, "", options.url)
+    scores, differing = task.score(grades), sum(differences)
+    metadata = {"experiment": experiment, "source": task.source, "method": options.method, "llm": options.llm}
+    record = {**metadata, "different_outputs": differing, split: _figures(scores, grades)}
+    write_files({folder / f"{experiment}.row.json": json.dumps(record, indent=1) + "\n"})
     summary = f"TGC {scores['tgc']:.1f}, SGC {scores['sgc']:.1f}"
-    print_line(f"{summary} on {split}; {different} outputs differ from the record\n{outputs / 'leaderboard.bundle'}")
+    print_line(f"{summary} on {split}; {differing} outputs differ from the record\n{outputs / 'leaderboard.bundle'}")
 
 
 def main(arguments: Sequence[str]) -> int:

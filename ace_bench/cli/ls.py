@@ -72,8 +72,8 @@ def _rows(results: Found, conditions: Sequence[str]) -> Iterator[Record]:
     for run in with_settings(runs, conditions) if conditions and runs else runs:
         yield {**_row(run), **({"state": _COPY} if run.folder in copies else {})}
     for damaged in () if conditions else results.damaged:
-        about = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
-        yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES)) | about
+        row_values = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
+        yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES)) | row_values
 
 
 def _row(run: RunSummary) -> Record:
@@ -113,10 +113,10 @@ def _backbone(row: Record) -> str | None:
 
 def _cells(row: Record) -> tuple[str, ...]:
     row_shown = {**row, "backbone": _backbone(row)}
-    about = ("-" if row_shown[name] is None else str(row_shown[name]) for name in _ABOUT)
+    leading = ("-" if row_shown[name] is None else str(row_shown[name]) for name in _ABOUT)
     score, usd, seconds = (row[name] for name in ("score", "usd", "seconds"))
     cost = _UNKNOWN if usd is None else f"${usd:,.2f}"
     time = _UNKNOWN if seconds is None else f"{seconds:,.0f}s"
     mark = " simulated" if row["simulated"] else ""
     score = _UNKNOWN if score is None else f"{score:.2f}{mark}"
-    return tuple(shown(" ".join(cell.split())) for cell in (*about, score, row["state"], cost, time, row["folder"]))
+    return tuple(shown(" ".join(cell.split())) for cell in (*leading, score, row["state"], cost, time, row["folder"]))

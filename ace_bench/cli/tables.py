@@ -178,14 +178,14 @@ def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) ->
     if len(folders) > 1:
         raise ConfigError(f"{kind}s of the paper are made from one folder of runs, and {len(folders)} are named")
     results = next(iter(folders), _RESULTS)
-    which, extra = _sort_words(kind, [word for word in options.words if Path(word) not in folders])
+    names, extra = _sort_words(kind, [word for word in options.words if Path(word) not in folders])
     compose = Composer(config_folders())
     checks = RunChecks(compose)
     index = ResultsIndex(results=results, compose=compose, refusal=checks.refusal, draws=checks.draws, extra=extra)
     if not index.found.runs:
         raise ConfigError(f"there are no runs in {results}; make some, or name their folder by --results")
     wanted = Wanted(
-        names=tuple(which), paper={"on": True, "off": False}.get(options.paper), differences=options.differences, **form
+        names=tuple(names), paper={"on": True, "off": False}.get(options.paper), differences=options.differences, **form
     )
     write: Callable[[ResultsIndex, Path, Wanted], list[Path]] = write_tables if kind == "table" else write_figures
     files = write(index, options.out or results / f"{kind}s", wanted)
@@ -246,18 +246,18 @@ def _folders(options: argparse.Namespace) -> list[Path]:
 
 def _sort_words(kind: str, overrides: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     """Split ``table=2,3 backbone=...`` into the requested names and the settings of the runs."""
-    which: list[str] = []
+    names: list[str] = []
     extra: list[str] = []
     for override in overrides:
         key, equals, value = override.partition("=")
         if not equals:
             raise ConfigError(f"{override} is not a setting; write {kind}={override}, or KEY=VALUE")
         if key == kind or (kind, key) == ("table", "experiment"):
-            which += value.split(",")
+            names += value.split(",")
         else:
             _check_chooses(kind, override)
             extra.append(override)
-    return which, tuple(extra)
+    return names, tuple(extra)
 
 
 def _check_chooses(kind: str, override: str) -> None:

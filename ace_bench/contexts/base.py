@@ -202,17 +202,17 @@ def _change(before: Any, after: Any) -> Any:
     """Return what changed in a field, ``_SAME`` if nothing did."""
     if before is after:
         return _SAME
-    same = 0
+    shared = 0
     if isinstance(before, tuple) and isinstance(after, tuple):
-        same = _count_shared(before, after)
-        before, after = before[same:], after[same:]
+        shared = _count_shared(before, after)
+        before, after = before[shared:], after[shared:]
     before, after = msgspec.to_builtins(before), msgspec.to_builtins(after)
     if before == after:
         return _SAME
     if isinstance(before, str) and isinstance(after, str):
         return _edits(before.split("\n"), after.split("\n"))
     if isinstance(before, list | tuple) and isinstance(after, list | tuple):
-        return [(same + start, same + end, new) for start, end, new in _edits(before, after)]
+        return [(shared + start, shared + end, new) for start, end, new in _edits(before, after)]
     return after
 
 

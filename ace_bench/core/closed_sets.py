@@ -70,9 +70,9 @@ def _close(node: Any, sets: ClosedSets) -> Any:
 
 def _is_small(schema: Record) -> bool:
     enums = [*_enums(schema)]
-    many = (enum for enum in enums if len(enum) > _MANY_VALUES)
+    large = (enum for enum in enums if len(enum) > _MANY_VALUES)
     return sum(map(len, enums)) <= _MOST_VALUES and all(
-        sum(len(str(value)) for value in enum) <= _MOST_CHARACTERS for enum in many
+        sum(len(str(value)) for value in enum) <= _MOST_CHARACTERS for enum in large
     )
 
 

@@ -186,7 +186,7 @@ def _threads_of(uid: int) -> int:
     return count
 
 
-def _landlock(readable: Sequence[str], writable: str) -> bool:
+def _landlock(readable_paths: Sequence[str], writable: str) -> bool:
     """Forbid access to all other files; return whether the kernel supports it."""
     version = _libc.syscall(_CREATE_RULESET, None, ctypes.c_size_t(0), 1)
     if version < 1:
@@ -196,7 +196,7 @@ def _landlock(readable: Sequence[str], writable: str) -> bool:
     ruleset = _libc.syscall(_CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), 0)
     if ruleset < 0:
         return False
-    for path in readable:
+    for path in readable_paths:
         _allow(ruleset, path, _READ_FILE | _READ_DIR)
     _allow(ruleset, "/dev/null", _READ_FILE | _WRITE_FILE)
     if writable:

@@ -58,8 +58,8 @@ class KnownCalls:
                     self._known[call.tool, call.query] = Known(call=call, step=step, printed=printed)
         self._forget(call_output for call_output in self._known.values() if call_output.call.names & statement.binds)
 
-    def _forget(self, gone: Iterable[Known]) -> None:
-        for call_output in list(gone):
+    def _forget(self, stale: Iterable[Known]) -> None:
+        for call_output in list(stale):
             del self._known[call_output.call.tool, call_output.call.query]
 
 

@@ -89,7 +89,7 @@ class _Scanner:
             return FoundObject(value, whole=False, cut_in=self._member)
         return FoundObject(value, whole=True)
 
-    def _members(self, into: dict[str, Any]) -> None:
+    def _members(self, members: dict[str, Any]) -> None:
         """Read an object; the end of the outermost one may be missing."""
         self._open()
         while (char := self._next_character()) != "}":
@@ -104,7 +104,7 @@ class _Scanner:
             if self._next_character() != ":":
                 raise _Truncated
             self.position += 1
-            into[name] = self._value(_AFTER_MEMBER)
+            members[name] = self._value(_AFTER_MEMBER)
             self._comma("}")
         self._close()
 

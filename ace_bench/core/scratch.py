@@ -33,11 +33,11 @@ def clear(folder: str | Path, *, seconds: float = CLEARING_S) -> bool:
 
     No process that can write to the folder may still run. If the path is a link, it is not followed.
     """
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     try:
         descriptor = os.open(folder, _FOLDER)
         try:
-            _FolderRemoval(descriptor, until).run()
+            _FolderRemoval(descriptor, deadline).run()
         finally:
             os.close(descriptor)
         os.rmdir(folder)
@@ -81,8 +81,8 @@ def abandoned_folders(kind: str = "*") -> list[Path]:
 
 
 def _is_abandoned(folder: Path) -> bool:
-    about = folder.lstat()
-    if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid() or time.time() - about.st_mtime < _YOUNG_S:
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or time.time() - status.st_mtime < _YOUNG_S:
         return False
     descriptor = os.open(folder, _FOLDER)
     try:
@@ -97,9 +97,9 @@ def _is_abandoned(folder: Path) -> bool:
 class _FolderRemoval:
     """Removes everything in an open folder, until a deadline on the monotonic clock."""
 
-    def __init__(self, folder: int, until: float):
+    def __init__(self, folder: int, deadline: float):
         self._folder = folder
-        self._until = until
+        self._until = deadline
         self._names = map(f"{secrets.token_hex(8)}-{{}}".format, itertools.count())
         self._removed = 0
 

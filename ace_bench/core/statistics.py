@@ -163,8 +163,8 @@ def paired_difference(ours: Array, base: Array, groups: Sequence[Sequence[int]],
 def difference_variances(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> Variances:
     """Analyse differences as ``paired_difference`` does, of scores that may have more axes in front."""
     gains = ours.mean(axis=-2) - base.mean(axis=-2)
-    together = paired or min(ours.shape[-2], base.shape[-2]) == 1
-    sides = [side for side in ([ours - base] if together else [ours, base]) if side.shape[-2] > 1]
+    is_paired = paired or min(ours.shape[-2], base.shape[-2]) == 1
+    sides = [side for side in ([ours - base] if is_paired else [ours, base]) if side.shape[-2] > 1]
     # Two more samples, one won and one lost, of typical size (Bonett and Price 2012).
     differing = np.count_nonzero(gains, axis=-1)
     typical = np.sqrt((gains**2).sum(axis=-1) / np.maximum(differing, 1))

@@ -71,13 +71,13 @@ def restrict_calls() -> bool:
         return False
     instructions = [struct.pack("=HBBI", *instruction) for instruction in _program(machine, os.getpid())]
     code = ctypes.create_string_buffer(b"".join(instructions))
-    about = ctypes.create_string_buffer(struct.pack("@HP", len(instructions), ctypes.addressof(code)))
-    return set_process(_PR_SET_SECCOMP, _FILTER, about)
+    program = ctypes.create_string_buffer(struct.pack("@HP", len(instructions), ctypes.addressof(code)))
+    return set_process(_PR_SET_SECCOMP, _FILTER, program)
 
 
-def set_process(option: int, value: int, about: object = 0) -> bool:
+def set_process(option: int, value: int, argument: object = 0) -> bool:
     """Call ``prctl`` and return whether it succeeded."""
-    return bool(ctypes.CDLL(None).prctl(option, value, about, 0, 0) == 0)
+    return bool(ctypes.CDLL(None).prctl(option, value, argument, 0, 0) == 0)
 
 
 def _conditions(pid: int) -> dict[str, tuple[_Only, ...]]:

@@ -161,16 +161,16 @@ def _cut(text: str, marks: Sequence[_Mark]) -> tuple[str, str]:
     """Return what a text says, and what is thought in it."""
     closing = _pair(marks)
     closed = frozenset(closing.values())
-    last = max((at for at, mark in enumerate(marks) if mark.kind == "close" and not mark.quoted), default=-1)
-    last = last if last >= 0 else max((at for at, mark in enumerate(marks) if mark.kind == "close"), default=-1)
+    closing_marks = [index for index, mark in enumerate(marks) if mark.kind == "close"]
+    last = max((index for index in closing_marks if not marks[index].quoted), default=max(closing_marks, default=-1))
     spoken, thoughts = list[str](), list[str]()
     begin, first = 0, _first_character(text, 0)
-    at = 0
-    while at < len(marks):
-        mark = marks[at]
+    position = 0
+    while position < len(marks):
+        mark = marks[position]
         leads = not spoken and first >= mark.start
-        next_at = at + 1
-        ends = closing.get(at, last if leads and last > at else None)
+        next_position = position + 1
+        ends = closing.get(position, last if leads and last > position else None)
         if (
             mark.kind == "open"
             and (leads or (mark.opens and not mark.quoted and not mark.weak))
@@ -178,13 +178,13 @@ def _cut(text: str, marks: Sequence[_Mark]) -> tuple[str, str]:
         ):
             spoken += [text[begin : mark.start]] if text[begin : mark.start].strip() else []
             thoughts.append(text[mark.end : len(text) if ends is None else marks[ends].start])
-            begin, next_at = (len(text), len(marks)) if ends is None else (marks[ends].end, ends + 1)
-        elif mark.kind == "close" and (leads or _ends_thoughts(mark, mentioned=at in closed)):
+            begin, next_position = (len(text), len(marks)) if ends is None else (marks[ends].end, ends + 1)
+        elif mark.kind == "close" and (leads or _ends_thoughts(mark, mentioned=position in closed)):
             thoughts, spoken = ["".join([*thoughts, *spoken, text[begin : mark.start]])], []
             begin = mark.end
-        if next_at > at + 1 or begin > mark.start:
+        if next_position > position + 1 or begin > mark.start:
             first = _first_character(text, begin)
-        at = next_at
+        position = next_position
     spoken.append(text[begin:])
     return "".join(spoken), "\n\n".join(filter(None, map(str.strip, thoughts)))
 
@@ -204,13 +204,13 @@ def _ends_thoughts(mark: _Mark, *, mentioned: bool) -> bool:
 def _pair(marks: Sequence[_Mark]) -> Mapping[int, int]:
     """Return the closing mark of each opening one that has one, by their places, blocks within blocks included."""
     closing, opened = dict[int, int](), list[int]()
-    for at, mark in enumerate(marks):
+    for index, mark in enumerate(marks):
         if mark.quoted:
             continue
         if mark.kind == "open":
-            opened.append(at)
+            opened.append(index)
         elif opened and (mark.kind == "close" or marks[opened[-1]].message):
-            closing[opened.pop()] = at
+            closing[opened.pop()] = index
     return closing
 
 

@@ -175,13 +175,13 @@ def _check_depth(tree: ast.AST) -> None:
 
 
 def _read_statement(statement: ast.stmt, rules: ToolRules) -> StatementReading:
-    once = set(_run_once(statement))
+    run_once = set(_run_once(statement))
     calls: dict[ast.AST, ActionCall] = {}
     called: set[ast.AST] = set()  # the names of functions that are called
     undeclared: list[ast.Call] = []
     for node in ast.walk(statement):  # from the outside: `open(...).read()` comes before its `open(...)`
         if isinstance(node, ast.Call) and node not in called:
-            call = _tool_call(node, rules, once=node in once)
+            call = _tool_call(node, rules, once=node in run_once)
             chain = list(_chain(node.func))
             called.update(chain if call else (part for part in chain if not isinstance(part, ast.Call)))
             if call:

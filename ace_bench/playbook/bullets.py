@@ -260,8 +260,8 @@ class BulletIndex(Mapping[str, Bullet]):
         """Return the id of a bullet with a ``comparable`` content that is not among ``besides``."""
         wanted = hash(content)
         near = chain.from_iterable([block.by_id.values() for block in self.blocks if wanted in block.content_hashes])
-        same = (bullet.id for bullet in near if bullet.content_hash == wanted and comparable(bullet.content) == content)
-        return next((bullet_id for bullet_id in same if bullet_id not in besides), None)
+        ids = (bullet.id for bullet in near if bullet.content_hash == wanted and comparable(bullet.content) == content)
+        return next((bullet_id for bullet_id in ids if bullet_id not in besides), None)
 
     def changed(self, *, put: Iterable[Bullet] = (), gone: Iterable[str] = ()) -> Self:
         """Return a version without some ids, and with bullets added or in the place of those with the same id.

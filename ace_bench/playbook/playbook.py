@@ -238,8 +238,8 @@ class Playbook(ContextValue):
         if not self.bullets:
             return None
         ranked = sorted(self.bullets, key=lambda bullet: (bullet.utility, bullet.changed, bullet.number))
-        gone = {bullet.id for bullet in ranked[: max(1, len(ranked) // 4)]}
-        return self.with_bullets([bullet for bullet in self.bullets if bullet.id not in gone])
+        removed = {bullet.id for bullet in ranked[: max(1, len(ranked) // 4)]}
+        return self.with_bullets([bullet for bullet in self.bullets if bullet.id not in removed])
 
     def patch(self, earlier: Playbook) -> Record:
         """Return what changed since ``earlier``; its size does not depend on the size of the playbook.
@@ -249,12 +249,12 @@ class Playbook(ContextValue):
         """
         if not isinstance(earlier, Playbook):
             raise TypeError(f"a playbook has no patch against {type(earlier).__name__}")
-        put, gone = self.index.since(earlier.index)
+        changed, removed = self.index.since(earlier.index)
         patch: dict[str, object] = {"next_number": self.next_number}
-        if put:
-            patch["set"] = [bullet.record() for bullet in put]
-        if gone:
-            patch["removed"] = list(gone)
+        if changed:
+            patch["set"] = [bullet.record() for bullet in changed]
+        if removed:
+            patch["removed"] = list(removed)
         if self.sections != earlier.sections:
             patch["sections"] = list(self.sections)
         if self.recent != earlier.recent:

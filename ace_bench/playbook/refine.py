@@ -107,9 +107,9 @@ class Refiner:
         least = self._harmful_min
         if least is None:
             return bullets, []
-        gone = [bullet for block in bullets.blocks for bullet in block.harmful if bullet.harmful >= least]
-        events = [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in gone]
-        return bullets.changed(gone=[bullet.id for bullet in gone]) if gone else bullets, events
+        harmful = [bullet for block in bullets.blocks for bullet in block.harmful if bullet.harmful >= least]
+        events = [_event("filtered", b.id, reason=f"harmful {b.harmful}, helpful {b.helpful}") for b in harmful]
+        return bullets.changed(gone=[bullet.id for bullet in harmful]) if harmful else bullets, events
 
     def _to_compare(self, bullets: BulletIndex, touched: Collection[str]) -> Sequence[int]:
         """Return the places of the bullets to compare with all others, the oldest first."""
@@ -141,22 +141,22 @@ class Refiner:
             return index, []
         bullets = index.bullets
         events: list[Record] = []
-        gone: dict[str, None] = {}
+        removed: dict[str, None] = {}
         for bullet in bullets:
             if bullet.tokens > most:
                 total -= bullet.tokens
-                gone[bullet.id] = None
+                removed[bullet.id] = None
                 reason = f"alone it takes {bullet.tokens} tokens of at most {most}"
                 events.append(_event("pruned", bullet.id, reason=reason))
         for bullet in sorted(bullets, key=lambda bullet: (bullet.utility, bullet.changed, bullet.number)):
             if total <= most:
                 break
-            if bullet.id not in gone:
+            if bullet.id not in removed:
                 total -= bullet.tokens
-                gone[bullet.id] = None
+                removed[bullet.id] = None
                 reason = f"utility {bullet.utility}, unchanged since step {bullet.changed}, over the token budget"
                 events.append(_event("pruned", bullet.id, reason=reason))
-        return index.changed(gone=gone), events
+        return index.changed(gone=removed), events
 
 
 def _find_places(bullets: BulletIndex, ids: Collection[str]) -> list[int]:
@@ -198,8 +198,8 @@ def _group(
 
 def _merge_groups(bullets: BulletIndex, groups: Sequence[Sequence[Bullet]], *, step: int) -> BulletIndex:
     """Merge each group into its oldest bullet."""
-    gone = [bullet.id for group in groups for bullet in group[1:]]
-    return bullets.changed(put=[join_bullets(group, step=step) for group in groups], gone=gone)
+    merged_away = [bullet.id for group in groups for bullet in group[1:]]
+    return bullets.changed(put=[join_bullets(group, step=step) for group in groups], gone=merged_away)
 
 
 def _event(event: str, bullet: str, *, reason: str, merged: Sequence[str] = ()) -> Record:

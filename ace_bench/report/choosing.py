@@ -59,8 +59,8 @@ def words(text: str, option: str) -> tuple[str, ...]:
     names = tuple(word.strip() for word in text.split(",") if word.strip())
     if not names:
         raise ConfigError(f"{option} names nothing; give at least one name, or leave the option out")
-    if twice := next((word for word in names if names.count(word) > 1), None):
-        raise ConfigError(f"{option} names {twice} twice; name it once")
+    if repeated := next((word for word in names if names.count(word) > 1), None):
+        raise ConfigError(f"{option} names {repeated} twice; name it once")
     return names
 
 

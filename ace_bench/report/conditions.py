@@ -197,10 +197,10 @@ class Selector:
 
     def _usual_backbone(self, run: RunSummary, settings: Settings) -> Settings:
         """Return the default settings of a backbone option for a run's seed, concurrency and results folder."""
-        same = [
+        equal = [
             f"{key}={override_value(settings[key])}" for key in ("seed", "concurrency", "results") if key in settings
         ]
-        overrides = [f"backbone={run.backbone}", *same]
+        overrides = [f"backbone={run.backbone}", *equal]
         return (
             self.configurations(overrides)["backbone"] if self.configurations.fit(overrides) else {}
         )  # it may no longer exist
@@ -241,8 +241,8 @@ def _changed_backbone(settings: Settings, usual: Settings) -> Iterator[str]:
     """Yield the overrides that change the ``usual`` settings of a backbone into ``settings``."""
     for path, value in changed_settings(settings, usual, "backbone"):
         keys = path.split(".")[1:]
-        gone = keys[0] in ACCESS and keys[0] not in usual  # an older version reached servers by other settings
-        if not gone and _lookup(settings, keys) is not _MISSING:
+        is_retired = keys[0] in ACCESS and keys[0] not in usual  # an older version reached servers by other settings
+        if not is_retired and _lookup(settings, keys) is not _MISSING:
             key = _NOT_IN_KEYS.sub("_", path)  # the folder of a run may hold anything
             yield f"{'+' * (_lookup(usual, keys) is _MISSING)}{key}={override_value(value)}"
 

@@ -60,9 +60,9 @@ def write_around_fall(folder: Path) -> bool:
     step = sharpest_fall([step.context_tokens for step in read_steps(folder)])
     if step is None:
         return False
-    around = islice(history(folder), step, step + 2)
+    contexts = islice(history(folder), step, step + 2)
     names = (folder / "contexts" / f"{name}.json" for name in ("before_fall", "after_fall"))
-    contents = {path: msgspec.json.encode(context.dump()) for path, context in zip(names, around, strict=True)}
+    contents = {path: msgspec.json.encode(context.dump()) for path, context in zip(names, contexts, strict=True)}
     write_files(contents)
     return True
 
@@ -118,8 +118,8 @@ def bullet_history(folder: str | Path) -> list[BulletHistory]:
     bullets = {bullet["id"]: bullet for bullet in first}
     for change in changes:
         bullets.update({bullet["id"]: bullet for bullet in change.get("set", ())})
-        for gone in change.get("removed", ()):
-            del bullets[gone]
+        for removed in change.get("removed", ()):
+            del bullets[removed]
     used = last_used(first, changes, steps, rollouts)
     times = dict(enumerate(step.at for step in steps))
     return [
@@ -157,8 +157,8 @@ def last_used(
             elif uses := [used[part] for part in group if part in used]:
                 used[key] = max(uses)
         votes.update(now)
-        for gone in change.get("removed", ()):
-            votes.pop(gone, None)
+        for removed in change.get("removed", ()):
+            votes.pop(removed, None)
     return used
 
 

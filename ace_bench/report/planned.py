@@ -128,9 +128,9 @@ def run_overrides(planned: PlannedRun, extra: Sequence[str], compose: Compose) -
     if _EMBEDDED in extra:
         plan = tuple(override for override in plan if not override.startswith(ROLE_BACKBONE))
     user_overrides = _given_overrides(planned, extra)
-    together = _last_of_each([*plan, *user_overrides])
-    if fits(compose, together):
-        return together
+    combined = _last_of_each([*plan, *user_overrides])
+    if fits(compose, combined):
+        return combined
     taken = [*plan]
     for override in user_overrides:
         if fits(compose, _last_of_each([*taken, override])):

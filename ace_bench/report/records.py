@@ -256,12 +256,12 @@ def find_runs(*folders: Path) -> Found:
             except StoreError as error:
                 damaged.append(Problem(folder=folder, reason=str(error)))
         misplaced = [*_misplaced(runs)]
-    same = settle_same_runs(runs)
+    settled = settle_same_runs(runs)
     return Found(
-        runs=same.runs,
+        runs=settled.runs,
         damaged=(*damaged, *map(closed_folder, closed)),
-        copies=same.copies,
-        problems=(*misplaced, *same.problems),
+        copies=settled.copies,
+        problems=(*misplaced, *settled.problems),
     )
 
 
@@ -295,23 +295,23 @@ def _misplaced(runs: Iterable[RunSummary]) -> Iterator[Problem]:
 def read_run(folder: Path) -> RunSummary:
     """Read one run folder, finished or not. Raises ``StoreError``."""
     metrics, identity = read_result(folder)
-    about = metrics or read_about(folder)
+    metadata = metrics or read_about(folder)
     status = {"state": "finished"} if metrics else read_status(folder)
     attempt = _SEED.fullmatch(folder.name)
-    protocol = about.get("protocol", "paper")
+    protocol = metadata.get("protocol", "paper")
     if not isinstance(protocol, str) or not protocol.isidentifier():
         raise FolderDamaged(f"{folder} names a protocol that is no word; repeat the command of the run")
     keys = ("task", "method", "backbone", "mode", "labels", "seed", "source", "simulated", "digest")
     return RunSummary(
         folder=folder,
-        **{key: about[key] for key in keys},
+        **{key: metadata[key] for key in keys},
         identity=identity["settings"],
         contents=identity["contents"],
         protocol=protocol,
         attempt=int(attempt["attempt"] or 1) if attempt else 1,
         older=identity.get("form") != FORM,
-        asked_models=about.get("roles", {}),
-        seeded=about.get("drawn") != NOTHING,
+        asked_models=metadata.get("roles", {}),
+        seeded=metadata.get("drawn") != NOTHING,
         state=status["state"],
         reason=status.get("reason", ""),
         metrics=metrics or {},

@@ -125,8 +125,8 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
     units = _units([ours, base])
     gains = scores.mean(axis=0) - base_scores.mean(axis=0)
     signs = [*np.sign(gains.round(_DECIMALS))]
-    together = ours.keys() == base.keys() or 1 in (len(scores), len(base_scores))
-    estimate = paired_difference(scores, base_scores, units.groups, paired=together)
+    is_paired = ours.keys() == base.keys() or 1 in (len(scores), len(base_scores))
+    estimate = paired_difference(scores, base_scores, units.groups, paired=is_paired)
     repeated = max(len(scores), len(base_scores)) > 1
     detectable = estimate.detectable if estimate else None
     return Comparison(
@@ -138,7 +138,7 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
         p=estimate.p if estimate else 1.0,
         test=f"t over {'seeds and ' if repeated else ''}{units.name}",
         seeds_p=estimate.seeds_p if estimate else None,
-        spread=_spread(scores - base_scores) if repeated and together else None,
+        spread=_spread(scores - base_scores) if repeated and is_paired else None,
         detectable=None if detectable is None else 100.0 * detectable,
         wide=reasons_wide(len(scores), len(base_scores), units.independent, streams=units.name == _BLOCKS),
         estimate=estimate,

@@ -139,8 +139,8 @@ def queue_kept_here(slots: Slots | None, backbones: Collection[Backbone]) -> Ite
     Nothing is limited if calls go to several servers, or to one that reports no load.
     """
     reporting = {backbone.server: backbone for backbone in backbones if isinstance(backbone, LoadReporting)}
-    alone = len(reporting) == 1 and all(isinstance(backbone, LoadReporting) for backbone in backbones)
-    if not alone or slots is None:
+    is_alone = len(reporting) == 1 and all(isinstance(backbone, LoadReporting) for backbone in backbones)
+    if not is_alone or slots is None:
         yield
         return
     ((server, reporter),) = reporting.items()

@@ -78,13 +78,13 @@ class RunChecks:
             shared = [settings.identity_settings, settings.groups["task"], settings.name, settings.results]
             by_settings.setdefault(digest_of(shared), []).append(run)
         left_out, notes = list[Sequence[str]](), list[str]()
-        for same in by_settings.values():
-            if len(same) == 1 or self.draws(same[0]):
+        for group in by_settings.values():
+            if len(group) == 1 or self.draws(group[0]):
                 continue
-            kept = next(filter(self._is_finished, same), same[0])
-            left_out += [run for run in same if run is not kept]
+            kept = next(filter(self._is_finished, group), group[0])
+            left_out += [run for run in group if run is not kept]
             seed = self._decode(tuple(kept)).seed
-            seeds = ", ".join(str(self._decode(tuple(run)).seed) for run in same)
+            seeds = ", ".join(str(self._decode(tuple(run)).seed) for run in group)
             notes.append(
                 f"{' '.join(_without_seed(kept))} is run once, with seed {seed}: it is greedy "
                 f"and draws nothing, so seeds {seeds} would send the same requests."
@@ -113,15 +113,15 @@ class RunChecks:
         """
         problems: Counter[str] = Counter()
         notes: dict[str, None] = {}
-        same = _SameRuns(self._decode, planned=results is not None)
+        same_runs = _SameRuns(self._decode, planned=results is not None)
         served: dict[str, tuple[str, Served]] = {}
         callers: Counter[str] = Counter()
         total = 0
         for group in _by_seed(runs):
             count, built = (len(group), self._build(group[0])) if results else self._count_unfinished(group)
             total += count
-            if built.folder is not None and (twice := same.add(group, built.folder)):
-                problems[twice] += 1
+            if built.folder is not None and (repeated := same_runs.add(group, built.folder)):
+                problems[repeated] += 1
             notes.update(dict.fromkeys(built.notes if count else ()))
             problem = built.problem
             if not problem and count and local:

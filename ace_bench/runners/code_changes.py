@@ -94,12 +94,12 @@ def _fault(caller: Caller) -> Exception:
     return RolloutFault(Fault(owner="backbone", kind="not_recorded", message=f"{caller.session} asks something new"))
 
 
-def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> str | None:
+def _first_difference(recorded: RunFolder, replayed: Journal, metrics: Record) -> str | None:
     rollouts, steps = recorded.journal.rollouts, recorded.journal.steps
-    differing_rollouts = sum(_differ(record, again.rollouts.get(key)) for key, record in rollouts.items())
+    differing_rollouts = sum(_differ(record, replayed.rollouts.get(key)) for key, record in rollouts.items())
     if differing_rollouts:
         return f"{differing_rollouts} of its {len(rollouts)} recorded rollouts come out otherwise"
-    pairs = list(zip(steps, again.steps, strict=False))
+    pairs = list(zip(steps, replayed.steps, strict=False))
     differing = len(steps) - sum((a.samples, a.digest) == (b.samples, b.digest) for a, b in pairs)
     if differing:
         return f"{differing} of its {len(steps)} recorded steps come out otherwise"
@@ -110,6 +110,6 @@ def _first_difference(recorded: RunFolder, again: Journal, metrics: Record) -> s
     return f"its metrics come out otherwise ({', '.join(names)})" if names else None
 
 
-def _differ(record: RolloutRecord, again: RolloutRecord | None) -> bool:
+def _differ(record: RolloutRecord, replayed: RolloutRecord | None) -> bool:
     compared = attrgetter("sample", "context", "grade", "calls", "fault", "judge_fault", "attempt.answer")
-    return again is None or compared(record) != compared(again)
+    return replayed is None or compared(record) != compared(replayed)

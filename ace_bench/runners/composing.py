@@ -84,11 +84,11 @@ def read_composed(cached: Path) -> RunConfig | None:
 
 def with_commit_apart(overrides: Sequence[str]) -> list[str]:
     """Write ``protocol=official@COMMIT`` as two settings: the commit is checked, the option is the protocol's."""
-    apart: list[str] = []
+    parts: list[str] = []
     for override in overrides:
-        protocol, at, commit = override.partition("@")
-        apart += [protocol, f"official_commit='{commit}'"] if at and protocol == _OFFICIAL else [override]
-    return apart
+        protocol, separator, commit = override.partition("@")
+        parts += [protocol, f"official_commit='{commit}'"] if separator and protocol == _OFFICIAL else [override]
+    return parts
 
 
 def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = True) -> RunConfig:
@@ -129,8 +129,8 @@ def refuse_settings_in_texts(value: Any, path: str) -> None:
         for name, item in items:
             refuse_settings_in_texts(item, f"{path}.{name}")
     elif isinstance(value, str) and (reference := _REFERENCE.search(value)):
-        around = _REFERENCE.sub("", value)
-        if around.strip() and (" " in around or path.endswith(".instruction")) and not _FILE_NAME.match(value):
+        literal = _REFERENCE.sub("", value)
+        if literal.strip() and (" " in literal or path.endswith(".instruction")) and not _FILE_NAME.match(value):
             raise ConfigError(
                 f"{path}: {reference[0]} would be replaced by the value of a setting; write \\{reference[0]} where it "
                 "is text"

@@ -148,23 +148,23 @@ def save_questions(folder: RunFolder, spec: RunSpec) -> None:
     A continued run has the same templates and samples, because its digest covers them.
     """
     contents = {f"prompts/{name}": text.encode() for name, text in spec.prompt_set.files.items()}
-    lost: dict[str, str | bytes] = {
+    files: dict[str, str | bytes] = {
         name: content for name, content in contents.items() if not folder.holds(name, content)
     }
     try:
         unpack_samples(read_object(folder.path, SAMPLES))
     except (StoreError, DataError):
         used = (spec.task.samples(split)[: spec.limits.get(split)] for split in spec.mode.reads(spec.method))
-        lost[SAMPLES] = format_json(pack_samples(chain.from_iterable(used)))
-    if lost:
-        folder.write(lost)
+        files[SAMPLES] = format_json(pack_samples(chain.from_iterable(used)))
+    if files:
+        folder.write(files)
 
 
 def files_of_contexts(outcome: RunOutcome) -> Iterator[tuple[str, bytes]]:
     """Yield the contexts as JSON, playbooks also in the text format of the published ones, with their file names."""
     contexts = [*outcome.contexts.items(), ("tested", outcome.context)]
-    for _, same in groupby(contexts, key=lambda named: named[1].digest):
-        entries = list(same)
+    for _, equal in groupby(contexts, key=lambda named: named[1].digest):
+        entries = list(equal)
         context = entries[0][1]
         encoded = encode_context(context)
         yield from ((f"contexts/{name}.json", encoded) for name, _ in entries)

@@ -259,8 +259,8 @@ def _clean(completion: Completion, request: PreparedRequest) -> Completion:
     """Return a completion as everybody reads it. All replies of all backbones pass here."""
     text = without_surrogates(completion.text)
     reply = cut_thoughts(completion if text == completion.text else replace(completion, text=text), request.schema)
-    several = request.schema is not None and holds_several(reply.text, request.schema, request.messages)
-    return replace(reply, several=True) if several else reply
+    holds_many = request.schema is not None and holds_several(reply.text, request.schema, request.messages)
+    return replace(reply, several=True) if holds_many else reply
 
 
 class BoundLm(msgspec.Struct, kw_only=True):

@@ -147,8 +147,8 @@ def _explained_by_cause(error: Exception, folders: Sequence[Path], arguments: Se
         return _added_limit(unknown[1])
     if lacking := _options_without(key, folders, arguments):
         options, setting = " and ".join(lacking), key.partition(".")[2]
-        have = "have" if len(lacking) > 1 else "has"
-        return f"{options} {have} no setting {setting}: leave {options} out, or make its runs without {key}"
+        verb = "have" if len(lacking) > 1 else "has"
+        return f"{options} {verb} no setting {setting}: leave {options} out, or make its runs without {key}"
     return f"{group} has no setting {unknown[1]}; `{command_line('run')} --cfg job` shows it"
 
 
@@ -176,9 +176,9 @@ def _short_message(error: Exception) -> str:
     quoted = message.partition("'")[2].partition("'")[0]
     if message.startswith(_UNRESOLVED):
         possible = message.rpartition(": ")[2].split(", ")
-        several = next((group for group in _KEYED if group not in possible), quoted)
+        keyed = next((group for group in _KEYED if group not in possible), quoted)
         advice = "; a task of your own names its agent in its file, by /agent@_global_.agent: NAME in its defaults"
-        return f"{several} must be one option: write {several}=NAME, without brackets{advice * (several == _AGENT)}"
+        return f"{keyed} must be one option: write {keyed}=NAME, without brackets{advice * (keyed == _AGENT)}"
     if message.startswith("Ambiguous"):
         return f"{quoted} gives several values: add --multirun for a sweep, or write [a,b] for a list"
     if message.startswith(_MERGING):
@@ -277,15 +277,15 @@ def _unknown(key: str, keys: Sequence[str]) -> str:
     if key.partition("@")[0] in keys or key.startswith(("+", "~", "hydra")):
         return ""
     parent, _, last = key.rpartition(".")
-    beside = {name.rpartition(".")[2]: name for name in keys if parent and name.rpartition(".")[0] == parent}
-    if parent == _LIMIT and beside and last in BySplit.__dataclass_fields__:
+    siblings = {name.rpartition(".")[2]: name for name in keys if parent and name.rpartition(".")[0] == parent}
+    if parent == _LIMIT and siblings and last in BySplit.__dataclass_fields__:
         return _added_limit(last)
     if key in _REMOVED:
         return f"{key} is gone: {_REMOVED[key]}"
-    if parent.startswith("roles.") and not beside:
+    if parent.startswith("roles.") and not siblings:
         return f"{key}: {parent} has no backbone of its own: give it one by backbone@{parent}=NAME"
-    close = get_close_matches(last, beside, n=1, cutoff=0.5)
-    return f"{key}: there is no such key; " + (f"did you mean {beside[close[0]]}?" if close else _suggest(key, keys))
+    close = get_close_matches(last, siblings, n=1, cutoff=0.5)
+    return f"{key}: there is no such key; " + (f"did you mean {siblings[close[0]]}?" if close else _suggest(key, keys))
 
 
 def _named_options(value: str) -> list[str]:

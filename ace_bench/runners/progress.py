@@ -220,5 +220,5 @@ def _describe(progress: Progress) -> str:
 
 
 def _time_left(progress: Progress) -> str:
-    shows = progress.left is not None and progress.done < progress.total
-    return f"{duration(progress.left or 0.0)} left" if shows else ""
+    is_shown = progress.left is not None and progress.done < progress.total
+    return f"{duration(progress.left or 0.0)} left" if is_shown else ""

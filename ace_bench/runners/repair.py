@@ -130,10 +130,10 @@ def _replay_in(copy: Path, spec: RunSpec, damage: Damage, host: Host) -> None:
             raise CannotRepair("a call that the run needs is not recorded") from None
         return
     before = lasting_metrics(damage.metrics or _read_object(folder / METRICS))
-    different = [name for name, value in before.items() if metrics.get(name) != value]
-    if damage.metrics and different:
-        raise CannotRepair(f"its records give another result ({', '.join(different)})")
-    if damage.finished and (different or not before) and not damage.journal_intact:
+    differing = [name for name, value in before.items() if metrics.get(name) != value]
+    if damage.metrics and differing:
+        raise CannotRepair(f"its records give another result ({', '.join(differing)})")
+    if damage.finished and (differing or not before) and not damage.journal_intact:
         raise CannotRepair(f"both {JOURNAL} and {METRICS} are damaged, so nothing shows whether a new result is right")
     for path in (folder / "contexts").glob("*"):
         name = f"contexts/{path.name}"

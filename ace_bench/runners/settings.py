@@ -147,8 +147,8 @@ class RunSettings(Settings):
 def decode(config: RunConfig) -> RunSettings:
     """Decode a configuration; builds nothing. Raises ``ConfigError`` that names the wrong setting."""
     resolved, choices = config.settings, config.choices
-    if several := [group for group in _NAMED if group not in choices]:
-        raise ConfigError(f"{several[0]} must be one option: write {several[0]}=NAME, without brackets")
+    if missing := [group for group in _NAMED if group not in choices]:
+        raise ConfigError(f"{missing[0]} must be one option: write {missing[0]}=NAME, without brackets")
     top = read_settings(resolved)
     parts = _decode_parts(resolved)
     check_size(resolved, "")

@@ -49,10 +49,10 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     table.add_row("samples", f"{headline['n']}, faults {after['faults']}")
     if "trials" in metrics:
         judge = "the model itself" if metrics["labels"] == "none" else f"labels={metrics['labels']}"
-        which = f"the last counts, {judge} said which failed"
+        rule = f"the last counts, {judge} said which failed"
         if metrics["operations"].get("voted"):
-            which = "the answer of most of them counts"
-        table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; {which}")
+            rule = "the answer of most of them counts"
+        table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; {rule}")
     if (leaked := metrics.get("answers_in_prompts")) is not None:
         table.add_row("leakage", str(Leakage(**leaked)))
     context = metrics["context"]
@@ -162,11 +162,11 @@ def _replies(metrics: Mapping[str, Any]) -> Mapping[str, str]:
         rows["replies without text"] = f"{_shares(reasoning, calls)}: {explain_all_reasoning()}"
     if blank := _by_role(metrics.get("blank_replies", {})):
         rows["replies cut in blanks"] = f"{_shares(blank, calls)}: {explain_blanks()}"
-    if several := _by_role(metrics.get("several_objects", {})):
-        rows["several objects"] = f"{_shares(several, calls)} replies: the last one that fits was read"
+    if many_objects := _by_role(metrics.get("several_objects", {})):
+        rows["several objects"] = f"{_shares(many_objects, calls)} replies: the last one that fits was read"
     thoughts = [*metrics.get("thoughts", {}).values()]
     replies, length = (
-        sum((Counter({role: held[figure] for role, held in roles.items()}) for roles in thoughts), Counter[str]())
+        sum((Counter({role: counts[figure] for role, counts in roles.items()}) for roles in thoughts), Counter[str]())
         for figure in ("replies", "characters")
     )
     if replies:
@@ -190,8 +190,8 @@ def _by_role(stages: Mapping[str, Mapping[str, int]]) -> Counter[str]:
 
 
 def _reuse(cache: Mapping[str, Any]) -> str:
-    by = " by the server's counters" if "counted_by" in cache else ""
-    share = "n/a" if cache["share"] is None else f"{cache['share']:.1%}{by}"
+    source = " by the server's counters" if "counted_by" in cache else ""
+    share = "n/a" if cache["share"] is None else f"{cache['share']:.1%}{source}"
     saved = cache.get("saved")
     return share if saved is None else f"{share}, which makes input {saved:.1%} cheaper"
 
@@ -211,11 +211,13 @@ def _stage(metrics: Mapping[str, Any], stage: str) -> str:
     faults = sum(metrics["faults"][stage].values())
     repeated = f", {timing['retries']:,} retries" if timing["retries"] else ""
     waited = f", calls waited {duration(timing['waited_s'])}" if timing["waited_s"] >= _SHOWN_WAIT_S else ""
-    again = f", {timing['asked_again']:,} replies paid for and asked for again" if timing.get("asked_again") else ""
+    asked_again = (
+        f", {timing['asked_again']:,} replies paid for and asked for again" if timing.get("asked_again") else ""
+    )
     replayed = f", {metrics['replayed'][stage]:,} from the response cache" if metrics["replayed"][stage] else ""
     return (
         f"{metrics['rollouts'][stage]:,} rollouts, {sum(calls.values()):,} calls"
-        f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{again}{waited}{replayed}, {faults} faults, "
+        f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{asked_again}{waited}{replayed}, {faults} faults, "
         f"{duration(timing['wall_s'])} (model time {duration(timing['model_s'])})"
     )
 

@@ -104,9 +104,9 @@ def git_state(folder: Path) -> dict[str, Any] | None:
 
 def _any_differs(root: str, lines: Sequence[str]) -> bool | None:
     """Whether a file of a tree was changed, ``None`` if that takes too long to find out."""
-    until = time.monotonic() + _LIMIT_S
+    deadline = time.monotonic() + _LIMIT_S
     for line in lines:
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             return None
         if _differs(root, line):
             return True

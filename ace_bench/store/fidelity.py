@@ -227,8 +227,8 @@ def certificate_text(certificates: Sequence[Record], *, simulated: bool) -> str:
     if unknown:
         runs = f" for {unknown} of {len(certificates)} runs" if by_code else ""
         parts.append(f"unknown{runs}, as the authors published no code for the task and method")
-    about = " (stand-ins answered: this says nothing of their replies)" * simulated
-    return f"{'; '.join(parts)}. Requests: {_requests_in_words(certificates)}{about}"
+    caveat = " (stand-ins answered: this says nothing of their replies)" * simulated
+    return f"{'; '.join(parts)}. Requests: {_requests_in_words(certificates)}{caveat}"
 
 
 def _switches_in_words(code: str, certificates: Sequence[Record]) -> str:

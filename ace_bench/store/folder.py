@@ -223,7 +223,9 @@ def unpack_samples(record: Record) -> Mapping[str, Sample]:
     try:
         file: _Samples = convert(record, _Samples)
         return {
-            name: Sample(id=name, split=sample.split, inputs={key: file.texts[at] for key, at in sample.inputs.items()})
+            name: Sample(
+                id=name, split=sample.split, inputs={key: file.texts[index] for key, index in sample.inputs.items()}
+            )
             for name, sample in file.samples.items()
         }
     except (msgspec.ValidationError, IndexError) as error:

@@ -125,8 +125,8 @@ class Journal(AppendLog[JournalLine]):
         if lost > 0:  # from the end of their file, which itself does not show it
             lost_calls = "1 call that was recorded is" if lost == 1 else f"{lost} calls that were recorded are"
             _log.warning("%s: %s gone from its end, made again and paid for again", calls.path, lost_calls)
-        gone = min(calls.lost, default=calls.made + 1)
-        with_calls = takewhile(lambda line: line.calls_made < gone, lines)
+        first_lost = min(calls.lost, default=calls.made + 1)
+        with_calls = takewhile(lambda line: line.calls_made < first_lost, lines)
         gap = min(self.found.lost, default=len(lines) + 1)
         kept = {index for index, line in enumerate(with_calls) if self._load(line, follows_gap=index + 1 >= gap)}
         self.repair(kept)
@@ -186,9 +186,9 @@ class Journal(AppendLog[JournalLine]):
             self.caches.append(record)
 
     def _append(self, kind: str, record: msgspec.Struct | None = None) -> None:
-        when = {"process": self._process, "clock": self._stage, "wall": round(self._stage_seconds(), 4)}
+        timing = {"process": self._process, "clock": self._stage, "wall": round(self._stage_seconds(), 4)}
         fields = {} if record is None else msgspec.structs.asdict(record)
-        self.append({"kind": kind, **fields, **when, "calls_made": self._calls.made})
+        self.append({"kind": kind, **fields, **timing, "calls_made": self._calls.made})
 
     def _sync_both(self) -> None:
         self._calls.sync()  # first the calls, which the journal's lines refer to

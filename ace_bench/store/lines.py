@@ -121,11 +121,11 @@ def _read_damaged(path: Path, lines: list[bytes], parse: Callable[[bytes], T], c
     parsed: dict[int, tuple[T, bytes]] = {}
     damaged: list[tuple[bytes, str]] = []
     contents: set[bytes] = set()
-    twice = broken = broken_before_last = 0
+    repeated = broken = broken_before_last = 0
     for index, (line, sealed_as) in enumerate(zip(lines, numbers, strict=True), start=1):
-        number = sealed_as if sealed else index - twice
+        number = sealed_as if sealed else index - repeated
         if number in parsed or (not sealed and line in contents):
-            twice += 1
+            repeated += 1
             damaged.append((line, f"line {index} comes twice"))
             continue
         contents.add(line)
@@ -234,10 +234,10 @@ class AppendLog(Generic[T]):
             _log.warning("%s%s; %s", found.summary, kept_in, self._meaning)
         with self.guard.writing(self.path):
             if found.damaged:
-                aside = self.path.with_name(self.path.name + DAMAGED)
-                with aside.open("ab") as file:
+                kept_path = self.path.with_name(self.path.name + DAMAGED)
+                with kept_path.open("ab") as file:
                     file.write(b"".join(line + b"\n" for line in found.damaged))
-                sync(aside)
+                sync(kept_path)
             if found.problems or len(kept) < len(found.lines) or not found.sealed:
                 data = b"".join(_seal_line(_strip_seal(line), number) for number, line in enumerate(kept, start=1))
                 replace_files({self.path: data})

@@ -273,20 +273,24 @@ def split_spans(base: str, first: str, start: int, text: str, shared: int) -> Sp
     if text[line_start:].partition("\n")[0] in places:  # better than the part of the line that the base shares
         shared = line_start
     spans: Spans = [(0, shared)] if shared else []
-    at = new = shared
-    while at < len(text):
-        end = text.find("\n", at)
-        line = text[at:] if end < 0 else text[at:end]
+    position = new = shared
+    while position < len(text):
+        end = text.find("\n", position)
+        line = text[position:] if end < 0 else text[position:end]
         span_index = places.get(line)
         if span_index is None:
-            at += len(line) + 1
+            position += len(line) + 1
             continue
-        if new < at:
-            spans.append(text[new:at])
+        if new < position:
+            spans.append(text[new:position])
         in_first = span_index - len(base)
-        count = common_length(base, span_index, text, at) if in_first < 0 else common_length(first, in_first, text, at)
+        count = (
+            common_length(base, span_index, text, position)
+            if in_first < 0
+            else common_length(first, in_first, text, position)
+        )
         spans.append((span_index, count))
-        at = new = at + count
+        position = new = position + count
     if new < len(text):
         spans.append(text[new:])
     return spans
@@ -295,11 +299,11 @@ def split_spans(base: str, first: str, start: int, text: str, shared: int) -> Sp
 def _places(text: str, start: int, offset: int) -> dict[str, int]:
     """Return where each line of ``text`` from ``start`` on begins, plus ``offset``; short lines are left out."""
     places: dict[str, int] = {}
-    at = start + offset
+    position = start + offset
     for line in text[start:].split("\n"):
         if len(line) >= _SHORTEST:
-            places[line] = at
-        at += len(line) + 1
+            places[line] = position
+        position += len(line) + 1
     return places
 
 

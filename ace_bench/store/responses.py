@@ -69,9 +69,9 @@ class Responses:
         The lock ends with its process. ``check`` is called from time to time while waiting.
         """
         lock = FileLock(self._claims / key)
-        until = time.monotonic() + _MAX_WAIT_S
+        deadline = time.monotonic() + _MAX_WAIT_S
         try:
-            while self._connection is not None and not lock.is_locked and time.monotonic() < until:
+            while self._connection is not None and not lock.is_locked and time.monotonic() < deadline:
                 try:
                     lock.acquire(timeout=_POLL_S)
                 except Timeout:
@@ -160,9 +160,9 @@ class Responses:
         with FileLock(self._path.with_suffix(".lock"), timeout=_LOCKED_S):
             if _inode(self._path) != self._file:
                 return
-            aside = _rename(self._path)
+            moved = _rename(self._path)
         _log.warning(
-            "%s is damaged (%s); it was set aside as %s and replies are paid for anew", self._path, error, aside
+            "%s is damaged (%s); it was set aside as %s and replies are paid for anew", self._path, error, moved
         )
 
     def _disable(self, error: Exception) -> None:
@@ -210,11 +210,11 @@ def salvage(path: Path) -> int:
 
 def _rename(path: Path) -> Path:
     """Move a damaged file with its logs aside; return its new name."""
-    aside = path.with_name(f"damaged-{time.time_ns()}.sqlite")
+    target = path.with_name(f"damaged-{time.time_ns()}.sqlite")
     for suffix in ("", "-wal", "-shm"):
         with suppress(FileNotFoundError):
-            Path(f"{path}{suffix}").rename(f"{aside}{suffix}")
-    return aside
+            Path(f"{path}{suffix}").rename(f"{target}{suffix}")
+    return target
 
 
 def _is_sound(row: Sequence[Any]) -> bool:
@@ -228,8 +228,8 @@ def _decode_text(raw: bytes) -> str:
 
 def _read_only(path: Path) -> sqlite3.Connection:
     """Open a file without changing it or its folder. A write-ahead log is read if it exists."""
-    how = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
-    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{how}", uri=True, timeout=_LOCKED_S)
+    query = "mode=ro" if Path(f"{path}-wal").exists() else "immutable=1"
+    connection = sqlite3.connect(f"{path.resolve().as_uri()}?{query}", uri=True, timeout=_LOCKED_S)
     connection.text_factory = _decode_text
     return connection
 

@@ -35,8 +35,8 @@ class Speed(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         if self.all is None and self.call is None:
             return "tokens/s n/a"
-        together, single = ("n/a" if rate is None else f"{rate:,.1f}" for rate in (self.all, self.call))
-        return f"{together} tokens/s ({single} a call)"
+        total, single = ("n/a" if rate is None else f"{rate:,.1f}" for rate in (self.all, self.call))
+        return f"{total} tokens/s ({single} a call)"
 
     def record(self) -> dict[str, float | None]:
         """Return it as files and programs get it."""

@@ -47,9 +47,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name, text in contents().items():
         path = options.dir / name
         if options.check:
-            same = path.is_file() and path.read_bytes() == text.encode()
-            differing += not same
-            console.print(f"{name}: {'as written' if same else 'differs: run python -m scripts.samples'}")
+            is_current = path.is_file() and path.read_bytes() == text.encode()
+            differing += not is_current
+            console.print(f"{name}: {'as written' if is_current else 'differs: run python -m scripts.samples'}")
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(text.encode())

@@ -183,13 +183,13 @@ def _refiner(parts: PromptParts) -> str:
 def _judge(parts: PromptParts) -> str:
     if references := parts.get("reference_answer").lower():
         predicted = tokens(parts.get("predicted_answer").lower())
-        same = any(tokens(line) == predicted for line in references.splitlines())
-        aside, compared = "case and punctuation", "answers"
+        is_same = any(tokens(line) == predicted for line in references.splitlines())
+        ignored, compared = "case and punctuation", "answers"
     else:
-        same = same_query(parts.get("predicted_query"), parts.get("reference_query"))
-        aside, compared = "white space, case, quoting and the order of conditions", "queries"
-    reason = f"Apart from {aside}, the {compared} are {'' if same else 'not '}the same."
-    return _json(reason=reason, verdict="correct" if same else "incorrect")
+        is_same = same_query(parts.get("predicted_query"), parts.get("reference_query"))
+        ignored, compared = "white space, case, quoting and the order of conditions", "queries"
+    reason = f"Apart from {ignored}, the {compared} are {'' if is_same else 'not '}the same."
+    return _json(reason=reason, verdict="correct" if is_same else "incorrect")
 
 
 def _indent(entry: str) -> str:

@@ -149,7 +149,7 @@ def send_with_retries(
     With ``retry.empty`` an empty answer is retried once if the model ended normally. Before a request follows one that
     was paid for ``may_repeat`` is asked, which may refuse it.
     """
-    began, lost, unreadable = clock.now(), 0.0, 0
+    began, lost_seconds, unreadable = clock.now(), 0.0, 0
     discarded: Usage | None = None
     for retries in itertools.count():
         sent = clock.now()
@@ -173,8 +173,8 @@ def send_with_retries(
         else:
             pause = 0.0
             final = not is_empty(result) or discarded is not None or not retry.empty
-        lost += seconds + pause
-        if final or retries >= retry.times or lost > retry.seconds:
+        lost_seconds += seconds + pause
+        if final or retries >= retry.times or lost_seconds > retry.seconds:
             return done
         if (unread or isinstance(result, Answer)) and not may_repeat():
             return done

@@ -68,8 +68,8 @@ def read_secrets(address: Address) -> Secrets:
 def _logins_of_proxies() -> Iterator[str]:
     """Yield the credentials of the environment's proxies: a proxy's error page may repeat them."""
     for address in urllib.request.getproxies().values():
-        login, at, _ = address.rpartition("://")[2].rpartition("@")
-        if at and (password := urllib.parse.unquote(login.partition(":")[2])):
+        login, separator, _ = address.rpartition("://")[2].rpartition("@")
+        if separator and (password := urllib.parse.unquote(login.partition(":")[2])):
             yield password
             yield base64.b64encode(urllib.parse.unquote(login).encode()).decode()
 

@@ -89,7 +89,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
         message = explain(result, endpoint)
         if result.disposition is Disposition.STOP or result.kind == "unreachable":
             raise BackboneUnavailable(message)
-        lost = Completion(
+        unread = Completion(
             text=secrets.hide(result.text),
             usage=price_usage(outcome, prices),
             seconds=0.0,
@@ -98,7 +98,7 @@ def accept(outcome: CallResult, *, schema: Record | None, prices: PriceCard, end
             asked_again=outcome.asked_again,
         )
         retries = f" (after {outcome.retries} retries)" if outcome.retries else ""
-        raise RolloutFault(Fault(owner=result.owner, kind=result.kind, message=f"{message}{retries}"), lost)
+        raise RolloutFault(Fault(owner=result.owner, kind=result.kind, message=f"{message}{retries}"), unread)
     text = result.text
     if is_offer(schema):
         text = write_turn(ToolTurn(content=text, tool_calls=result.tool_calls))

@@ -96,7 +96,7 @@ class Serve(Launch):
 
     def options(self, model: str, port: int) -> tuple[str, ...]:
         """See ``Launch``."""
-        several = {
+        repeated = {
             "tensor-parallel-size": self.tensor_parallel,
             "pipeline-parallel-size": self.pipeline_parallel,
             "data-parallel-size": self.data_parallel,
@@ -105,7 +105,7 @@ class Serve(Launch):
             "served-model-name": self.served_name or model,
             "host": LOCAL,
             "port": port,
-            **{name: size for name, size in several.items() if size > 1},
+            **{name: size for name, size in repeated.items() if size > 1},
             "distributed-executor-backend": self.distributed_executor_backend,
             "quantization": self.quantization,
             "max-model-len": self.max_model_len,

@@ -97,8 +97,8 @@ class Server:
 
     def ends_within(self, seconds: float) -> bool:
         """Whether the server has ended, or does so within some seconds."""
-        until = time.monotonic() + seconds
-        while self.running and time.monotonic() < until:
+        deadline = time.monotonic() + seconds
+        while self.running and time.monotonic() < deadline:
             time.sleep(_POLL_S / 4)
         return not self.running
 
@@ -109,7 +109,7 @@ class Server:
     def _wait(self, say: Say) -> None:
         name, timeout = self._serve.product, self._serve.start_timeout
         started = reported = time.monotonic()
-        doing = ""
+        last_phase = ""
         with closing(Endpoint(Address(base_url=self.root, model=None, timeout=_TIMEOUT_S))) as pages:
             while pages.page(self._serve.ready_path) is None:
                 now = time.monotonic()
@@ -117,9 +117,9 @@ class Server:
                     raise self._failure(f"{name} ended after {now - started:.0f} s{self._in_words()}")
                 if now - started > timeout:
                     raise self._failure(f"{name} was not ready within server.start_timeout={timeout:g} s")
-                if (latest := phase(self.log)) != doing or now - reported >= self._report_every:
-                    reported, doing = now, latest
-                    say(f"{name}: {now - started:.0f} s: {doing}")
+                if (latest := phase(self.log)) != last_phase or now - reported >= self._report_every:
+                    reported, last_phase = now, latest
+                    say(f"{name}: {now - started:.0f} s: {last_phase}")
                 time.sleep(_POLL_S)
         say(f"{name}: ready after {time.monotonic() - started:.0f} s")
 

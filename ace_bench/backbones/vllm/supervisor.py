@@ -55,16 +55,16 @@ def main(arguments: Sequence[str]) -> int:
 
 def _is_closed(descriptor: int) -> bool:
     """Wait a moment; return whether every writer has closed the pipe."""
-    readable, _, _ = select.select([descriptor], [], [], _POLL_S)
-    return bool(readable) and os.read(descriptor, 1024) == b""
+    ready, _, _ = select.select([descriptor], [], [], _POLL_S)
+    return bool(ready) and os.read(descriptor, 1024) == b""
 
 
 def _end(server: subprocess.Popen[bytes], grace_s: float) -> None:
     """Send SIGTERM, then SIGKILL, to the server and its descendants; a server that died may have left some."""
     for number, patience_s in ((signal.SIGTERM, grace_s), (signal.SIGKILL, grace_s)):
         _signal_all(server.pid, number)
-        until = time.monotonic() + patience_s
-        while time.monotonic() < until and (server.poll() is None or _descendants(server.pid)):
+        deadline = time.monotonic() + patience_s
+        while time.monotonic() < deadline and (server.poll() is None or _descendants(server.pid)):
             time.sleep(_POLL_S / 2)
     server.wait()
 

@@ -25,20 +25,20 @@ class PlaybookDiff:
 def playbook_diff(before: Playbook, after: Playbook) -> PlaybookDiff:
     """Compare two playbooks; all bullets are in the order of their playbook."""
     by_content = {comparable(bullet.content): bullet for bullet in after.bullets}
-    same = [(old, by_content[key]) for old in before.bullets if (key := comparable(old.content)) in by_content]
-    paired = {old.id for old, _ in same}, {new.id for _, new in same}
+    unchanged = [(old, by_content[key]) for old in before.bullets if (key := comparable(old.content)) in by_content]
+    paired = {old.id for old, _ in unchanged}, {new.id for _, new in unchanged}
     unpaired = {bullet.id: bullet for bullet in after.bullets if bullet.id not in paired[1]}
     reworded = tuple(
         (old, unpaired.pop(old.id)) for old in before.bullets if old.id not in paired[0] and old.id in unpaired
     )
     paired_ids = paired[0] | {old.id for old, _ in reworded}
-    recounted = tuple(pair for pair in same if _votes(pair[0]) != _votes(pair[1]))
+    recounted = tuple(pair for pair in unchanged if _votes(pair[0]) != _votes(pair[1]))
     return PlaybookDiff(
         removed=tuple(bullet for bullet in before.bullets if bullet.id not in paired_ids),
         added=tuple(unpaired.values()),
         reworded=reworded,
         recounted=recounted,
-        unchanged=len(same) - len(recounted),
+        unchanged=len(unchanged) - len(recounted),
     )
 
 

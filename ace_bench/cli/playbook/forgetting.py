@@ -76,8 +76,8 @@ def run_lineage(folder: Path, tested: Playbook) -> Lineage:
     parts: dict[str, list[_Part]] = {record["id"]: [_first_part(convert(record, Bullet))] for record in history.first}
     for step, change in zip(history.steps[:last], history.changes, strict=False):
         before = dict(parts)
-        for gone in change.get("removed", ()):
-            del parts[gone]
+        for removed in change.get("removed", ()):
+            del parts[removed]
         anew = [] if parts else [group[0] for group in before.values()]  # the whole playbook was written anew
         for record in change.get("set", ()):
             parts[record["id"]] = _follow(convert(record, Bullet), before, step, anew)
@@ -91,9 +91,9 @@ def _first_part(bullet: Bullet) -> _Part:
     part.count({name: getattr(bullet, name) for name in COUNTERS})
     for source in bullet.sources:
         if cast := read_vote(source):
-            by, vote = cast
+            voter, vote = cast
             part.count({vote: -1})
-            part.count({vote: 1}, by)
+            part.count({vote: 1}, voter)
         else:
             origins.add(source)
     return part
@@ -195,6 +195,6 @@ def _unknown(remaining: Sequence[Bullet], lineage: Lineage, name: str) -> Iterat
     since = "the start of the run" if first == BEFORE_FIRST_STEP else f"step {first}"
     yield f"Written after {since}, when prompts may have shown it: {', '.join(later) or 'no bullet'}."
     events = [event for step in lineage.steps for event in step.events]
-    gone = [event["bullet"] for event in events if event.get("type") == "REMOVE" and name in _samples(event)]
-    yield from [f"It removed {', '.join(gone)}, which stay removed."] if gone else []
+    removed = [event["bullet"] for event in events if event.get("type") == "REMOVE" and name in _samples(event)]
+    yield from [f"It removed {', '.join(removed)}, which stay removed."] if removed else []
     yield "The run's folder still holds it: journal, calls and contexts."

@@ -113,16 +113,16 @@ def read_block(text: str, where: str) -> Block | None:
     first = text.count("\n", 0, match.start("body")) + 1
     for number, line in enumerate(match["body"].replace("\r\n", "\n").split("\n"), first):
         entry = _ENTRY.fullmatch(line)
-        further = line.removeprefix("\t" if line.startswith("\t") else "  ")
+        continued = line.removeprefix("\t" if line.startswith("\t") else "  ")
         if line.startswith("### "):
             section = section_name(line[4:])
         elif not line.strip():
-            blanks.append(further)
+            blanks.append(continued)
             continue
         elif section and entry is not None:
             entries.append(Entry(id=entry["id"] or "", section=section, content=entry["text"]))
-        elif section and entries and entries[-1].section == section and further != line:
-            entries[-1] = replace(entries[-1], content="\n".join([entries[-1].content, *blanks, further]))
+        elif section and entries and entries[-1].section == section and continued != line:
+            entries[-1] = replace(entries[-1], content="\n".join([entries[-1].content, *blanks, continued]))
         elif section:
             raise DataError(
                 f"{where}, line {number}: neither an entry (- text, its further lines indented by two blanks) nor a "
@@ -185,7 +185,7 @@ def merge_edits(book: Playbook, block: Block, *, source: str) -> Playbook:
             put[name] = measure(
                 replace(bullet, content=content, section=entry.section, sources=sources), estimate_tokens
             )
-    gone = [name for name in block.exported if name in book.index and name not in names]
+    deleted = [name for name in block.exported if name in book.index and name not in names]
     sections = dict.fromkeys((*book.sections, *(entry.section for entry in block.entries)))
     known_sections = book.replace_fields(sections=tuple(sections), next_number=free)
-    return known_sections.with_index(book.index.changed(put=[*put.values()], gone=gone))
+    return known_sections.with_index(book.index.changed(put=[*put.values()], gone=deleted))

@@ -59,10 +59,10 @@ def from_bracketed(text: str, fields: Mapping[str, str]) -> str:
 def join_parts(parts: Sequence[str], fields: Mapping[str, str]) -> str:
     """Join text and names of placeholders, which alternate, to a template."""
     pieces = [literal(parts[0])]
-    for name, behind in zip(parts[1::2], parts[2::2], strict=True):
+    for name, after in zip(parts[1::2], parts[2::2], strict=True):
         if name not in fields:
             raise DataError(f"an unknown placeholder: {name}")
-        pieces += [fields[name], literal(behind)]
+        pieces += [fields[name], literal(after)]
     return "".join(pieces)
 
 

@@ -45,11 +45,11 @@ def templates(checkout: Path) -> Mapping[str, str]:
     forms = [_zero_shot(ddxplus, cases, form) for form in ("cot", "zeroshot")]
     remembered = [_shown(ddxplus, cases, _entry_template(ddxplus), form) for form in ("fewshotcot", "fewshot")]
     shot = _prompt(ddxplus, "get_shot_template", _SHOT)
-    alone, query = either(_REASONED, *forms), _zero_shot(sql, questions, "zeroshot")
+    question_only, query = either(_REASONED, *forms), _zero_shot(sql, questions, "zeroshot")
     texts = {
-        "ddxplus/base.j2": alone,
+        "ddxplus/base.j2": question_only,
         "ddxplus/demonstrated.j2": _shown(ddxplus, cases, shot, "fewshot", items="examples"),
-        "ddxplus/remembered.j2": either("entries", either(_REASONED, *remembered), alone),
+        "ddxplus/remembered.j2": either("entries", either(_REASONED, *remembered), question_only),
         "bird_sql/base.j2": query,
         "bird_sql/remembered.j2": either("entries", _shown(sql, questions, _entry_template(sql), "fewshot"), query),
     }
@@ -75,7 +75,7 @@ def _prompt(path: Path, name: str, fields: Mapping[str, str]) -> str:
     parts = next(find_fstrings(function(path, name)), None)
     if parts is None:
         raise DataError(f"{path}: {name} has no f-string")
-    text = parts[0] + "".join(f"{{{field}}}{behind}" for field, behind in zip(parts[1::2], parts[2::2], strict=True))
+    text = parts[0] + "".join(f"{{{field}}}{after}" for field, after in zip(parts[1::2], parts[2::2], strict=True))
     stripped = "\n".join(line.strip() for line in text.splitlines())
     with naming(path, name):
         return join_parts(_HELD_OUT.split(stripped), fields)

@@ -115,8 +115,8 @@ def without_equal_seeds(jobs: Sequence[Job], index: ResultsIndex) -> tuple[list[
     seeds: dict[tuple[PlannedRun, tuple[str, ...]], list[Job]] = {}
     for job in jobs:
         seeds.setdefault((job.planned, job.extra), []).append(job)
-    several = {key: same for key, same in seeds.items() if len(same) > 1}
-    equal = [same for (planned, extra), same in several.items() if not index.draws_for(planned, extra)]
+    repeated = {key: same for key, same in seeds.items() if len(same) > 1}
+    equal = [same for (planned, extra), same in repeated.items() if not index.draws_for(planned, extra)]
     left_out = {job for same in equal for job in same[1:]}
     kept = [job for job in jobs if job not in left_out]
     left_out -= {replace(job, planned=run) for job in kept for run in with_needs(job.planned)}

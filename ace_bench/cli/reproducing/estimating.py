@@ -97,8 +97,10 @@ class Estimator:
         if mode == "online":
             return _price_tokens(tested * self._step(planned, settings), settings)
         learnt = self._fit(planned, settings, sizes["train"]) if mode == "offline" else np.zeros_like(UNKNOWN)
-        looks, once = 1 + bool(settings["mode"].get("before")), self._evaluation(task, method, settings)
-        return _price_tokens(learnt, settings) + _price_tokens(tested * looks * between(once, once), settings)
+        looks, evaluation = 1 + bool(settings["mode"].get("before")), self._evaluation(task, method, settings)
+        return _price_tokens(learnt, settings) + _price_tokens(
+            tested * looks * between(evaluation, evaluation), settings
+        )
 
     def _fit(self, planned: PlannedRun, settings: Mapping[str, Any], train: int) -> Array:
         task, method, _ = planned.kind

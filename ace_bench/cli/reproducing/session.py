@@ -57,10 +57,10 @@ def reproduce(options: argparse.Namespace) -> int:
     wanted = jobs(request, index.experiments)
     check_settings(wanted, index.compose)  # mistakes are reported before anything starts
     check_measurements(request, index.experiments, index.compose)
-    wanted, once = without_equal_seeds(wanted, index)
+    wanted, with_one_seed = without_equal_seeds(wanted, index)
     left_out = refused(request, wanted, index)
     wanted = [job for job in wanted if job not in left_out]
-    for line in (*once, *by_reason(left_out)):
+    for line in (*with_one_seed, *by_reason(left_out)):
         console.print(line)
     if options.estimate:
         if not wanted:

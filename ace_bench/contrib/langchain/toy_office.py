@@ -63,9 +63,9 @@ def staff_directory(person: str) -> str:
     return f"{person}: extension {_value('phone', person)}, room {_value('old room', person)}."
 
 
-def desk_plan(who: str) -> str:
+def desk_plan(person: str) -> str:
     """Where people sit since the move."""
-    return f"{who} sits in {_value('room', who)}."
+    return f"{person} sits in {_value('room', person)}."
 
 
 def stock_level(article: str) -> str:

@@ -56,8 +56,8 @@ def main(arguments: Sequence[str]) -> int:
         for wording, results in tables.items():
             queries, bullets = len(trial.queries[wording]), trial.playbook.size
             table = Table(title=f"Retrieval: {queries} {wording} queries, {bullets:,} bullets")
-            for at, heading in enumerate(_HEADINGS):
-                add_column(table, heading, justify="left" if at < 2 else "right")
+            for index, heading in enumerate(_HEADINGS):
+                add_column(table, heading, justify="left" if index < 2 else "right")
             for result in results:
                 table.add_row(*_cells(result))
             Console().print(table)

@@ -64,7 +64,7 @@ def _text(text: str) -> _Text:
 @lru_cache(maxsize=65_536)
 def _grams(word: str) -> frozenset[str]:
     padded = f" {word} "
-    return frozenset(padded[at : at + _GRAM] for at in range(len(padded) - _GRAM + 1))
+    return frozenset(padded[start : start + _GRAM] for start in range(len(padded) - _GRAM + 1))
 
 
 @lru_cache(maxsize=4_096)

@@ -18,8 +18,8 @@ EVERY_S = 5.0
 class Points:
     """Turns progress snapshots into points: at most one in ``every`` seconds, and always one at the end of a phase."""
 
-    def __init__(self, every: float) -> None:
-        self._every = every
+    def __init__(self, seconds: float) -> None:
+        self._every = seconds
         self._lock = threading.Lock()
         self._taken, self._phase = 0.0, ""
         self._calls: int | None = None

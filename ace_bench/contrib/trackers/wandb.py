@@ -90,12 +90,12 @@ class Wandb:
     def close(self) -> None:
         """Wait for the service, but not for long, then end its client."""
         self._enqueue(None)
-        until = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + _PATIENCE_S
         self._thread.join(_PATIENCE_S)
         if self._process is None:
             return
         try:
-            status = self._process.wait(max(0.0, until - time.monotonic()))
+            status = self._process.wait(max(0.0, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -108,8 +108,8 @@ def _dollars(account: Account) -> str:
 
 def _reservation(runs: Sequence[Run]) -> list[str]:
     """Say that a playbook or two are not the method."""
-    few = len({run.seed for run in runs if run.metrics["context"]["items"]}) in range(1, FEW_SEEDS)
-    return [f"Fewer than {FEW_SEEDS} seeds: intervals and p are about these playbooks only."] if few else []
+    has_few_seeds = len({run.seed for run in runs if run.metrics["context"]["items"]}) in range(1, FEW_SEEDS)
+    return [f"Fewer than {FEW_SEEDS} seeds: intervals and p are about these playbooks only."] if has_few_seeds else []
 
 
 def _table(options: argparse.Namespace, study: Study, laboratory: Laboratory) -> tuple[Page, str]:

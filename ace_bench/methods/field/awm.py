@@ -174,8 +174,8 @@ class FromAttempts(WorkflowMemory):
         examples = [*map(Solved.text, context.solved), *solved]
         update = induce(Workflows(), examples, sample=sample, arena=arena, session=session)
         learnt = any(event["event"] == "induced" for event in update.events)
-        every = (*context.solved, *(attempt.render(arena) for attempt in solved))
-        memory = context.changed(items=update.context.items if learnt else context.items, solved=every)
+        all_solved = (*context.solved, *(attempt.render(arena) for attempt in solved))
+        memory = context.changed(items=update.context.items if learnt else context.items, solved=all_solved)
         return ContextUpdate(context=memory, events=(*events, *update.events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:

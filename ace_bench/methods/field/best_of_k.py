@@ -52,8 +52,8 @@ class BestOfK(TrialMethod):
 
     def _limit(self, labels: Labels, *, acts: bool) -> int:
         """Return the most draws of a sample."""
-        again = 1 if acts else 3 if labels is Labels.NONE else 2
-        return 1 + again * (self.trials - 1)
+        further_draws = 1 if acts else 3 if labels is Labels.NONE else 2
+        return 1 + further_draws * (self.trials - 1)
 
     def _draw_until_right(self, first: Rollout, context: NoContext, arena: Arena) -> Record:
         draws = [first]

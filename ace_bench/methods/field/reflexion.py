@@ -100,10 +100,10 @@ class Reflexion(TrialMethod):
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
         """Return from no retry to all trials."""
-        again = self.trials - 1
+        retries = self.trials - 1
         samples = exactly(learning.samples)
-        judged = {SELF_JUDGE: samples.times(Span(1, self.trials))} if arena.labels is Labels.NONE and again else {}
-        roles = {ROLE: samples.times(Span(0, again)), **judged}
+        judged = {SELF_JUDGE: samples.times(Span(1, self.trials))} if arena.labels is Labels.NONE and retries else {}
+        roles = {ROLE: samples.times(Span(0, retries)), **judged}
         return Workload(rollouts=samples.times(Span(1, self.trials)), roles=roles)
 
     def _try_again(self, first: Rollout, context: NoContext, arena: Arena) -> list[Record]:

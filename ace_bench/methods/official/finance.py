@@ -105,8 +105,8 @@ class OfficialFinance(OfficialLearner):
     def _attempt_again(self, playbook: TextPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
         """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
         trial = 1 + self.max_reflection_rounds  # so that no rollout of the step is replayed
-        again = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
+        retried = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
         return [
             {"event": POST_UPDATE_ROLLOUT, "sample": first.sample.id, "first": first.key, "again": second.key}
-            for first, second in zip(rollouts, again, strict=True)
+            for first, second in zip(rollouts, retried, strict=True)
         ]

@@ -52,12 +52,12 @@ class Mipro(BaseMethod[Instruction]):
         """
         from dspy.teleprompt.mipro_optimizer_v2 import AUTO_RUN_SETTINGS, MIN_MINIBATCH_SIZE
 
-        shows = self._bootstrapped + self._labeled > 0
+        has_demonstrations = self._bootstrapped + self._labeled > 0
         settings = AUTO_RUN_SETTINGS[self._auto]
         candidates, samples = int(settings["n"]), min(len(arena.samples("val")), int(settings["val_size"]))
-        rounds = int(max(2 * (1 + shows) * math.log2(candidates), 1.5 * candidates))
+        rounds = int(max(2 * (1 + has_demonstrations) * math.log2(candidates), 1.5 * candidates))
         tried = rounds * samples if samples <= MIN_MINIBATCH_SIZE else 35 * rounds + samples * (rounds // 5 + 1)
-        bootstrapped = candidates * len(arena.samples("train")) * shows
+        bootstrapped = candidates * len(arena.samples("train")) * has_demonstrations
         return Workload(
             rollouts=Span(samples, samples + tried + bootstrapped),
             roles={"proposer": Span(0, _PROPOSALS * candidates + _SUMMARIES)},

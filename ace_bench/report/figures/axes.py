@@ -93,8 +93,8 @@ def number_axis(axis: Axes, values: Sequence[float]) -> None:
     if _spans_much(values):
         axis.set_xscale("log")
         axis.xaxis.set_minor_locator(NullLocator())
-    every = max(1, ceil(len(values) / _MAX_TICKS))
-    axis.xaxis.set_major_locator(FixedLocator(list(values[::every])))
+    interval = max(1, ceil(len(values) / _MAX_TICKS))
+    axis.xaxis.set_major_locator(FixedLocator(list(values[::interval])))
     axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
 
 

@@ -94,7 +94,7 @@ def _fall_text(fall: _Fall, before: float, after: float) -> str:
     """Describe the largest loss of tokens if it is no collapse, and if a context before or after it was evaluated."""
     if not fall.accuracies:
         return ""
-    accuracies = ", ".join(f"{value:.1f} {who}" for who, value in fall.accuracies.items())
+    accuracies = ", ".join(f"{value:.1f} {when}" for when, value in fall.accuracies.items())
     return f"\n(sharpest fall: {before:,.0f} to {after:,.0f} tokens,\naccuracy {accuracies})"
 
 
@@ -102,8 +102,8 @@ def _label_collapse(axis: Axes, fall: _Fall, sizes: tuple[int, float, float], lo
     """Label a collapse with the sizes before and after it, and with the accuracies if those contexts were evaluated."""
     step, before, after = sizes
     box = {"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}
-    for x, size, who, side in ((step, before, "before", -1), (step + 1, after, "after", 1)):
-        accuracy = fall.accuracies.get(who)
+    for x, size, when, side in ((step, before, "before", -1), (step + 1, after, "after", 1)):
+        accuracy = fall.accuracies.get(when)
         text = f"{size:,.0f} tokens" + ("" if accuracy is None else f"\naccuracy {accuracy:.1f}")
         axis.annotate(text, (x, size), (4 * side, 4), textcoords="offset points", fontsize=7,
                       ha="right" if side < 0 else "left", color=look.colour, bbox=box)  # fmt: skip

@@ -149,20 +149,20 @@ def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) 
         obstacles.append((_ON_LINE, x, y - _BAR, right, y + _BAR))
         obstacles.append((_ON_LINE, right - _BAR, y, right + _BAR, top))
     for point, position in zip(ordered, places, strict=True):
-        at, colour = (point.cost, point.score), kinds[point.kind].colour
+        point_position, colour = (point.cost, point.score), kinds[point.kind].colour
         weight = "bold" if point in front else "normal"
-        text = axis.annotate(point.name, at, (0, 0), textcoords="offset points", ha="center",
+        text = axis.annotate(point.name, point_position, (0, 0), textcoords="offset points", ha="center",
                              va="center", fontsize=_SIZE, color=colour, fontweight=weight)  # fmt: skip
         text.set_in_layout(False)
         box = _best_place(position, scale * np.array(text.get_window_extent().size), frame, np.array(obstacles))
         obstacles.append((_ON_TEXT, *box))
         boxes.append(Bbox.from_extents(*box))
-        across, up = (box[:2] + box[2:]) / 2 - position
-        text.set_position((across, up))
-        across, up = np.clip(position, box[:2], box[2:]) - position
-        if hypot(across, up) > _LINE_FROM:
+        dx, dy = (box[:2] + box[2:]) / 2 - position
+        text.set_position((dx, dy))
+        dx, dy = np.clip(position, box[:2], box[2:]) - position
+        if hypot(dx, dy) > _LINE_FROM:
             style = {"arrowstyle": "-", "color": colour, "linewidth": 0.4, "shrinkA": 0, "shrinkB": 2}
-            line = axis.annotate("", at, (across, up), textcoords="offset points", arrowprops=style)
+            line = axis.annotate("", point_position, (dx, dy), textcoords="offset points", arrowprops=style)
             line.set_in_layout(False)
     return boxes
 

@@ -175,8 +175,8 @@ def _draw_panel(axis: Axes, panel: Points, drawn_rows: Mapping[str, tuple[str, L
     places = {value: float(value) if numbers else float(index) for index, value in enumerate(values)}
     lines = {row: points for row, points in panel.lines.items() if row in drawn_rows}
     for number, (row, points) in enumerate(lines.items()):  # words have no order that a line could show
-        beside = 0.0 if numbers else _BESIDE * (number - (len(lines) - 1) / 2)
-        draw_cells(axis, *drawn_rows[row], [(places[value] + beside, cell) for value, cell in points], joined=numbers)
+        shift = 0.0 if numbers else _BESIDE * (number - (len(lines) - 1) / 2)
+        draw_cells(axis, *drawn_rows[row], [(places[value] + shift, cell) for value, cell in points], joined=numbers)
     for row in filter(drawn_rows.__contains__, panel.levels):
         draw_level(axis, *drawn_rows[row], panel.levels[row].value or 0.0)
     if numbers:

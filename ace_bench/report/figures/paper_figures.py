@@ -180,8 +180,8 @@ def draw_speed(selection: Selection, title: str, sheet: Sheet) -> Figure | None:
         for index, ((name, points), look) in enumerate(zip(ways.items(), looks(list(ways)).values(), strict=True)):
             draw_cells(axis, name, look, [(seconds, line[column]) for seconds, _, line in points])
             for seconds, batch, line in points:
-                at, shift = (seconds, line[column].value or nan), _SHIFTS[index % len(_SHIFTS)]
-                axis.annotate(batch, at, shift, textcoords="offset points", fontsize=7, color=look.colour)
+                point, shift = (seconds, line[column].value or nan), _SHIFTS[index % len(_SHIFTS)]
+                axis.annotate(batch, point, shift, textcoords="offset points", fontsize=7, color=look.colour)
         label_axes(axis, "Seconds of adaptation (numbers: samples a batch)", label)
         log_axis(axis)
         if column == "accuracy":

@@ -215,9 +215,9 @@ def save(figure: Figure, stem: Path, sheet: Sheet = SCREEN) -> list[Path]:
     files: dict[Path, str | bytes] = {}
     for suffix in ("pdf", "pgf" if sheet.for_paper else "png"):
         # Without a date the same runs give the same bytes.
-        how: dict[str, Any] = {"metadata": {"CreationDate": None}} if suffix == "pdf" else {}
+        options: dict[str, Any] = {"metadata": {"CreationDate": None}} if suffix == "pdf" else {}
         drawn = StringIO() if suffix == "pgf" else BytesIO()
-        figure.savefig(drawn, format=suffix, backend="pgf" if sheet.for_paper else None, **how)
+        figure.savefig(drawn, format=suffix, backend="pgf" if sheet.for_paper else None, **options)
         figure.set_layout_engine("none")  # the layout was computed for the first file
         files[stem.with_name(f"{stem.name}.{suffix}")] = drawn.getvalue()
     if sheet.for_paper:

@@ -236,8 +236,8 @@ def _row(run: RunSummary, folder: str, changed: float) -> Record:
     Runs with the same ``sampled`` were tested on the same samples, as far as the settings say. Only their scores
     belong into one column.
     """
-    about = {name: getattr(run, name) for name in ABOUT}
-    return {"about": about, "folder": folder, "changed": changed, "result": _result(run) if run.finished else None}
+    metadata = {name: getattr(run, name) for name in ABOUT}
+    return {"about": metadata, "folder": folder, "changed": changed, "result": _result(run) if run.finished else None}
 
 
 def _result(run: RunSummary) -> Record:

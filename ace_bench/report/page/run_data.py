@@ -113,8 +113,8 @@ def call_data(run: RunSummary, session: str | None = None) -> Record:
     wanted = [index for index, call in enumerate(stored) if session in (None, call.record.session)]
     chosen = frozenset(wanted)
     texts = Texts()
-    until = stored[: wanted[-1] + 1] if wanted else []
-    calls = [_call(index, call, texts) for index, call in enumerate(restore_calls(until)) if index in chosen]
+    earlier = stored[: wanted[-1] + 1] if wanted else []
+    calls = [_call(index, call, texts) for index, call in enumerate(restore_calls(earlier)) if index in chosen]
     unknown = sum(call["prompt"] is None for call in calls)
     note = f"The prompts of {unknown} of {len(calls)} calls are not shown: they depend on damaged lines."
     return {"calls": calls, "texts": texts.record(), "note": note if unknown else ""}
@@ -260,26 +260,26 @@ class Texts:
 def _edit(before: list[int], after: list[int]) -> list[int]:
     edit: list[int] = []
     where: dict[int, int] | None = None
-    at, expected, size, end = 0, 0, len(before), len(after)
-    while at < end:
+    position, expected, size, end = 0, 0, len(before), len(after)
+    while position < end:
         # A line may occur often: prefer the occurrence that continues the previous match.
-        runs_on = expected < size and before[expected] == after[at]
+        runs_on = expected < size and before[expected] == after[position]
         if where is None and not runs_on:
             where = {line: index for index, line in enumerate(before)}
-        start = expected if runs_on or where is None else where.get(after[at])
+        start = expected if runs_on or where is None else where.get(after[position])
         if start is None:
-            edit.append(-1 - after[at])
-            at, expected = at + 1, expected + 1
+            edit.append(-1 - after[position])
+            position, expected = position + 1, expected + 1
             continue
         count = 1
         # Most texts repeat thousands of lines: compare them in blocks while possible.
         while (
-            len(block := after[at + count : at + count + _BLOCK]) == _BLOCK
+            len(block := after[position + count : position + count + _BLOCK]) == _BLOCK
             and block == (before[start + count : start + count + _BLOCK])
         ):
             count += _BLOCK
-        while at + count < end and start + count < size and before[start + count] == after[at + count]:
+        while position + count < end and start + count < size and before[start + count] == after[position + count]:
             count += 1
         edit += [start, count]
-        at, expected = at + count, start + count
+        position, expected = position + count, start + count
     return edit

@@ -37,7 +37,7 @@ def tables_page(index: ResultsIndex, runs: Mapping[str, RunSummary]) -> str:
     for table in _tables(index):
         part_index = 2 if table.about["simulated"] else 1 if table.about["source"] == "sample" else 0
         parts[part_index].append(_section(table, links))
-    shown_parts: Sequence[object] = [(*about, sections) for about, sections in zip(_PARTS, parts, strict=True)]
+    shown_parts: Sequence[object] = [(*part, sections) for part, sections in zip(_PARTS, parts, strict=True)]
     return render_tables(parts=shown_parts)
 
 

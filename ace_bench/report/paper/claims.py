@@ -126,6 +126,6 @@ def _differences(paper: Experiments, claim: Claim) -> list[Difference]:
     return [Difference(cells=joined)]
 
 
-def _difference(gain: Sequence[str], over: Sequence[str], relative_to: str) -> Difference:
-    cells = {ref: 1 / len(gain) for ref in gain} | {ref: -1 / len(over) for ref in over}
+def _difference(gain: Sequence[str], base: Sequence[str], relative_to: str) -> Difference:
+    cells = {ref: 1 / len(gain) for ref in gain} | {ref: -1 / len(base) for ref in base}
     return Difference(cells=cells, relative_to=relative_to)

@@ -197,7 +197,7 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
             axes = (("feedback", method.feedback, self.feedback), ("passes", method.passes, _EVERY))
             if parts := [
                 f"{axis} {', '.join(allowed)} only"
-                for axis, allowed, every in axes
-                if {*allowed} not in (set(), {*every})
+                for axis, allowed, values in axes
+                if {*allowed} not in (set(), {*values})
             ]:
                 yield f"{name}: {'; '.join(parts)}" + f" ({method.why})" * bool(method.why)

@@ -155,8 +155,8 @@ def measure(
     same requests, so the first of them counts.
     """
     done = tuple(run for run in runs if run.finished)
-    once = _why_once(done) if equal_seeds and max(len(done), equal_seeds) > 1 else ""
-    done = done[:1] if once else done
+    why_once = _why_once(done) if equal_seeds and max(len(done), equal_seeds) > 1 else ""
+    done = done[:1] if why_once else done
     unfinished = tuple(run for run in runs if not run.finished)
     if not done:
         state = ", ".join(sorted({run.state for run in runs})) or MISSING_RUN
@@ -191,7 +191,7 @@ def measure(
         wide=reasons_score_wide(scores) if scores and interval else (),
         code=tuple(code),
         other_models=tuple(dict.fromkeys(filter(None, (describe_other_models(run.models) for run in done)))),
-        once=once,
+        once=why_once,
         notes=tuple(dict.fromkeys((*errors, *collapses, *filter(None, map(_leakage, done))))),
         points=scores,
     )
@@ -226,8 +226,8 @@ def compared_to(cell: Measured, base: Measured) -> Measured:
         errors.append(str(error))
     notes_of_both = tuple(dict.fromkeys((*cell.notes, *base.notes, *errors)))
     change = _change(cell.value, base.value, cell.change_unit)
-    few = few_seeds(cell, base)
-    return replace(cell, change=change, comparison=tested, few_seeds=few, notes=notes_of_both)
+    has_few_seeds = few_seeds(cell, base)
+    return replace(cell, change=change, comparison=tested, few_seeds=has_few_seeds, notes=notes_of_both)
 
 
 def few_seeds(*sides: Measured) -> bool:

@@ -90,15 +90,15 @@ class _Reader:
             parts = [[self._part(table, row, column, 1.0)]]
         else:
             parts = [[*self._parts(difference)] for difference in claim.differences]
-        every = [part for group in parts for part in group]
-        rows = sorted({part.ref.rpartition("/")[0] for part in every if not part.cell.runs})
+        all_parts = [part for group in parts for part in group]
+        rows = sorted({part.ref.rpartition("/")[0] for part in all_parts if not part.cell.runs})
         missing = [row for row in rows if not self._is_published(row)]
-        deviations = tuple(dict.fromkeys(text for part in every for text in part.cell.deviations))
+        deviations = tuple(dict.fromkeys(text for part in all_parts for text in part.cell.deviations))
         empty = ClaimResult(claim=claim, deviations=deviations)
         if missing:
             return replace(empty, state=f"cells without a finished run in the rows {', '.join(missing)}")
         try:
-            runs = (run for part in every for run in part.cell.runs)
+            runs = (run for part in all_parts for run in part.cell.runs)
             adapted = {run.folder: run.collapsed for run in runs if run.metrics["steps"]}  # each run once
             empty = replace(empty, collapsed=sum(adapted.values()), adapted=len(adapted))
             if claim.unit == "points":
@@ -215,8 +215,8 @@ def _pool_points(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], s
 
 def _measure_saving(result: ClaimResult, parts: Sequence[Sequence[_Part]]) -> ClaimResult:
     """Compute a saving or an increase by seed. Raises ``DataError`` if no seed has all runs."""
-    every = [part for group in parts for part in group]
-    seeds = _common_seeds(every)
+    all_parts = [part for group in parts for part in group]
+    seeds = _common_seeds(all_parts)
     differences = result.claim.differences
     rises = any(part.cells[part.relative_to] < 0 for part in differences)
     return _with_ratio(result, seeds, [_saving_of(differences, parts, seed) for seed in seeds], sign=1 if rises else -1)

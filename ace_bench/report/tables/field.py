@@ -133,8 +133,8 @@ def with_certainty(members: Sequence[Member]) -> tuple[Member, ...]:
 def on_front(cost: Array, score: Array) -> Array:
     """Return which points no other beats in score without costing more, or in cost without scoring less."""
     no_worse = (cost[:, None] <= cost) & (score[:, None] >= score)
-    better = (cost[:, None] < cost) | (score[:, None] > score)
-    return np.asarray(~(no_worse & better).any(axis=0), dtype=float)
+    is_better = (cost[:, None] < cost) | (score[:, None] > score)
+    return np.asarray(~(no_worse & is_better).any(axis=0), dtype=float)
 
 
 def efficiency_grid(table: Table) -> Grid:
@@ -170,11 +170,13 @@ def pairs_grid(table: Table) -> Grid:
             if tested is None:
                 refused += member.cell.collapsed or second.cell.collapsed
             else:
-                few = few_seeds(compared.cell, base.cell)
-                pairs.append((table.columns[group.column].title, group.title, compared.name, base.name, few, tested))
+                has_few_seeds = few_seeds(compared.cell, base.cell)
+                pairs.append(
+                    (table.columns[group.column].title, group.title, compared.name, base.name, has_few_seeds, tested)
+                )
     rows = []
-    for (*names, few, tested), p in zip(pairs, holm([tested.p for *_, tested in pairs]), strict=True):
-        mark = (THESE_PLAYBOOKS if few else SIGNIFICANT) * (p < 0.05)
+    for (*names, has_few_seeds, tested), p in zip(pairs, holm([tested.p for *_, tested in pairs]), strict=True):
+        mark = (THESE_PLAYBOOKS if has_few_seeds else SIGNIFICANT) * (p < 0.05)
         difference = f"{tested.difference:+.1f}{signed_bounds(tested.interval)}{mark}"
         rows.append((*names, difference, p_value(p), p_value(tested.p)))
     header = ("column", "group", "method", "against", "difference (points)", f"p (Holm over {len(rows)})", "p")

@@ -164,8 +164,8 @@ def _word(cell: Measured, line: Heading, *, best: bool) -> str | Number:
         return _DASH if word in _LEFT_OUT else word
     paper = cell.place.paper
     if cell.change is not None and (not line.part or (paper is not None and paper.change is not None)):
-        better = (cell.change > 0) == (cell.place.unit == "percent") if cell.change else None
-        word = replace(word, change=signed(cell.change, cell.change_unit), better=better)
+        is_better = (cell.change > 0) == (cell.place.unit == "percent") if cell.change else None
+        word = replace(word, change=signed(cell.change, cell.change_unit), better=is_better)
     return replace(word, best=best)
 
 

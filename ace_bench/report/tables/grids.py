@@ -215,10 +215,10 @@ def shown(cell: Measured) -> str | Number:
     if cell.state:
         return cell.state
     bounds, unit = cell.interval, cell.place.unit
-    same = bounds is not None and not cell.points and bounds.low == bounds.high
+    is_point = bounds is not None and not cell.points and bounds.low == bounds.high
     return Number(
         text=number(cell.value, unit),
-        bounds="" if bounds is None or same else f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]",
+        bounds="" if bounds is None or is_point else f"[{number(bounds.low, unit)}, {number(bounds.high, unit)}]",
         marks=COLLAPSED * cell.collapsed
         + (THESE_PLAYBOOKS if cell.few_seeds else SIGNIFICANT) * cell.significant
         + OTHER_SETTING * bool(cell.deviations)

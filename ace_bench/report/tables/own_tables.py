@@ -139,8 +139,8 @@ class _Pivot:
     def _title(self) -> str:
         metrics = ", ".join(metric_title(metric) for metric in self._layout.metrics)
         names = short_names(dict.fromkeys((*self._layout.rows, *self._layout.columns)))
-        by = " and ".join(name for path, name in names.items() if path != METRIC)
-        return f"{metrics[:1].upper()}{metrics[1:]} by {by}: {differences(self._runs).common}".removesuffix(": ")
+        layout = " and ".join(name for path, name in names.items() if path != METRIC)
+        return f"{metrics[:1].upper()}{metrics[1:]} by {layout}: {differences(self._runs).common}".removesuffix(": ")
 
     def _heading(self, values: Settings, column: str, cells: Cells) -> Heading:
         """Return the header of a column. The score has the name that its task gives it, if there is one."""
@@ -171,8 +171,8 @@ class _Pivot:
         added = tuple(path for path in differing if not (path == SEED and layout.over_seeds) and path != METRIC)
         # Runs of one seed that no setting tells apart differ in what only the digest covers, such as a model's version.
         paths = (*layout.rows, *self._columns, *added, METRIC, SEED)
-        several = any(len(group) > 1 for _, group in _by_texts(self._frame, paths))
-        return (*added, _DIGEST) if several else added
+        has_many = any(len(group) > 1 for _, group in _by_texts(self._frame, paths))
+        return (*added, _DIGEST) if has_many else added
 
     def _values(self, paths: Sequence[str]) -> dict[str, Settings]:
         """Return the values of these settings by the names of rows or columns, sorted."""
@@ -221,9 +221,9 @@ def _check_layout(layout: Layout, runs: Sequence[RunSummary]) -> Layout:
     settings = [{**run_settings, METRIC: ""} for run_settings in all_settings(runs)]
     rows = tuple(setting_path(name, settings) for name in layout.rows)
     columns = tuple(setting_path(name, settings) for name in layout.columns)
-    twice = [path for path in rows if path in columns]
-    if twice:
-        raise ConfigError(f"{twice[0]} is in rows and columns; leave it out of one of them")
+    repeated = [path for path in rows if path in columns]
+    if repeated:
+        raise ConfigError(f"{repeated[0]} is in rows and columns; leave it out of one of them")
     for metric in layout.metrics:
         check_metric(metric, runs)
     if len(layout.metrics) > 1 and METRIC not in (*rows, *columns):

@@ -129,17 +129,17 @@ class _Builder:
 
     def _measure(self, place: Place, name: str, row: str = "", column: str = "") -> Measured:
         """Measure a cell of this experiment, or ``row`` and ``column`` of another one that a ratio is computed from."""
-        at = (name, row or place.row, column or place.column)
+        key = (name, row or place.row, column or place.column)
         planned_row, spec = self.experiment.rows[place.row], self.experiment.columns[place.column]
         if reason := planned_row.left_out(place.column, spec):
             return Measured(place=place, state="left out", refused=reason)
-        planned = self.experiments.run(*at)
-        cell = self.selection.measure(place, planned, self.experiments.metric(*at))
+        planned = self.experiments.run(*key)
+        cell = self.selection.measure(place, planned, self.experiments.metric(*key))
         if not cell.runs and (reason := self.refusal(self.selection.overrides(planned))):
             return replace(cell, state="left out", refused=reason)
         if cell.state == MISSING_RUN and not self.experiment.combined:
             similar = self.selection.similar(planned)
-            metric = self.experiments.metric(*at)
+            metric = self.experiments.metric(*key)
             cell = measure(place, planned, metric, similar.runs) if similar.runs else cell
             cell = replace(cell, differs=similar.differs, elsewhere=similar.refused)
         if not self.experiment.section:

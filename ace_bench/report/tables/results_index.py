@@ -116,8 +116,8 @@ class Selection:
 
     def equal_seeds(self, planned: PlannedRun) -> int:
         """Return the number of seeds if there are several and a planned run draws nothing by its own, else 0."""
-        several = len(self.seeds) > 1
-        return 0 if not several or self._index.draws_for(planned, self.variant.overrides) else len(self.seeds)
+        has_many = len(self.seeds) > 1
+        return 0 if not has_many or self._index.draws_for(planned, self.variant.overrides) else len(self.seeds)
 
     def _find_similar(self, planned: PlannedRun) -> Similar:
         """Return the runs that are shown in place of a planned run that does not exist."""
@@ -248,8 +248,10 @@ class ResultsIndex:
                 self.compose([*chosen, setting.override])
             except ConfigError:
                 group, *role = setting.path
-                choice, of = (f"{ROLE_BACKBONE}roles.{role[0]}", "backbone") if group == "roles" else (group, group)
-                other_options = (f"{choice}={name}" for name in options(of, config_folders()))
+                choice, config_group = (
+                    (f"{ROLE_BACKBONE}roles.{role[0]}", "backbone") if group == "roles" else (group, group)
+                )
+                other_options = (f"{choice}={name}" for name in options(config_group, config_folders()))
                 if not any(fits(self.compose, [*chosen, option, setting.override]) for option in other_options):
                     raise
         return self.extra

@@ -269,7 +269,7 @@ def _costs_of(table: Table) -> Iterator[tuple[Heading, Heading, str, Mapping[str
                 paths = {name: path.format(stage=stage) for name, path in _PATHS.items()}
                 amounts = {name: mean_of([run.value(path) for run in cell.runs]) for name, path in paths.items()}
                 calls = mean_of([sum(run.metrics["calls"][stage].values()) for run in cell.runs])
-                twice = any(run.metrics["headline"]["before"] is not None for run in cell.runs)
+                tests_before = any(run.metrics["headline"]["before"] is not None for run in cell.runs)
                 if amounts["rollouts"] or calls:
-                    when = f"{stage}{', before and after' * (twice and stage == 'evaluate')}"
-                    yield table.rows[row], table.columns[column], when, {"calls": calls, **amounts}
+                    stage_label = f"{stage}{', before and after' * (tests_before and stage == 'evaluate')}"
+                    yield table.rows[row], table.columns[column], stage_label, {"calls": calls, **amounts}

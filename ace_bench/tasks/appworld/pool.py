@@ -82,8 +82,8 @@ def _folder(parent: Path, *names: str) -> Iterator[int]:
 def _read_content(folder: int, name: str, most: int) -> bytes:
     descriptor = _open(name, _FILE, folder)
     try:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
             raise Unusable(f"{name} is not a plain file")
         with open(descriptor, "rb", closefd=False) as file:
             content = file.read(most + 1)

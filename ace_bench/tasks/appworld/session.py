@@ -40,10 +40,10 @@ def run_code(server: socket.socket, code: str, *, seconds: float) -> Reply:
     Raises ``TimeoutError`` without a whole reply in time, another ``OSError`` where the connection breaks, and
     ``ValueError`` for a reply that is too long or does not have the right form.
     """
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
 
     def read(count: int) -> bytes:
-        server.settimeout(max(until - time.monotonic(), 1e-3))
+        server.settimeout(max(deadline - time.monotonic(), 1e-3))
         return server.recv(count)
 
     server.settimeout(seconds)

@@ -119,8 +119,8 @@ class DatabaseFinder:
 
 def _checksum(file: Path, folder: Path) -> str:
     """Return the SHA-256 of a file, cached by path, size and time: the official databases have 35 GB."""
-    about = file.stat()
-    note = folder / digest_of([str(file.resolve()), about.st_size, about.st_mtime_ns])
+    status = file.stat()
+    note = folder / digest_of([str(file.resolve()), status.st_size, status.st_mtime_ns])
     with contextlib.suppress(OSError, UnicodeDecodeError):  # it is computed again
         recorded = note.read_text(encoding="ascii")
         if _SHA256.fullmatch(recorded):
@@ -155,7 +155,8 @@ class Archive:
         """Return the databases that the split's questions need and that are missing in a data folder."""
         records = read_records(folder / f"{self.split}.jsonl")
         needed = {text_of(record, "db_id", where) for _, where, record in records}
-        return {name for name in needed if not any((folder / at / name / f"{name}.sqlite").is_file() for at in FOLDERS)}
+        paths = {name: [folder / parent / name / f"{name}.sqlite" for parent in FOLDERS] for name in needed}
+        return {name for name in needed if not any(path.is_file() for path in paths[name])}
 
     def unpack(self, archive: Path, folder: Path) -> None:
         """Write the missing databases to ``databases/<name>/<name>.sqlite``, and nothing else.

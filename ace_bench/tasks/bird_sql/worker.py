@@ -67,11 +67,11 @@ def main() -> None:
         _send(outcome)
 
 
-def _confine(readable: Sequence[str], memory: int) -> list[str]:
+def _confine(readable_paths: Sequence[str], memory: int) -> list[str]:
     """Take from this process what no query needs: other files, the network, much memory, writing files."""
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # ends the process, wherever it is
     # The user stays: another one may be unable to read the databases.
-    bounds = Bounds(folder="", readable=[*readable, "/dev/urandom"], uid=None, memory=memory)
+    bounds = Bounds(folder="", readable=[*readable_paths, "/dev/urandom"], uid=None, memory=memory)
     for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         with contextlib.suppress(ValueError, OSError):  # some systems have no such limit
             resource.setrlimit(kind, (most, most))

@@ -171,8 +171,10 @@ class HostedModel(Model):  # type: ignore[misc]
 
 
 def _request(messages: Sequence[ChatMessage], tools: Sequence[ToolInfo], choice: Any) -> ReplyRequest:
-    held = any(isinstance(message, ChatMessageTool) or getattr(message, "tool_calls", None) for message in messages)
-    schema = offer([_function(tool) for tool in tools], _choice(choice)) if tools or held else None
+    uses_tools = any(
+        isinstance(message, ChatMessageTool) or getattr(message, "tool_calls", None) for message in messages
+    )
+    schema = offer([_function(tool) for tool in tools], _choice(choice)) if tools or uses_tools else None
     return ReplyRequest(
         messages=tuple(_message(message, tools=schema is not None) for message in messages), schema=schema
     )
@@ -196,8 +198,8 @@ def _message(message: ChatMessage, *, tools: bool) -> Message:
         content = f"Error: {message.error.message}" if message.error is not None else text
         return tool_message(message.tool_call_id or "", content)
     if isinstance(message, ChatMessageAssistant):
-        held = ((c, json.dumps(c.arguments, ensure_ascii=False)) for c in message.tool_calls or ())
-        calls = tuple(ToolCall(id=c.id, name=c.function, arguments=arguments) for c, arguments in held)
+        tool_calls = ((c, json.dumps(c.arguments, ensure_ascii=False)) for c in message.tool_calls or ())
+        calls = tuple(ToolCall(id=c.id, name=c.function, arguments=arguments) for c, arguments in tool_calls)
         return assistant_message(ToolTurn(content=text, tool_calls=calls), tools=tools)
     return Message(role=message.role, content=text)
 

@@ -134,9 +134,9 @@ def suggest_delimiter(names: Sequence[str]) -> str:
 
 def _header(cells: list[str], path: Path) -> list[str]:
     names = [visible(cell).strip() for cell in cells]
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"{path}: more than one column is named {', '.join(map(repr, twice))}; rename them")
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise DataError(f"{path}: more than one column is named {', '.join(map(repr, repeated))}; rename them")
     return names
 
 

@@ -86,10 +86,10 @@ def repeats(questions: Questions) -> list[str]:
     digests = {split: Counter(question.digest for question in rows) for split, rows in questions.items()}
     findings = []
     for index, split in enumerate(SPLITS):
-        within = sum(digests[split].values()) - len(digests[split])
-        if within:
+        repeated = sum(digests[split].values()) - len(digests[split])
+        if repeated:
             findings.append(
-                f"{within} of {len(questions[split])} questions of {split} repeat an earlier one of {split}"
+                f"{repeated} of {len(questions[split])} questions of {split} repeat an earlier one of {split}"
             )
         for earlier in SPLITS[:index]:
             shared = [row for row in questions[split] if row.digest in digests[earlier]]

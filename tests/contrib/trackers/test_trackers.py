@@ -207,7 +207,7 @@ def test_points_are_taken_seldom_but_at_each_phases_end_and_never_of_replays():
         sums = {"score": 50.0, "faults": 0, "context_size": 1, "context_tokens": 2, "left": None}
         return Progress(phase=phase, done=done, total=4, spent=Account(calls=calls), **sums)
 
-    taken = Points(every=1000.0)
+    taken = Points(seconds=1000.0)
     shots = [("a", 0, 3), ("a", 1, 3), ("a", 2, 4), ("a", 3, 5), ("a", 4, 6), ("b, c", 1, 7), ("b, c", 2, 8)]
     points = [taken.take(snapshot(*shot)) for shot in shots]
     assert [point is not None for point in points] == [False, False, True, False, True, True, False]

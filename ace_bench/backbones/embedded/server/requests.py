@@ -155,9 +155,9 @@ def read_request(body: bytes, model: str) -> ChatRequest:
     chat, data = read_body(body, model, _Chat)
     if chat.stream_options is not None and not chat.stream:
         raise BadRequest(400, "invalid_stream_options", "'stream_options' needs stream=true.")
-    held = any(item.role == "tool" or item.tool_calls is not None for item in chat.messages)
+    uses_tools = any(item.role == "tool" or item.tool_calls is not None for item in chat.messages)
     tools = _tools_to_call(data.get("tools") or [], chat.tool_choice)
-    with_tools = bool(data.get("tools")) or held
+    with_tools = bool(data.get("tools")) or uses_tools
     return ChatRequest(
         messages=tuple(item.message(with_tools=with_tools) for item in chat.messages),
         tools=tools if with_tools else None,

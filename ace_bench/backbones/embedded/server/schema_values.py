@@ -70,8 +70,8 @@ class _Builder:
         if "const" in node or "enum" in node:
             return node["const"] if "const" in node else _option(node["enum"], wanted)
         shared = {key: value for key, value in node.items() if key not in ("anyOf", "oneOf")}
-        if several := node.get("anyOf") or node.get("oneOf"):
-            return self._choice([{"allOf": [alternative], **shared} for alternative in several], wanted, depth)
+        if alternatives := node.get("anyOf") or node.get("oneOf"):
+            return self._choice([{"allOf": [alternative], **shared} for alternative in alternatives], wanted, depth)
         kind = node.get("type") or ("object" if "properties" in node else "array" if "items" in node else None)
         if isinstance(kind, list):
             return self._choice([{**node, "type": alternative} for alternative in kind], wanted, depth)

@@ -88,8 +88,8 @@ def end_tree(child: int) -> int:
     orphans (see ``adopt_orphans``).
     """
     status = None
-    until = time.monotonic() + _TIMEOUT_S
-    while time.monotonic() < until:
+    deadline = time.monotonic() + _TIMEOUT_S
+    while time.monotonic() < deadline:
         for target in descendants(os.getpid()):
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(target, signal.SIGKILL)

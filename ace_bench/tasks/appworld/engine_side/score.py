@@ -84,10 +84,10 @@ def _evaluate_in_fork(request: Mapping[str, Any], control: int) -> Mapping[str, 
         return {"error": f"the evaluation ended with status {status}"}
 
 
-def _read_all(reading: int, control: int, until: float) -> bytes | None:
+def _read_all(reading: int, control: int, deadline: float) -> bytes | None:
     """Read a pipe to its end; ``None`` if it is not closed in time."""
     received = bytearray()
-    while ready := select.select([reading, control], [], [], max(0.0, until - time.monotonic()))[0]:
+    while ready := select.select([reading, control], [], [], max(0.0, deadline - time.monotonic()))[0]:
         if control in ready:
             raise Cancelled
         part = os.read(reading, CHUNK)

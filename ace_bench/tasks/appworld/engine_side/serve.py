@@ -181,22 +181,22 @@ def _setup(root: Path, folder: Path, request: Mapping[str, Any]) -> Setup:
     episode.mkdir()
     episode.chmod(0o711)
     data = root / "data"
-    readable = [*libraries(), sys.prefix, str(data / "api_docs"), str(data / "version.txt")]
+    readable_paths = [*libraries(), sys.prefix, str(data / "api_docs"), str(data / "version.txt")]
     databases = [str(data / "base_dbs"), str(data / "tasks" / task)]
     world, interpreter = request["uids"]
     return Setup(
         task=task,
         timeout=request["timeout"],
-        world=_bounds(episode / "world", [*readable, *databases], world, request["memory"]),
-        interpreter=_bounds(episode / "agent", readable, interpreter, request["memory"]),
+        world=_bounds(episode / "world", [*readable_paths, *databases], world, request["memory"]),
+        interpreter=_bounds(episode / "agent", readable_paths, interpreter, request["memory"]),
     )
 
 
-def _bounds(folder: Path, readable: Sequence[str], uid: int | None, memory: int) -> Bounds:
+def _bounds(folder: Path, readable_paths: Sequence[str], uid: int | None, memory: int) -> Bounds:
     folder.mkdir(0o700)
     if uid is not None:
         os.chown(folder, uid, uid)
-    return Bounds(folder=str(folder), readable=readable, uid=uid, memory=memory)
+    return Bounds(folder=str(folder), readable=readable_paths, uid=uid, memory=memory)
 
 
 def _monitor(control: int, *, harness: socket.socket, root: Path, folder: Path, request: Mapping[str, Any]) -> None:

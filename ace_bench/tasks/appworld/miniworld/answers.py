@@ -144,6 +144,6 @@ def _expect(expected: object, **more: object) -> Values:
     return {"private": {"expected": expected, **more}}
 
 
-def _is_inside(at: dt.datetime, window: str, now: dt.datetime) -> bool:
+def _is_inside(time: dt.datetime, window: str, now: dt.datetime) -> bool:
     month = {"last month": now.month - 1, "this month": now.month, "in March of this year": 3}[window]
-    return (at.year, at.month) == (now.year, month)
+    return (time.year, time.month) == (now.year, month)

@@ -68,15 +68,15 @@ def requests(supervisor: int) -> Sequence[Request]:
         moments = [dt.datetime(2023, 5, 2 + index, 9)] if relation != "friend" else []
         if relation in ("roommate", "sibling"):
             moments += [dt.datetime(2023, 4, 12 + index, 9), dt.datetime(2023, 3, 3 + index, 9)]
-        for turn, at in enumerate(moments):
+        for turn, moment in enumerate(moments):
             pending.append(
                 Request(
                     sender=person,
                     receiver=SUPERVISORS[supervisor],
                     amount=6.25 + index + 11 * turn,
                     note=_NOTES[(index + turn) % len(_NOTES)],
-                    at=at,
-                    approved=at.month == 3,
+                    at=moment,
+                    approved=moment.month == 3,
                 )
             )
     return pending
