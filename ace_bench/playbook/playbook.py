@@ -24,7 +24,6 @@ from ace_bench.playbook.bullets import (
     BulletIndex,
     age,
     clean,
-    indent,
     measure,
     number_of,
     section_name,
@@ -184,12 +183,11 @@ class Playbook(ContextValue):
         return "\n".join([*lines, *[block.text for block in self.index.blocks]]) or EMPTY_PLAYBOOK
 
     def excerpt(self, ids: Iterable[str]) -> str:
-        """Show some bullets with their counters, in the order asked for, each once (for the reflector).
+        """Show some bullets in the order asked for, each once, for a Reflector.
 
-        A line reads ``[id] (section; helpful 2, harmful 1, neutral 0) content``.
+        Their counters are left out: models copy them where a vote is asked for.
         """
-        bullets = [self.index[bullet_id] for bullet_id in dict.fromkeys(ids) if bullet_id in self.index]
-        lines = [f"[{b.id}] ({b.section}; {b.counters}) {indent(b.content)}" for b in bullets]
+        lines = [self.index[bullet_id].line for bullet_id in dict.fromkeys(ids) if bullet_id in self.index]
         return "\n".join(lines) or NO_COUNTERS
 
     def official_text(self, *, counters: bool = True) -> str:

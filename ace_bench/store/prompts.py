@@ -16,7 +16,7 @@ if TYPE_CHECKING:  # a finished run needs no more than the checksum of its templ
     from jinja2 import Template
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-_BLOCKS = ("system", "user")
+_EXAMPLE = re.compile(r"example_(user|assistant)\w*")
 _EXACT = re.compile(r"(system|user|assistant)_exact\w*")
 _DIALOGUE = "dialogue"
 _TURN = re.compile(r"(USER|ASSISTANT|SYSTEM):\n", re.IGNORECASE)
@@ -34,6 +34,8 @@ class PromptSet:
     Files whose names begin with ``_`` are parts that other templates include.
     A template has the blocks ``system`` (optional) and ``user``; each becomes one message. Within a block the
     text runs from stable to volatile, so that servers can reuse the prefix of earlier prompts (design rule 7).
+    Blocks such as ``example_user_1`` and ``example_assistant_1`` are worked examples, as turns between the two: small
+    models follow a reply that they seem to have given, and copy one that is shown to them in the instructions.
 
     Imported prompts must not lose a byte. Blocks such as ``user_exact`` or ``assistant_exact_2`` become messages in
     their order, with their blank lines. A block ``dialogue`` is a whole conversation, split into messages wherever
@@ -67,8 +69,12 @@ class PromptSet:
             texts = {block: "".join(template.blocks[block](context)) for block in _message_blocks(template)}
             if _DIALOGUE in texts:
                 return _turns(texts[_DIALOGUE])
-            # A system block whose conditions leave it empty is no message.
-            return tuple(_message(block, text) for block, text in texts.items() if block != "system" or text.strip())
+            # A system block or an example whose conditions leave it empty is no message.
+            return tuple(
+                _message(block, text)
+                for block, text in texts.items()
+                if text.strip() or not (block == "system" or _EXAMPLE.fullmatch(block))
+            )
         except _template_errors() as error:
             raise self._template_error(role, error) from error
 
@@ -230,12 +236,16 @@ def _message_blocks(template: Template) -> list[str]:
     """Return the blocks that become messages, in the order of the messages."""
     if _DIALOGUE in template.blocks:
         return [_DIALOGUE]
-    return [*(name for name in _BLOCKS if name in template.blocks), *filter(_EXACT.fullmatch, template.blocks)]
+    examples, exact = filter(_EXAMPLE.fullmatch, template.blocks), filter(_EXACT.fullmatch, template.blocks)
+    system, user = ([name] if name in template.blocks else [] for name in ("system", "user"))
+    return [*system, *examples, *user, *exact]
 
 
 def _message(block: str, text: str) -> Message:
-    exact = _EXACT.fullmatch(block)
-    return Message(role=exact[1], content=text) if exact else Message(role=block, content=text.strip())
+    exact, example = _EXACT.fullmatch(block), _EXAMPLE.fullmatch(block)
+    if exact:
+        return Message(role=exact[1], content=text)
+    return Message(role=example[1] if example else block, content=text.strip())
 
 
 def _turns(text: str) -> tuple[Message, ...]:

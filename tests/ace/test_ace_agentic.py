@@ -138,7 +138,7 @@ def test_bullets_named_in_thoughts_are_tagged_and_the_whole_playbook_is_shown(tm
     assert [(b["id"], b["helpful"], b["harmful"]) for b in kept(ran)] == [("oth-00007", 1, 0), ("oth-00009", 0, 0)]
     prompt = script.of("reflector")[0].prompt
     assert "[oth-00009] (others) never guess" in prompt
-    assert "[oth-00007] (others; helpful 0, harmful 0, neutral 0) read all pages" in prompt
+    assert "<bullets_used>\n[oth-00007] (others) read all pages\n" in prompt
 
 
 def test_a_trajectory_too_long_for_a_role_loses_its_oldest_outputs(tmp_path):

@@ -50,7 +50,8 @@ def test_they_stand_behind_the_playbook_and_before_the_question_and_a_retry_sees
     scripted = script()
     play(tmp_path, WINDOW, *ORDERED, script=scripted, train=2, test=1)
     first, retry = [call.prompt for call in scripted.of("generator") if call.sample == "toy-train-1"]
-    parts = [first.index(f"\n<{part}>") for part in ("playbook", "counters", "recent_reflections", "question")]
+    asked = first.rpartition("<task>")[2]  # behind the worked example
+    parts = [asked.index(f"\n<{part}>") for part in ("playbook", "counters", "recent_reflections", "question")]
     assert parts == sorted(parts)
     assert recent(retry) == ["train-0"]
     assert "insight on toy-train-1" in retry.partition("<reflection>")[2]

@@ -27,6 +27,8 @@ _TAGS = (
     "memory_items", "earlier_notes", "proposals", "thoughts", "attempts",
     "earlier_attempt",
 )  # fmt: skip
+_FIRST = "task"
+"""The part with which what is asked begins, and each worked example before it."""
 _OPEN = re.compile(rf"^<({'|'.join(_TAGS)})>[ \t]*$", re.MULTILINE)
 _BULLET = re.compile(
     r"^\[([\w.-]{1,80})\][ \t]*(?:\(([^()\n]{1,80})\)[ \t]*)?"
@@ -121,6 +123,8 @@ def parse_prompt(messages: Sequence[Message]) -> PromptParts:
         closing = text.find(f"\n</{opening[1]}>", opening.end())
         if closing >= 0 and opening.start() >= position:
             outside.append(text[position : opening.start()])
+            if opening[1] == _FIRST and _FIRST in blocks:
+                blocks.clear()  # what stood before was a worked example
             blocks.setdefault(opening[1], text[opening.end() : closing].strip("\n"))
             position = closing + len(opening[1]) + 4
     plain = "".join([*outside, text[position:]])
