@@ -1,4 +1,4 @@
-"""Best of k: Reflexion's control, which spends as many calls on independent draws and reflects on none."""
+"""Best of k: Reflexion's control, which draws independent answers and reflects on none."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ace_bench.methods.field.reflexion import TrialMethod, chosen_event
 class BestOfK(TrialMethod):
     """Answers a sample again and again with the same prompt, each time by another seed, and chooses one answer.
 
-    The most draws are the most calls that Reflexion makes for a sample with as many ``trials``: ``2 * trials - 1``, and
-    where ``labels`` hides the verdict ``3 * trials - 2``, since its judge is called, too. An agent has ``trials``
-    attempts: one takes many calls, a reflection one.
+    With the verdict there are at most ``trials`` draws, as many looks at it as Reflexion has. They
+    end with the first right one, as Reflexion's trials do: an oracle's choice.
 
-    With the verdict, the draws end with the first right one, as Reflexion's trials do: an oracle's choice. Without it
-    all are made, and the answer of most of them counts (self-consistency); where the environment shows what became of
-    an answer, as for a query, that is compared. The earliest wins a tie.
+    Where ``labels`` hides the verdict, there are as many draws as Reflexion makes calls for a sample at most:
+    ``3 * trials - 2``, with those of its reflector and judge. An agent has ``trials`` attempts: one takes many calls, a
+    reflection one. The answer of most draws counts (self-consistency); where the environment shows what became of an
+    answer, as for a query, that is compared. The earliest wins a tie.
     """
 
     def check(self, arena: Arena) -> None:
@@ -52,7 +52,7 @@ class BestOfK(TrialMethod):
 
     def _limit(self, labels: Labels, *, acts: bool) -> int:
         """Return the most draws of a sample."""
-        further_draws = 1 if acts else 3 if labels is Labels.NONE else 2
+        further_draws = 3 if labels is Labels.NONE and not acts else 1
         return 1 + further_draws * (self.trials - 1)
 
     def _draw_until_right(self, first: Rollout, context: NoContext, arena: Arena) -> Record:

@@ -115,7 +115,7 @@ class Method(YamlModel, frozen=True, kw_only=True):
     """Which combinations of a method make sense. Empty means all, and ``why`` says why others are left out.
 
     ``own`` is the scaffold that its prompts have by themselves, "" if it is not known. One that ``retries`` answers
-    test samples again.
+    test samples again, so it is not compared with the base.
     """
 
     own: str = ""
@@ -169,7 +169,7 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
                 *(setting for setting in settings if not setting.startswith("mode=")),
                 *([] if in_own_scaffold else [f"agent.scaffold={scaffold}"]),
             ),
-            against=f"{self.base}_{scaffold}",
+            against="" if method.retries else f"{self.base}_{scaffold}",
             scaffold=scaffold,
             passes=passes,
             retries=method.retries,

@@ -1,7 +1,7 @@
 """What the field's table adds: cost of a query, score for it, the Pareto front with its certainty, and all pairs.
 
-Methods are set side by side only within a group: one column, scaffold and kind of labels, all in a stream or all tested
-after training. Methods that retry by verdicts are a group of their own.
+Methods are set side by side only within a group: one column, scaffold, kind of labels and way through the samples (a
+stream, once, in epochs, or one fit). Methods that retry by verdicts are a group of their own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ace_bench.core.statistics import Array, clusters, holm
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, few_seeds, mean_of, tested_difference, varies
 from ace_bench.report.tables.grids import SIGNIFICANT, THESE_PLAYBOOKS, Grid, number, p_value, signed_bounds, wide_notes
-from ace_bench.report.tables.table import Heading, Table
+from ace_bench.report.tables.table import Table
 
 _DRAWS = 1000
 
@@ -47,7 +47,7 @@ class Group:
     """Methods that may be compared, by row. The base is in each group of its scaffold, except groups of retries."""
 
     column: str
-    mode: str
+    passes: str
     scaffold: str
     labels: str
     retries: bool
@@ -55,8 +55,8 @@ class Group:
 
     @property
     def title(self) -> str:
-        """Scaffold, mode and labels in words."""
-        return f"{self.scaffold}, {self.mode}, labels {self.labels}" + ", retries" * self.retries
+        """Scaffold, passes and labels in words."""
+        return f"{self.scaffold}, {self.passes}, labels {self.labels}" + ", retries" * self.retries
 
 
 def tokens(run: RunSummary, stage: str = "total") -> float | None:
@@ -85,13 +85,14 @@ def groups_of(table: Table, amount: Amount = tokens) -> list[Group]:
             continue
         row, column, heading = cell.place.row, cell.place.column, table.rows[cell.place.row]
         fields, costs = heading.fields, tuple(per_query(run, amount(run)) for run in cell.runs)
-        mode, scaffold = fields["adaptation"], fields["scaffold"]
-        member = Member(row=row, name=_name(heading), cell=cell, costs=costs, adapts=bool(mode))
-        if not mode:
+        passes, scaffold = fields["passes"], fields["scaffold"]
+        name = fields["method"].partition(" (void")[0]
+        member = Member(row=row, name=name, cell=cell, costs=costs, adapts=bool(passes))
+        if not passes:
             bases[column, scaffold] = member
             continue
         retries = bool(fields["retries"])
-        group = Group(column=column, mode=mode, scaffold=scaffold, labels=fields["labels"], retries=retries)
+        group = Group(column=column, passes=passes, scaffold=scaffold, labels=fields["labels"], retries=retries)
         base = bases.get((column, scaffold))
         groups.setdefault(group, [base] if base and not retries else []).append(member)
     return [replace(group, members=tuple(members)) for group, members in groups.items() if len(members) > 1]
@@ -187,8 +188,3 @@ def pairs_grid(table: Table) -> Grid:
     ]
     legend += [f"{refused} pairs with seeds that collapsed are not tested."] if refused else []
     return Grid(title="All pairs", header=header, rows=tuple(rows), legend=tuple(legend))
-
-
-def _name(heading: Heading) -> str:
-    method, passes = heading.fields["method"].partition(" (void")[0], heading.fields["passes"]
-    return f"{method} ({passes})" if passes in ("once", "epochs") else str(method)

@@ -139,7 +139,7 @@ ESTIMATES = {  # calls for four samples: at least, and at most with replies like
     "awm_offline": {"offline gold": (5, 5)},
     "reasoning_bank": {"online none": (8, 12), "online gold": (8, 8)},
     "reflexion": {"online none": (8, 32), "online gold": (4, 20)},
-    "best_of_k": {"online none": (28, 28), "online gold": (4, 20)},
+    "best_of_k": {"online none": (28, 28), "online gold": (4, 12)},
     "mem_prompt": {"online gold": (4, 4)},
 }
 

@@ -28,12 +28,12 @@ def judge(call):
     return {"reasoning": f"because of {call.sample}", "success": call.sample[-1] in "12" or call.trial == 2}
 
 
-def right_at(trials):
-    """Right from a trial on, by the number of the sample; others never. The fifth trial is lost."""
+def right_at(trials, lost=4):
+    """Right from a trial on, by the number of the sample; others never. The trial ``lost`` is."""
 
     def generator(call):
         first = trials.get(int(call.sample[-1]), 9)
-        return BROKEN if call.trial == 4 else answer(gold(call.sample)) if call.trial >= first else guess(call)
+        return BROKEN if call.trial == lost else answer(gold(call.sample)) if call.trial >= first else guess(call)
 
     return generator
 
@@ -89,7 +89,7 @@ SCENARIOS = {  # a method, its labels and other settings, and the scripts of its
     ),
     "reflexion_lost_trial": ("reflexion", "correctness", "", GUESSING | {"generator": lose_second, "test": 1}),
     "reflexion_lost_note": ("reflexion", "correctness", "", GUESSING | {"reflector": lambda _: BROKEN, "test": 1}),
-    "best_of_k": ("best_of_k", "correctness", "", {"generator": right_at({0: 0, 1: 3}), "test": 3}),
+    "best_of_k": ("best_of_k", "correctness", "", {"generator": right_at({0: 0, 1: 1}, lost=2), "test": 3}),
     "best_of_k_voted": ("best_of_k", "none", "mode.window=3", {"generator": draw, "test": 3}),
     "mem_prompt": ("mem_prompt", "correctness", "", TEXTS),
     "self_stream_icl": ("self_stream_icl", "correctness", "", TEXTS),

@@ -97,6 +97,11 @@ def test_only_combinations_that_make_sense_are_planned_and_others_have_a_reason(
     assert {name.removeprefix("best_of_k_") for name in plan.rows if name.startswith("best_of_k_")} == rows, (
         "its control"
     )
+    assert {line.against for line in plan.rows.values() if line.retries} == {""}, "no method that retries has a base"
+    retrying = {name: row.label for name, row in plan.rows.items() if row.retries}
+    planned = {name: EXPERIMENTS.run("field", name, "finer").overrides for name in retrying}
+    heated = {name for name, settings in planned.items() if "sampling.generator.temperature=0.7" in settings}
+    assert heated == {name for name, label in retrying.items() if label == "reflexion"}, "best_of_k is by itself"
     assert any(note.startswith("reflexion: feedback none, correctness only") for note in plan.combined.notes())
     assert {line.against for line in plan.rows.values() if line.scaffold == "json" and line.against} == {"base_json"}
     assert FIELD.run("field", "icl_answer_alone_fit_gold", "finer") == FIELD.run("2", "icl", "finer")
@@ -181,18 +186,18 @@ def test_the_figure_has_a_panel_for_each_group_with_costs_in_tokens_where_dollar
     )
     panels = {axis.get_title().partition("\n")[2]: axis for axis in figures["finer_answer_alone"].axes}
     assert [*panels] == [
-        *("answer_alone, offline, labels gold", "answer_alone, online, labels none"),
-        *("answer_alone, online, labels gold", "answer_alone, offline, labels none"),
+        *("answer_alone, fit, labels gold", "answer_alone, stream, labels none"),
+        *("answer_alone, stream, labels gold", "answer_alone, once, labels none", "answer_alone, once, labels gold"),
     ]
     first, *_, last = panels.values()
     points = {
-        bars.get_label(): [[*map(float, one)] for one in bars[0].get_xydata().round(1)] for bars in first.containers
+        bars.get_label(): [[*map(float, one)] for one in bars[0].get_xydata().round(1)] for bars in last.containers
     }
-    assert points == {"base": [[2200, 16.7]], "labels gold": [[2200, 16.7], [2200, 83.3]]}
-    (front,) = [line for line in first.lines if line.get_label() == "Pareto front of the means"]
+    assert points == {"base": [[2200, 16.7]], "labels gold": [[2200, 83.3]]}, "icl is a fit, and apart"
+    (front,) = [line for line in last.lines if line.get_label() == "Pareto front of the means"]
     assert front.get_xydata().round(1).tolist() == [[2200, 83.3]]
     assert (first.get_ylabel(), first.get_xlabel()) == ("Score (%)", "")
-    assert (last.get_ylabel(), last.get_xlabel()) == ("", "Cost of a query (tokens)")
+    assert (last.get_ylabel(), last.get_xlabel()) == ("Score (%)", "Cost of a query (tokens)")
 
 
 def test_membership_of_the_front_is_certain_only_where_the_draws_agree():
