@@ -20,7 +20,7 @@ SLOTS = (1, 8, 64)
 _HOUR = 3600
 _CALL_S = 0.2
 _NOT_OF_SAMPLE = 3
-"""Sessions of samples are ``stage/[scope/]sample/context/trial``; others have at most so many parts."""
+"""Other sessions have at most so many parts. A sample's session is ``stage/[scope/]sample/context/trial``."""
 _HEADINGS = ("slots", "makespan h", "longest chain h", "work / slots h", "makespan / bound", "slots in use", "list $")
 _NOTES = (
     "Calls of a sample follow one another; so do the steps of adaptation. Samples under the same context go side by "
@@ -124,7 +124,7 @@ def plan_of(
 
 
 def _beside(call: CallCosts, steps: Mapping[str, int]) -> int | str:
-    """Return what calls side by side share: a step, or else a context; other sessions share nothing.
+    """Return a key that concurrent calls share: their step, or else their context. Other sessions share no key.
 
     The context is not enough: it stays the same in steps that learn nothing.
     """

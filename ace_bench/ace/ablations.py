@@ -136,7 +136,7 @@ class AceWithOtherView(Ace):
     def prepare(
         self, context: Playbook, samples: Sequence[Sample], step: Step, arena: Arena
     ) -> ContextUpdate[Playbook]:
-        """Return the playbook with the lessons, for the rollouts of this step alone."""
+        """Return the playbook with the lessons. Only the rollouts of this step use it."""
         if not self.earlier_lessons:
             return ContextUpdate(context=context)
         return ContextUpdate(context=context.replace_fields(shown_reflections=context.recent[-self.earlier_lessons :]))

@@ -44,7 +44,7 @@ class Reflector(Role):
         return insight.with_lesson(rollout, lesson, events)
 
     def conclude(self, last: Rollout, insight: Insight, arena: Arena) -> Insight:
-        """Return the insight with what the last attempt adds: nothing, as a lesson would cost a call."""
+        """Return the insight unchanged. A lesson from the last attempt would cost another call."""
         return insight
 
 

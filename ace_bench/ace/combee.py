@@ -65,7 +65,7 @@ class CombeeCurator(Curator):
         return {CURATOR: self.templates, MERGER: (_MERGE,)}
 
     def prompt_fields(self, shared: frozenset[str]) -> Mapping[str, frozenset[str]]:
-        """Return the fields of both templates; ``lessons`` hold their questions."""
+        """Return the fields of both templates. The field ``lessons`` also holds the questions."""
         fields = (shared | CURATOR_FIELDS) - _NOT_SHOWN
         return {_GROUP: fields | {"lessons"}, _MERGE: fields | {"proposals"}}
 
@@ -79,7 +79,7 @@ class CombeeCurator(Curator):
     def curate(self, editor: PlaybookEditor, insights: Sequence[Insight], step: Step, arena: Arena) -> None:
         """Count all votes, propose for all groups in parallel, merge the proposals, and apply the one delta.
 
-        A group whose call fails proposes nothing; a merger that fails leaves nothing to apply.
+        A group whose call fails proposes nothing. If the merger's call fails, nothing is applied.
         """
         editor.count_votes(*insights)
         taught = [insight for insight in insights if insight.lessons]
@@ -142,7 +142,7 @@ class CombeeCurator(Curator):
 
 
 def join_lessons(insights: Sequence[Insight]) -> str:
-    """Return the last lesson on each sample, behind its question."""
+    """Return each sample's question with the last lesson on it."""
     return "\n\n".join(f"Question: {insight.sample.asked}\n{insight.lessons[-1]}" for insight in insights)
 
 

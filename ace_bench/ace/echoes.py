@@ -54,6 +54,6 @@ def _find_echo(content: str, copied: _Runs, asked: str) -> str | None:
 
 @lru_cache(maxsize=64)
 def _runs(text: str) -> _Runs:
-    """Return the runs of words of a text, whatever their case and marks."""
+    """Return the word sequences of a text, ignoring case and punctuation."""
     words = re.findall(r"\w+", text.casefold())
     return frozenset(zip(*(words[start:] for start in range(_RUN)), strict=False))

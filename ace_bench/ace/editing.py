@@ -16,7 +16,7 @@ from ace_bench.playbook.playbook import Playbook
 from ace_bench.playbook.refine import Refiner
 
 VOTES_ONLY = Limits(kinds=("TAG",))
-"""What the Reflector may do to a playbook, whatever the Curator may."""
+"""Operations of the Reflector on a playbook. They do not depend on what the Curator may do."""
 
 
 class Insight(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class Insight(msgspec.Struct, frozen=True, kw_only=True):
         return _join(self.lessons[:-1][-self.window :])
 
     def join_recent(self, recent: Sequence[str], window: int) -> str:
-        """Return the last lesson behind recent ones on other samples, at most ``window`` of them all."""
+        """Return the last lesson after recent lessons on other samples. At most ``window`` lessons are returned."""
         return _join((*recent, self.lessons[-1])[-window:])
 
     def with_lesson(self, rollout: Rollout, lesson: Lesson | None, events: Sequence[Record] = ()) -> Insight:
@@ -134,7 +134,7 @@ class PlaybookEditor:
     def _apply(
         self, samples: Sequence[Sample], operations: Sequence[Operation], limits: Limits, events: Sequence[Record]
     ) -> None:
-        """Apply operations from some samples, and note the samples' events before theirs."""
+        """Apply operations that come from samples. The samples' own events are recorded first."""
         self.playbook, touched, applied_events = self._apply_operations(samples, operations, limits)
         self.touched += touched
         ids = [sample.id for sample in samples]

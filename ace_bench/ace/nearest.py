@@ -20,7 +20,7 @@ from ace_bench.playbook.playbook import Playbook
 class NearestBullets(msgspec.Struct, frozen=True, kw_only=True):
     """The ``top_k`` bullets most similar to the lessons and questions of a step.
 
-    The bullets that the attempts cited are shown, too, as the lessons are about them.
+    The Curator also sees the bullets that the attempts cited, as the lessons are about them.
     """
 
     memo: EmbeddingMemo

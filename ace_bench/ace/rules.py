@@ -36,7 +36,7 @@ _TAGS: dict[Outcome, str] = {"success": "helpful", "error": "harmful", "partial"
 _LONGEST_ERROR = 200
 _EXCEPTION = re.compile(r"^\w*(?:Error|Exception): .*", re.MULTILINE | re.DOTALL)
 _OWN = re.compile(r"[\w.+-]+@[\w.-]+|\b\d{4,}\b")
-"""What an error says about one task alone: addresses and long numbers. A status code has three digits."""
+"""Parts of an error that belong to one task: addresses and long numbers. A status code has three digits."""
 
 
 class Strategy(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,7 +168,7 @@ def _error(observation: str) -> str:
 
 
 class RulesReflector(Reflector):
-    """Takes the strategies in an attempt for the lesson, and votes by its outcome."""
+    """Takes the strategies of an attempt as the lesson and votes by the attempt's outcome."""
 
     templates = ()
 

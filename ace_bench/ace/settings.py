@@ -35,7 +35,7 @@ class AceSettings:
     retries: Literal["auto"] | Whole
     """New attempts of an agent, each after a reflection; see ``Rounds``."""
     reflection_window: Count
-    """Lessons that a new rollout is shown of its sample, and the Curator of as many samples."""
+    """How many lessons a new rollout sees of its sample. The Curator sees the lessons of as many samples."""
     generator_reflections: Whole
     """Lessons on earlier samples that each first rollout of adaptation is shown."""
     bullet_order: Literal["created", "helpful"]
@@ -43,13 +43,13 @@ class AceSettings:
     reflector: Literal["on", "off", "rules"]
     """``off``: the Curator gets the rollout itself (table 3); ``rules`` ask no model."""
     harmful_every: Count | None
-    """A Reflector that is asked to mislead takes over every so many steps (table 17); ``None``: never."""
+    """A Reflector that is asked to mislead takes over every so many steps (table 17). ``None`` means never."""
     update: Literal["delta", "rewrite"]
     """``rewrite``: the Curator writes the whole playbook anew (table 18)."""
     operations: Annotated[Sequence[Kind], Meta(min_length=1, description=_OPERATIONS)]
     """What the Curator may do; the official code knows ADD only."""
     curator_sees: Literal["all"] | Count
-    """The bullets that the Curator is shown: all, or so many of those most similar to lesson and question."""
+    """The bullets that the Curator sees: all, or so many that are most similar to lesson and question."""
     refuse_echoes: bool
     """Refuse bullets that repeat the prompts or speak about the playbook."""
     initial: Text | None
@@ -110,7 +110,7 @@ class AceSettings:
 
     @property
     def rounds(self) -> Rounds:
-        """How often a sample is tried again."""
+        """How many more times a sample is tried."""
         if self.reflector == "off":
             return _ONE_ATTEMPT
         return Rounds(reflections=self.max_reflection_rounds, retries=self.retries)

@@ -198,7 +198,7 @@ class Conversation:
         return len(self.exchanges) - self.hidden + self.context.size
 
     def shrink(self) -> Conversation | None:
-        """Return it with less: without more of the oldest outputs or, where none is left, of the context."""
+        """Return a shorter conversation. The oldest outputs go first, then parts of the context."""
         hidden = next_hidden(self.hidden, len(self.exchanges))
         if hidden is not None:
             return replace(self, hidden=hidden)

@@ -134,7 +134,7 @@ class OfficialTrimming:
     history_left_out: str
 
     def __call__(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Return the messages to send; they stay longer than the limit where nothing more can go."""
+        """Return the messages to send. They may exceed the limit if nothing more can be dropped."""
         before, after = list(messages[: self.task]), list(messages[self.task :])
         head, separator, _ = _text(after).partition(_TASK)
         uncounted = len(head + separator) if separator else 0

@@ -146,11 +146,11 @@ class ReAct:
         return (*(["left_out"] if self._official else []), *(["memory"] if self._in_system else []))
 
     def _reminder(self, memory: str) -> str:
-        """Return what the system message ends with, "" for nothing."""
+        """Return the text at the end of the system message, or ""."""
         return self._prompts.render("memory", {"memory": memory})[-1].content if memory and self._in_system else ""
 
     def _before(self, talk: Conversation, code: str) -> Conversation:
-        """Return the conversation that the next exchange joins: words alone may stay only until the agent acts."""
+        """Return the conversation before the next exchange. Replies without code may stay only until the agent acts."""
         return talk if self._keeps_text or not code else talk.without_text_replies()
 
     def _begin(self, sample: Sample, context: Context, reflection: str | None) -> Conversation:

@@ -39,7 +39,7 @@ _ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
 class Sandbox:
     """``seconds`` of wall and of processor time, ``memory_mib`` of address space, ``output_chars`` that are shown.
 
-    The seconds are those of the official code of Dynamic Cheatsheet.
+    The time limit is that of Dynamic Cheatsheet's official code.
     """
 
     def __init__(self, *, seconds: float = 3.0, memory_mib: int = 512, output_chars: int = 10_000):

@@ -3,9 +3,9 @@
 A Generator's reply is the JSON object it was asked for, an answer that stands clearly in another form, or tags.
 
 Beyond ``core.replies`` this reads fields of other types (``bullet_ids`` null, a text or numbers; reasoning as list or
-object), objects cut off behind the answer, a ``final_answer`` member in a text that is no JSON, and the sentence
-``The final answer is: ...``, with or without ``\\boxed{}``, or ``Finish[...]``. If a text that is no JSON gives
-different answers, none is taken.
+object), objects cut off behind the answer, a ``final_answer`` member in a text that is no JSON, and the sentence ``The
+final answer is: ...``, with or without ``\\boxed{}``, or ``Finish[...]``. If a text that is not JSON gives several
+answers, it has no answer.
 
 A tagged reply is any text with the answer between tags, and now and then a block of Python to be run (Dynamic
 Cheatsheet).
@@ -44,7 +44,7 @@ _BOXED = r"\boxed{"
 _WRAPPED = re.compile(
     r"<(answer|response|output|solution|final_answer)>((?:(?!</?\1>).)+)</\1>", re.DOTALL | re.IGNORECASE
 )
-"""A whole reply between tags, as some models wrap what they say behind their thoughts."""
+"""A reply inside tags. Some models wrap the text after their thoughts like this."""
 _WRAPPING = " \t$*`"
 _ANSWER = "final_answer"
 _OWN, _REASONED = ("reasoning", _ANSWER), ("rationale", "answer")

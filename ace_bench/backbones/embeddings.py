@@ -41,7 +41,7 @@ _NAMES = {
 class EmbeddingsBackbone(HttpBackbone):
     """Embeds the content of each message of a call; the completion's text holds the vectors (``write_vectors``).
 
-    The model alone is its ``identity``. Safe to use from many threads; nothing is sent and no key is read before the
+    Its ``identity`` is only the model. Safe to use from many threads; nothing is sent and no key is read before the
     first call. Raises ``SettingError`` for an address that cannot work.
     """
 

@@ -122,7 +122,7 @@ def _transfer(url: str, part: Path, report: Report) -> None:
             raise ConnectionError(f"received {size} of {total} bytes")
     except urllib.error.HTTPError as error:
         error.close()
-        # 416: nothing is left to send; the checksum shows whether the file is complete.
+        # Status 416 means that nothing is left to send. The checksum shows whether the file is complete.
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE or not size:
             raise DataError(f"{url}: the server answered {error.code} {error.reason}") from error
     except urllib.error.URLError as error:

@@ -25,7 +25,7 @@ from ace_bench.runners.composing import with_commit_apart
 from ace_bench.runners.override_help import explain, raised_by_hydra
 
 _LEFT_OUT = ("--shell-completion", "-sc")
-"""Hydra's completion knows a script's name alone, and asks a program of many commands for a command ``-sc``."""
+"""Hydra's completion knows only a script's name. It calls a program of many commands with the command ``-sc``."""
 
 
 def settings_first(arguments: Sequence[str]) -> list[str]:

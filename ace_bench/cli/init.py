@@ -35,7 +35,7 @@ _QUESTIONS = {
     "model": ("model: embedded (no model), a backbone such as gpt_5_1, or NAME@URL", "embedded"),
     "budget": ("budget: none, dollars such as 5, 500calls, or 1000000tokens", _NO_BUDGET),
 }
-"""What a user is asked, which is the help of the option, too, and the default."""
+"""A question to the user, which is also the help of the option, and the default."""
 
 
 def main(arguments: Sequence[str]) -> int:

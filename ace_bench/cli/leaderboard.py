@@ -52,7 +52,7 @@ _SPLITS = ("test_normal", "test_challenge")
 def _read_tested(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[Turn, ...]]]:
     """Read which tasks a finished run tested, and the agents' actions, by sample id.
 
-    Of its other settings only limits count: the rest could choose code, or let recorded actions out of the sandbox.
+    Of its other settings only limits are used. The rest could choose code, or let recorded actions out of the sandbox.
     """
     if not (folder / "metrics.json").is_file():
         raise ConfigError(f"{folder} is not the folder of a finished run; give one that a run printed last")

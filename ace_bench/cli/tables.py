@@ -117,7 +117,7 @@ def _own_table(options: argparse.Namespace, form: dict[str, Any]) -> str:
     pages = [page_of(table) for table in tables]
     if kind == "markdown":
         return "\n".join(map(markdown, pages))
-    # A paper takes the results; the statistics behind them would be a table of their own.
+    # A paper shows the results. The statistics behind them would be another table.
     results = [replace(page, grids=(printed_grid(table),)) for page, table in zip(pages, tables, strict=True)]
     return latex(results, **form)
 
@@ -261,7 +261,7 @@ def _sort_words(kind: str, overrides: Sequence[str]) -> tuple[list[str], tuple[s
 
 
 def _check_chooses(kind: str, override: str) -> None:
-    """Reject a setting by which no run can be chosen. Raises ``ConfigError`` with the right spelling."""
+    """Reject a setting that cannot select runs. Raises ``ConfigError`` with the right spelling."""
     from ace_bench.report.conditions import CHOOSING
 
     group = read_setting(override).path[0]

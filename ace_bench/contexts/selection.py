@@ -20,7 +20,7 @@ class Retrieval(Protocol):
     embedder: Embedder
 
     def share(self, memo: EmbeddingMemo) -> None:
-        """Take embeddings from a memo that others use, too, if its embedder is an equal one."""
+        """Share a memo of embeddings, if its embedder is equal."""
         ...
 
     def prepare(self) -> None:

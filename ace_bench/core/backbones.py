@@ -12,7 +12,7 @@ TokenCounter = Callable[[str], int]
 """Returns the length of a text in tokens, by the backbone's tokenizer or an estimate."""
 
 _ANY_MODEL = frozenset({"llama_cpp", "openai_compatible", "vllm"})
-"""Options that serve any model; the others are named after theirs."""
+"""Options that serve any model. Other options are named after their model."""
 
 
 def backbone_name(option: str, model: str | None) -> str:
@@ -41,7 +41,7 @@ def explain_all_reasoning() -> str:
 
 
 GENERATOR, JUDGE, EMBEDDER = "generator", "judge", "embedder"
-"""Roles that a run may have whatever its method is."""
+"""Roles that a run with any method may have."""
 
 
 class Backbone(Protocol):
@@ -104,7 +104,7 @@ class Served(Probing, Protocol):
 
     @property
     def probe_key(self) -> str | None:
-        """Equal for backbones whose probes ask the same: address, model, key, and what else is sent or checked.
+        """A key that is equal if two probes send and check the same: address, model, API key and so on.
 
         ``None`` if the endpoint exists only once the backbone has started it.
         """
@@ -147,7 +147,7 @@ class Priced(Protocol):
 
 @runtime_checkable
 class ListPriced(Priced, Protocol):
-    """A backbone whose prices may come from a list."""
+    """A backbone that can take its prices from a price list."""
 
     @property
     def price_list(self) -> str | None:
@@ -195,7 +195,7 @@ class Greedy(Protocol):
     """A backbone that knows whether it draws its replies."""
 
     def is_greedy(self, role: str) -> bool:
-        """Whether a role's prompt gets the same reply whatever the seed, as at temperature 0."""
+        """Whether every seed gives the same reply to a role's prompt, as at temperature 0."""
 
 
 @runtime_checkable

@@ -85,7 +85,7 @@ def describe_layers(layers: Iterable[str]) -> str:
 
 
 def missing_layers(layers: Iterable[str]) -> str:
-    """Return why the required layers are missing; "" if none is."""
+    """Return why a required layer is missing, or ""."""
     return "; ".join(reason for layer, reason in _MISSING.items() if layer not in layers)
 
 

@@ -62,7 +62,7 @@ class Citable(Protocol):
 
 @runtime_checkable
 class HasBullets(Protocol):
-    """A context of bullets with ids, whatever its form: what readers, reports and other programs need of it."""
+    """A context of bullets with ids, in any form, as readers, reports and other programs need it."""
 
     def official_text(self) -> str:
         """Return it in the text format of the authors' code, with counters."""

@@ -110,7 +110,10 @@ class RolloutFault(AceBenchError):
 
     @property
     def blank(self) -> str | None:
-        """The text of a reply that is empty or thoughts alone, for callers that take it as an answer, else ``None``."""
+        """The text of a reply that is empty or has only thoughts, for callers that accept it as an answer.
+
+        It is ``None`` for other replies.
+        """
         if self.paid is None:
             return None
         only_thoughts = self.paid.written and not self.paid.text

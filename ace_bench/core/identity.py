@@ -1,8 +1,8 @@
 """Which runs are the same: the settings that can change an answer, and the content of the files they name.
 
 Only ``identity_settings`` derives these settings from a configuration. A run writes them to ``identity.json`` when it
-is planned; tables and ``reproduce`` compare that file with the identity settings of their plans. How they are filled,
-compared and named by a digest is said here, too.
+is planned; tables and ``reproduce`` compare that file with the identity settings of their plans. This module also
+fills, compares and names them by a digest.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ ACCESS = (
     *("context_length", "cache", "prices", "retry", "rate", "timeout", "connections", "simulated"),
     *("client", "azure", "aliases"),
 )
-"""How a backbone is reached, paced, priced and cached."""
+"""Settings of how a backbone is reached, paced, priced and cached."""
 _NOT_SENT = (_TARGET, "seed", "max_tokens_field")
 
 
@@ -143,7 +143,7 @@ def fill_settings(settings: Mapping[str, Any], usual: Mapping[str, Any]) -> dict
 
 
 def fixed_settings(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the values of the settings of 0.3 that are constants now, by path; one is that of another setting."""
+    """Return the settings of 0.3 that are constants now, by path. One takes the value of another setting."""
     return {**_FIXED, "method.token_budget": _part(settings, ("method", "refiner")).get("max_tokens")}
 
 
@@ -174,7 +174,7 @@ def _without(settings: Mapping[str, Any], groups: Sequence[str], key: str) -> Ma
 
 
 def settings_digest(settings: Mapping[str, Any], *, before: bool = True) -> str:
-    """Name settings, so that runs with equal ones are repetitions, whatever their data and templates hold.
+    """Return a name of the settings. Runs with the same name are repetitions, even if data or templates differ.
 
     Without ``before`` the evaluation before adaptation, which changes no other result, is left out. A class counts by
     its name: modules move between versions.
@@ -196,7 +196,7 @@ def _class_of(part: Mapping[str, Any]) -> str:
 
 
 def changed_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield path and value, of ``ours``, of the settings that differ; ``None`` for one that only ``theirs`` has."""
+    """Yield the path of each differing setting and its value in ``ours``, or ``None`` if only ``theirs`` has it."""
     for key in sorted({*ours, *theirs} - {_TARGET}):
         our_value, their_value, name = ours.get(key), theirs.get(key), f"{path}.{key}" if path else key
         if isinstance(our_value, Mapping) and isinstance(their_value, Mapping):
@@ -215,7 +215,7 @@ def backbone_settings(backbone: Mapping[str, Any]) -> dict[str, Any]:
     sampling = backbone.get("sampling")
     if isinstance(sampling, Mapping):
         sent = {key: value for key, value in sampling.items() if key not in _NOT_SENT}
-        # Runs that differ in the seed alone are repetitions; sampling without a seed is a different setting.
+        # Runs that differ only in the seed are repetitions. Sampling without a seed is a different setting.
         kept["sampling"] = {**sent, "seed": None} if sampling.get("seed") is None else sent
     if backbone.get("launch"):
         server = backbone["server"]

@@ -5,8 +5,8 @@ The search is for the answer as it is written:
 * These lines of a sample's inputs do not count: those that all samples of the split share (an instruction, FiNER's list
   of tags), options (``A. Paris``), and, where the split has at most 50 different answers, those that hold another
   answer, too ("yes or no").
-* An answer counts where it stands as whole words, whatever their case and white space. Of an answer that names an
-  option (``B. Paris``) the letter and the rest count alone, too.
+* An answer counts if it appears as whole words. Case and white space do not matter. Of an answer that names an option
+  (``B. Paris``) the letter and the rest count alone, too.
 * A number or a single character counts only where it is all of a line, or all that follows ``:``, ``=`` or the word
   "answer": 5 in "5 apples" says nothing.
 """
@@ -69,7 +69,7 @@ def _forms(gold: str) -> frozenset[str]:
 
 
 def _hold(lines: Sequence[str], forms: frozenset[str], other_forms: Sequence[str]) -> bool:
-    """Whether lines hold an answer; one that holds another answer, too, does not count."""
+    """Whether a line holds an answer. Lines that also hold another answer do not count."""
     holding_lines = [line for line in lines if any(_contains(line, form) for form in forms)]
     if holding_lines:
         return any(not any(_contains(line, other_form) for other_form in other_forms) for line in holding_lines)

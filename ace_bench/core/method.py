@@ -42,9 +42,9 @@ class ContextUpdate(Generic[C_co]):
 def may_draw(part: object) -> bool:
     """Whether a part of a run may draw something by the run's seed: an order, samples, demonstrations.
 
-    ``draws_from_seed = False`` in its class says that it does not. A part that says nothing is taken to draw. What it
-    inherits from the class of another package is not believed, because it may draw in what it overrides. ``part`` may
-    be the class.
+    ``draws_from_seed = False`` in its class says that it does not. A part without this attribute counts as drawing.
+    What it inherits from the class of another package is not believed, because it may draw in what it overrides.
+    ``part`` may be the class.
     """
     kind = part if isinstance(part, type) else type(part)
     declaring = next((base for base in kind.__mro__ if "draws_from_seed" in vars(base)), None)
@@ -226,7 +226,8 @@ class Workload:
 
     Calls to ask again for an unreadable reply come on top; roles that do so are known by their schemas, or named in
     ``asked_again``. ``context_tokens`` is the most that the context may grow to, ``None`` without a limit. The replies
-    of ``writers`` hold the whole context. A prompt shows what ``shown_samples`` added at most, ``None``: all of them.
+    of ``writers`` hold the whole context. A prompt shows at most what the last ``shown_samples`` samples added.
+    ``None`` means all samples.
     """
 
     rollouts: Span

@@ -1,4 +1,4 @@
-"""Whether the model that answered is the one that was asked for, by their names alone.
+"""Decides from two names whether the requested model is the one that answered.
 
 Servers may answer under another form of the name. These differences do not count:
 
@@ -22,7 +22,7 @@ ModelCounts = Mapping[str, Mapping[str, int]]
 """Answered calls by the model that was asked for and the name that the server gave."""
 
 _PLACEHOLDERS = ("", "default", "default_model", "local-model", "tgi")
-"""Names that ask for whatever model a server has."""
+"""Names that request any model of a server."""
 _ROUTES = re.compile(r":(?:free|nitro|floor|online|extended|exacto|beta|thinking|cheapest|fastest)$")
 _HUB_CACHE = re.compile(r"models--[^/]+?--([^/]+)")
 _FILE = re.compile(r"(?:-\d{5}-of-\d{5})?\.(?:gguf|ggml|bin|safetensors)$")

@@ -56,7 +56,10 @@ def choose_last(
 
 
 def holds_several(text: str, schema: Record, prompt: Sequence[Message]) -> bool:
-    """Whether a reply holds different objects with all members that a schema requires, without those of the prompt."""
+    """Whether a reply holds different objects with all members that a schema requires.
+
+    Objects of the prompt do not count.
+    """
     required: Sequence[str] = schema.get("required", ())
     if not required or text.count(required[-1]) < 2:
         return False

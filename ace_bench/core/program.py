@@ -1,6 +1,6 @@
-"""The program that the user started: what it does while it loads, and the command lines that messages name.
+"""The program that the user started: its work while it loads, and the command lines in messages.
 
-It reads ``.env``, and Ctrl-C or SIGTERM is one sentence, not a traceback.
+It reads ``.env``. Ctrl-C or SIGTERM prints one sentence and no traceback.
 """
 
 from __future__ import annotations

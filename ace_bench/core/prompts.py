@@ -14,7 +14,7 @@ from ace_bench.core.types import Message, Turn
 CONTEXT_LENGTH = "context_length"
 """Kind of the fault that a backbone raises for a prompt over its context length."""
 REFUSED = "bad_request"
-"""Kind of the fault of a request that a server refuses, whatever the reason."""
+"""Kind of fault of a request that a server refuses for any reason."""
 BYTES_PER_TOKEN = 4
 """Rule of thumb for English prose under byte-pair encodings."""
 NO_STEPS = "(none)"
@@ -38,7 +38,7 @@ class Prompts(Protocol):
         """Whether a template, or one that it includes, shows a field."""
 
     def fixed_text(self, role: str) -> str:
-        """Return what a template, with those that it includes, says whatever its fields; "" without the template."""
+        """Return the fixed text of a template and of the templates that it includes. It is "" without the template."""
 
     @property
     def digest(self) -> str:

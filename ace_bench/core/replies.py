@@ -68,9 +68,9 @@ def parse(
 ) -> Reply:
     """Parse a model's text as a reply of type ``kind``: of several objects, the one that ``objects`` chooses.
 
-    ``prompt`` shows which objects only repeat the form. ``read`` is for a role that reads more from an object, also
-    from one that was cut off. Raises ``ValueError`` with the reason if nothing fits, if all that fits repeats the
-    form, or if the last object was cut off behind a draft.
+    Objects of ``prompt`` that a reply repeats are examples of the form. ``read`` is for a role that reads more from an
+    object, also from one that was cut off. Raises ``ValueError`` with the reason if nothing fits, if all that fits
+    repeats the form, or if the last object was cut off behind a draft.
     """
     problems: list[str] = []
     fitting: list[tuple[Mapping[str, Any], Reply]] = []
@@ -171,7 +171,7 @@ def ask_once(lm: Lm, messages: Sequence[Message]) -> str:
 
 
 def ask_as_written(lm: Lm, messages: Sequence[Message]) -> str:
-    """Return the reply with its thoughts, also one of thoughts alone, as code that knows no thoughts reads it."""
+    """Return the reply with its thoughts, for code that does not separate them."""
     try:
         return lm(messages).as_written
     except RolloutFault as error:
@@ -188,7 +188,7 @@ def without_repeats(text: str) -> str:
 
 
 def describe_unreadable(error: RolloutFault) -> str:
-    """Return an unreadable reply as prompts show it: why it cannot be read, and its first and last characters."""
+    """Describe an unreadable reply for a prompt: the reason, and its first and last characters."""
     text = "" if error.paid is None else error.paid.text.strip()
     left_out = len(text) - _SHOWN_FIRST - _SHOWN_LAST
     if left_out > 0:

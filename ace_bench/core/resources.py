@@ -118,7 +118,7 @@ def _plugins() -> tuple[Path, ...]:
 
 
 def context_kinds() -> Mapping[str, EntryPoint]:
-    """Return where the kinds of context are that methods bring, ours and those of other packages."""
+    """Return the entry points of the methods' contexts, ours and other packages'."""
     own_kinds = {kind: EntryPoint(kind, target, CONTEXTS) for kind, target in _METHODS_CONTEXTS.items()}
     return {**own_kinds, **{point.name: point for point in sorted(entry_points(group=CONTEXTS))}}
 
@@ -151,7 +151,7 @@ EXTRAS: Mapping[str, str] = {
 
 
 def missing_package(feature: str, package: str, otherwise: str = "") -> ConfigError:
-    """Return the error for a feature without its package; ``otherwise`` says what else the user can do."""
+    """Return the error for a feature whose package is missing. ``otherwise`` names another way."""
     hint = f", or {otherwise}" if otherwise else ""
     return ConfigError(f"{feature} needs {package}: pip install 'ace-bench[{EXTRAS[package]}]'{hint}")
 
@@ -164,7 +164,10 @@ def require(feature: str, *packages: str, otherwise: str = "") -> None:
 
 
 def missing_extra(error: BaseException | None, feature: str = "this command") -> ConfigError | None:
-    """Return the error for a package that an exception or one of its causes misses, ``None`` if none of ours is."""
+    """Return the error for a missing package that an exception or its cause names.
+
+    ``None`` means that no package of ours is missing.
+    """
     while error is not None:
         package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
         if package in EXTRAS:

@@ -1,4 +1,4 @@
-"""Scratch folders, and their removal whatever they contain: shutil.rmtree fails where folders nest deeply.
+"""Scratch folders and their removal with any content: shutil.rmtree fails for deeply nested folders.
 
 ``shutil.rmtree`` recurses into every level, so a few thousand nested folders make it fail. ``clear`` moves nested
 folders up instead, so that depth needs no stack, open files or long paths.

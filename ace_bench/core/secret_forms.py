@@ -1,4 +1,4 @@
-"""Finds a secret in whatever form a server echoes it: as it is, or encoded for a URL, HTML, JSON, or as base64 or hex.
+"""Finds a secret in any form in which a server echoes it: plain, escaped for a URL, HTML or JSON, or as base64 or hex.
 
 Forms may be mixed and repeated, such as ``%2525`` or ``&amp;#x2f;``. A text is decoded first, which is cheap. Its
 characters are looked at one by one only if that shows a secret.
@@ -18,7 +18,7 @@ from urllib.parse import unquote
 _SHORTEST = 8
 """Of shorter secrets, which may be words, base64 and hex leave too little to tell them from other texts."""
 _ROUNDS = 5
-"""How often a text may have been encoded."""
+"""A text is decoded at most this many times."""
 _ENCODED = re.compile(r"[%&\\]")
 _UNIT = re.compile(r"\\(?:u00|x)([0-9a-fA-F]{2})")
 _IN_BASE64 = r"[A-Za-z0-9+/_-]"
@@ -58,7 +58,7 @@ class SecretForms:
 
 @lru_cache(maxsize=8)
 def forms_of(secrets: tuple[str, ...]) -> SecretForms:
-    """Return the forms of some secrets; those of an environment are asked for with every message."""
+    """Return the forms of some secrets. Every message needs the forms of the environment's secrets."""
     return SecretForms(secrets)
 
 

@@ -18,7 +18,7 @@ _NAMES_OF_VARIABLES = "headers_from_env"
 _HEADER = re.compile(rf"(?:(.+)\.)?(?:extra_headers|{_NAMES_OF_VARIABLES})\.([\w-]+)")
 """Where a setting holds a header, or the variable of one."""
 _MARK = re.compile(r"[\[{]|[-:?](\s|$)")
-"""What every mapping and list of YAML has; other values need no parser, which is slow to import."""
+"""Characters that every mapping and list of YAML has. Other values do not need the parser, which is slow to import."""
 
 
 def refuse_secrets(settings: Mapping[str, object]) -> None:

@@ -49,7 +49,7 @@ Text = Annotated[str, Meta(min_length=1)]
 class PartSettings:
     """The settings of a part, at a path of the configuration: the name of what makes it, and its arguments.
 
-    ``node`` consists of mappings, lists and scalars. Raises ``ConfigError`` if it does not say what to make.
+    ``node`` consists of mappings, lists and scalars. Raises ``ConfigError`` if it does not name the class to make.
     """
 
     path: str

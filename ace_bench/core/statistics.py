@@ -155,7 +155,7 @@ def score_bounds(scores: Array, groups: Sequence[Sequence[int]]) -> tuple[float,
 def paired_difference(ours: Array, base: Array, groups: Sequence[Sequence[int]], *, paired: bool) -> Estimate | None:
     """Estimate the mean of ``ours`` less the mean of ``base``: scores (seeds, samples) in [0, 1] of the same samples.
 
-    ``paired`` says that row by row their seeds are the same, too. ``None`` for fewer than two groups.
+    ``paired`` means that their rows also have the same seeds. ``None`` for fewer than two groups.
     """
     return difference_variances(ours, base, groups, paired=paired).estimate() if len(groups) > 1 else None
 
@@ -165,7 +165,7 @@ def difference_variances(ours: Array, base: Array, groups: Sequence[Sequence[int
     gains = ours.mean(axis=-2) - base.mean(axis=-2)
     is_paired = paired or min(ours.shape[-2], base.shape[-2]) == 1
     sides = [side for side in ([ours - base] if is_paired else [ours, base]) if side.shape[-2] > 1]
-    # Two more samples, one won and one lost, of typical size (Bonett and Price 2012).
+    # Adds two samples of typical size, one won and one lost (Bonett and Price 2012).
     differing = np.count_nonzero(gains, axis=-1)
     typical = np.sqrt((gains**2).sum(axis=-1) / np.maximum(differing, 1))
     prior = np.where(differing > 0, typical, 1 / max(ours.shape[-2], base.shape[-2]))

@@ -147,7 +147,7 @@ class Stepwise(Protocol):
 
 @runtime_checkable
 class CostLimited(Protocol):
-    """An agent that can end an attempt by its cost, for which the generator's backbone must have prices."""
+    """An agent that can stop an attempt because of its cost. The generator's backbone must then have prices."""
 
     max_usd: float | None
     """Dollars; ``None``: no limit."""

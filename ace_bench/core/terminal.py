@@ -16,7 +16,7 @@ COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 
 
 def shown(text: str) -> str:
-    """Return a text for a terminal: what would command it is written as an escape, such as ``\\x1b``."""
+    """Return a text for a terminal. Characters that would control it become escapes, such as ``\\x1b``."""
     return COMMANDS.sub(_write_escape, text.replace("\r\n", "\n"))
 
 

@@ -129,7 +129,7 @@ def _read_tool_turn(text: str) -> ToolTurn | None:
 
 
 def split_thoughts(text: str) -> Parts:
-    """Return a text without its thoughts, and these; a text without marks is returned as it is. Takes linear time."""
+    """Split a text into answer and thoughts. A text without marks is returned unchanged. Takes linear time."""
     marks = _find_marks(text)
     reply, thoughts = _cut(text, marks) if marks else (text, "")
     answer = _without_ends(reply)
@@ -195,14 +195,17 @@ def _first_character(text: str, begin: int) -> int:
 
 
 def _ends_thoughts(mark: _Mark, *, mentioned: bool) -> bool:
-    """Whether a closing mark ends thoughts that nothing opened. ``mentioned``: an opening mark stands in a sentence."""
+    """Whether a closing mark ends thoughts that have no opening mark.
+
+    ``mentioned``: an opening mark stands in a sentence.
+    """
     if mark.quoted or (mark.weak and mentioned):
         return False
     return not (mark.goes_on and (mark.behind_word or mentioned))
 
 
 def _pair(marks: Sequence[_Mark]) -> Mapping[int, int]:
-    """Return the closing mark of each opening one that has one, by their places, blocks within blocks included."""
+    """Return the index of the closing mark for each opening mark that has one. Blocks may be nested."""
     closing, opened = dict[int, int](), list[int]()
     for index, mark in enumerate(marks):
         if mark.quoted:
@@ -215,7 +218,7 @@ def _pair(marks: Sequence[_Mark]) -> Mapping[int, int]:
 
 
 def _find_marks(text: str) -> Sequence[_Mark]:
-    """Return the marks of a text in order, with what their places say of them."""
+    """Return the marks of a text in order, with facts about their positions."""
     beginning = _BEGINNING.match(text)
     if beginning is None and _MARK.search(text) is None and _GLUED not in text:
         return ()
@@ -245,7 +248,7 @@ def _find_marks(text: str) -> Sequence[_Mark]:
 
 
 def _between(before: int, total: int) -> bool:
-    """Whether a place with so many of all quotation marks before it is within a pair of them."""
+    """Whether a position is inside quotation marks, given how many of all marks come before it."""
     return before % 2 == 1 and (total - before) % 2 == 1
 
 
@@ -300,7 +303,7 @@ def _object_end(text: str) -> int:
 
 
 def _without_ends(text: str) -> str:
-    """Return a text without the marks before and behind an answer."""
+    """Return a text without the marks around an answer."""
     begin, end = 0, len(text)
     while True:
         while end > begin and text[end - 1].isspace():

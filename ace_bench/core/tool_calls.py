@@ -33,7 +33,7 @@ _PLAIN = _FUNCTIONS | _MODULES
 _REACHING = frozenset(["compile", "delattr", "eval", "exec", "getattr", "globals", "locals", "setattr", "vars"])
 """Functions by which code sets names and attributes, or reaches tools, unseen."""
 _LAZY = frozenset(["map", "filter", "iter"])
-"""Functions that make something whose code runs later, when it is read item by item, as a generator does."""
+"""Functions that return a lazy iterator, such as a generator. Its code runs only when items are read."""
 
 
 def dotted(node: ast.expr) -> str | None:

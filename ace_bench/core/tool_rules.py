@@ -20,7 +20,7 @@ class ToolRule:
     """What the calls of some tools do and what is noted of them.
 
     ``call`` is the pattern of a dotted name in Python code, part by part: ``apis.*.show_*``, ``open().read``.
-    ``action`` is a regular expression for a whole action in another language, such as SQL; a rule has one of the two.
+    ``action`` is a regular expression for a whole action in another language, such as SQL. A rule has one of the two.
     ``query`` is a regular expression that the arguments (or the action) must match as well; what its group ``query``
     matches, if it has one, is shown as the query. ``tool`` is the name to show, by default the name as called.
 
@@ -108,7 +108,7 @@ class ToolRules:
         return None
 
     def named(self, path: str) -> ToolRule | None:
-        """Return the first rule whose pattern a dotted name fits, whatever the arguments."""
+        """Return the first rule whose pattern matches a dotted name. Arguments do not matter."""
         return next((rule for rule in self.rules.values() if rule.names(path)), None)
 
     @cached_property

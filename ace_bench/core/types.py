@@ -75,7 +75,7 @@ class Feedback:
     """What adaptation may see of a rollout's grade; ``None`` means withheld.
 
     ``score`` is the share of the sample's points if the gold answer is shown, else 1.0 or 0.0 by the verdict.
-    ``report`` is the grader's report alone, which ``message`` ends with.
+    ``report`` is the grader's report. ``message`` ends with it.
     """
 
     correct: bool | None
@@ -118,7 +118,7 @@ def add_known(a: _Number | None, b: _Number | None) -> _Number | None:
 
 
 NO_USAGE = Usage(prompt=0, completion=0, cached=0, usd=0.0)
-"""The usage of no calls: the neutral element of addition."""
+"""The usage of zero calls, to which other usage is added."""
 
 
 _MANY_BLANKS = 40

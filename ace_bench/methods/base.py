@@ -49,7 +49,7 @@ class BaseMethod(ABC, Generic[C]):
 
     A subclass sets ``generator``, implements ``start`` and, beside it, ``update`` to learn step by step from rollouts
     or ``fit`` to optimise offline in one piece; with neither its start context is evaluated. ``core.method.Method``
-    says what each part must do.
+    documents each part.
     """
 
     generator: GeneratorSpec
@@ -70,7 +70,7 @@ class BaseMethod(ABC, Generic[C]):
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
-        """No role but the generator."""
+        """The roles besides the generator, with their templates: none by default."""
         return MappingProxyType({})
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
@@ -187,7 +187,7 @@ class RoleCall(Generic[P]):
 def ask_role(role: str, part: S, send: Callable[[S], R]) -> tuple[R | None, tuple[Record, ...]]:
     """Send a role's prompt, shortened until it fits; also return events about the call.
 
-    There is no reply where the model fails: where ``send`` raises ``RolloutFault``.
+    There is no reply if ``send`` raises ``RolloutFault``, that is, if the model fails.
     """
     try:
         reply, dropped = send_within_limit(part, send)
@@ -251,8 +251,8 @@ _LEARNT = ("train", "val")
 class Rounds(msgspec.Struct, frozen=True, kw_only=True):
     """The most rounds of reflection on a question, and the most new attempts of an agent (``retries``).
 
-    A question is answered again after every reflection. An agent's attempt resets an environment, and its last one is
-    reflected on, too. ``auto`` gives no method more of the environment than others get: ``reflections - 1`` new
+    A question is answered again after every reflection. An agent's attempt resets the environment. The last attempt
+    also gets a reflection. ``auto`` gives no method more of the environment than others get: ``reflections - 1`` new
     attempts at training tasks whose outcome is shown (as the official code with ground truth), none at others.
     """
 

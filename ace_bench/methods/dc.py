@@ -39,7 +39,7 @@ def between_tags(reply: str) -> str | None:
 
 
 def behind_first_tag(reply: str) -> str | None:
-    """Return what stands behind the first opening tag, up to a closing one, as the authors read it."""
+    """Return the text between the first opening tag and the next closing tag, as the authors read it."""
     _, opened, text = reply.partition(_OPEN)
     return text.partition(_CLOSE)[0].strip() if opened else None
 
@@ -53,7 +53,7 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
     """What both modes share. ``code_runs`` is how often an attempt may have code run (official: 4; 0: never).
 
     ``initial`` is a saved cheatsheet to start from. Agents that act in an environment of their own, as on AppWorld,
-    ignore ``code_runs``. With ``protocol=authors`` a reply that is cut off is a cheatsheet, too.
+    ignore ``code_runs``. With ``protocol=authors`` a cut-off reply is also a cheatsheet.
     """
 
     draws_from_seed = False
@@ -147,9 +147,9 @@ class Cumulative(DynamicCheatsheet):
 class Retrieval(DynamicCheatsheet):
     """DC-RS: before each sample the curator writes a cheatsheet from the last one and the most similar attempts so far.
 
-    ``retrieved`` is how many it is shown, by the likeness of their questions. Made for ``mode=online``; offline, what
-    is tested is the cheatsheet that was written before the last training sample. With ``protocol=authors`` the curator
-    is asked before the first sample, too, and where its reply has no tag the attempts are the cheatsheet.
+    ``retrieved`` is how many it is shown, by the likeness of their questions. It is made for ``mode=online``. Offline
+    it tests the cheatsheet that was written before the last training sample. With ``protocol=authors`` the curator is
+    asked before the first sample, too, and where its reply has no tag the attempts are the cheatsheet.
     """
 
     roles: Mapping[str, tuple[str, ...]] = MappingProxyType({CURATOR: ("cheatsheet_synthesis", "cheatsheet_episode")})
@@ -235,7 +235,7 @@ class Retrieval(DynamicCheatsheet):
 
 
 class _Similar(NamedTuple):
-    """An earlier attempt and the cosine of its question with the next one, as templates show them."""
+    """An earlier attempt, with the cosine similarity of its question to the next question, as templates show them."""
 
     episode: PastRollout
     similarity: float

@@ -22,8 +22,8 @@ from ace_bench.playbook.playbook import Playbook
 class Frozen(BaseMethod[Context]):
     """Starts from the context in file ``context`` and learns nothing, so that every mode evaluates that context.
 
-    The kind of the context decides how samples are put to the model. With ``mode=evaluate`` the file is the mode's.
-    A context that shows each sample its nearest items finds them by ``embedder``.
+    The kind of the context decides how samples are put to the model. With ``mode=evaluate`` the mode names the file. A
+    context that shows each sample its nearest items finds them by ``embedder``.
     """
 
     draws_from_seed = False

@@ -186,7 +186,7 @@ _Done = tuple[str, Record]
 
 
 class _Draft(msgspec.Struct):
-    """A playbook between operations. Each operation returns the bullet's id, and what else its event says."""
+    """A playbook between operations. Each operation returns the bullet's id and the other fields of its event."""
 
     bullets: BulletIndex
     sections: tuple[str, ...]

@@ -123,7 +123,7 @@ class Bullet(_Slots):
 
     @property
     def counter_line(self) -> str:
-        """``id: helpful 2, neutral 1``: what is not zero; "" for nothing. Short, as votes change often."""
+        """Counters as ``id: helpful 2, neutral 1``, without those that are 0. It is short, as votes change often."""
         cast = ", ".join(f"{name} {votes}" for name in COUNTERS if (votes := getattr(self, name)))
         return f"{self.id}: {cast}" if cast else ""
 
@@ -139,7 +139,7 @@ class Bullet(_Slots):
 
     @_Once
     def content_hash(self) -> int:
-        """A hash of the comparable content, for this process alone: it takes less room than the text."""
+        """A hash of the comparable content. It is only valid in this process, and takes less memory than the text."""
         return hash(comparable(self.content))
 
     @_Once
@@ -223,7 +223,7 @@ class Block:
 
 
 class BulletIndex(Mapping[str, Bullet]):
-    """Bullets by id, in order of creation: of their numbers, then of their ids. It is never changed.
+    """Bullets by id, in order of creation. The number in an id gives this order. An index is never changed.
 
     Versions share unchanged blocks, so a new version costs only its changes.
     """
@@ -233,7 +233,7 @@ class BulletIndex(Mapping[str, Bullet]):
 
     @property
     def blocks(self) -> Collection[Block]:
-        """The blocks in order of creation; none is empty."""
+        """The blocks in order of creation. No block is empty."""
         return self._blocks.values()
 
     @property

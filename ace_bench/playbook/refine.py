@@ -122,7 +122,7 @@ class Refiner:
     def _find_similar(self, bullets: BulletIndex, subjects: Sequence[int]) -> Similar:
         """Find all others at or above the threshold, for each subject that has any.
 
-        One matrix product, in blocks where there are many subjects.
+        Compute one matrix product. Many subjects are computed in blocks.
         """
         rows = self.memo.rows_of(bullets.blocks)
         near: Similar = {}

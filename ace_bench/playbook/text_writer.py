@@ -30,7 +30,7 @@ def starts_bullet(line: str) -> bool:
 
 
 def resembles_bullet(line: str) -> bool:
-    """Whether a line has the two counters of a bullet, in whatever form; one that explains the form has none."""
+    """Whether a line has the two counters of a bullet, in any form. A line that explains the form has none."""
     return not line.lstrip().startswith("\\") and _COUNTERS_WITHIN.search(line) is not None
 
 

@@ -112,7 +112,10 @@ def unit_of(metric: str) -> str:
 
 
 def sample_keys(runs: Sequence[RunSummary]) -> dict[Path, str]:
-    """Return a key of the samples that each run tested, by folder. Unfinished runs have one from their settings."""
+    """Return a key of the samples that each run tested, by folder.
+
+    The key of an unfinished run comes from its settings.
+    """
     by_settings: dict[str, str] = {}
     planned = {run.folder: digest_of([run.identity["task"], run.identity.get("limit"), _data(run)]) for run in runs}
     keys = dict(planned)

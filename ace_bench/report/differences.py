@@ -49,7 +49,7 @@ _SCOPES = (*CHOICES, _PROTOCOL, "agent", "prompts", "source")
 """All settings that defaults depend on."""
 _SCALARS = (str, int, float, bool, type(None))
 _VAGUE = ("name",)
-"""Last parts that say nothing alone."""
+"""Last parts of a path that mean nothing without the part before."""
 _OWN_OPTIONS = ("roles.", "sampling.")
 """Groups that only runs with such settings have. Without them the backbone's own apply."""
 
@@ -230,7 +230,7 @@ def _group(path: str) -> str:
 
 
 def _scope(path: str, settings: Settings) -> object:
-    """Return what two runs must share so that a difference in this setting is theirs and not an option's."""
+    """Return the settings that two runs must share, so that a difference in this one is not part of another option."""
     group = _group(path)
     if path in CHOICES or path in (_LABELS, _PROTOCOL, "limit", *_COUNTED):
         return None

@@ -45,7 +45,7 @@ def _name_letter(mark: re.Match[str]) -> str:
 
 
 def csv_cell(value: object) -> object:
-    """Return a value whose text no spreadsheet takes for a formula, whatever it takes for the separator.
+    """Return a value that no spreadsheet reads as a formula, with any separator.
 
     Numbers stay as they are, also negative ones in texts.
     """
@@ -55,7 +55,7 @@ def csv_cell(value: object) -> object:
 
 
 def csv_of(lines: Sequence[Mapping[str, object]], header: Sequence[str] = ()) -> str:
-    """Return lines with the same keys as CSV. ``header`` are the keys where there may be no line."""
+    """Return lines with the same keys as CSV. Without rows, ``header`` gives the keys."""
     text = StringIO()
     table = writer(text, lineterminator="\n")
     table.writerow(map(csv_cell, header or lines[0]))

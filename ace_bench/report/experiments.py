@@ -23,7 +23,7 @@ from ace_bench.report.planned import TESTED, Need, PlannedRun, read_setting
 _RESULTS, _DOCUMENT = ("table_", "figure_"), "seed_"
 """Start of the names of files about the paper's results, and about the founding documents beside it."""
 Refusal = Callable[[Sequence[str]], str]
-"""Why the program refuses a run with these overrides, "" if it does not refuse it."""
+"""The reason why the program refuses a run with these overrides, or ""."""
 
 
 Draws = Callable[[Sequence[str]], bool]
@@ -55,7 +55,7 @@ class Experiments:
 
     @cached_property
     def tables(self) -> Mapping[str, Experiment]:
-        """The results that have numbers of the paper."""
+        """The results for which the paper has numbers."""
         return {name: result for name, result in self.by_name.items() if result.section}
 
     @cached_property
@@ -124,7 +124,7 @@ class Experiments:
         return tuple(dict.fromkeys(chain.from_iterable(runs)))
 
     def run(self, name: str, row: str, column: str) -> PlannedRun:
-        """Return the run behind a cell."""
+        """Return the run that fills a cell."""
         experiment = self.experiment(name)
         if row not in experiment.rows or column not in experiment.columns or not experiment.columns[column].metric:
             raise DataError(f"experiment {name} has no measured cell {row}/{column}")

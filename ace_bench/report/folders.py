@@ -1,4 +1,4 @@
-"""Finds the folders of runs, also behind links, each once."""
+"""Finds the folders of runs and follows links. Each folder comes once."""
 
 from __future__ import annotations
 

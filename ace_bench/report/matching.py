@@ -1,6 +1,6 @@
 """Which runs on disk fulfil a plan, which may be shown in its place, and in which settings a run differs from one.
 
-A run in place of a planned one differs in settings that can be named. It is shown with a mark and these settings, and
+A run in place of a planned one differs in settings that can be named. It has a mark and lists these settings, and it is
 never compared. A run that differs in what a cell is about stays out of it: another model, task or labels, real or
 simulated, real or sample data, a setting of the cell's own plan, or the settings that make it another cell's run.
 """
@@ -31,7 +31,7 @@ _TOP = (*(name for name in TOP if name != EMBEDDER), "sampling")
 _NOT_COMPARED = {f"{group}.{name}" for group, name in CONTEXT_FILES} | {"mode.before"}
 """Files with contexts of other runs, and the evaluation before adaptation, which does not affect other results."""
 _DATA = ("data_dir", "sample_data", "data", "instruction")
-"""Settings of a task that hold or name data or a text, which no digest of settings has."""
+"""Settings of a task that name its data or its instruction. Digests of settings leave them out."""
 _MATTERS = ("roles", "backbone.model", "backbone.name", "backbone.quantization")
 """Settings, by how their paths start, with which a number means something else."""
 _TEMPLATE, _THINKING = "chat_template_kwargs", ("thinking", "enable_thinking")
@@ -234,7 +234,7 @@ class SimilarRuns:
         yield from other_data(run, overrides, self._configurations(overrides))
 
     def _fits(self, run: RunSummary, planned: PlannedRun, differs: Sequence[str], earlier: Earlier) -> bool:
-        """Whether a run may stand in a cell: it differs in no setting of its plan, and is no other cell's run."""
+        """Whether a run may fill a cell. It must have all settings of the cell's plan and belong to no other cell."""
         plan_keys = {key for key in map(key_of, planned.overrides) if key not in _OPTION_GROUPS}
         if any(
             f"{key_of(override)}.".startswith(f"{key}.")

@@ -157,7 +157,7 @@ class RunSummary:
         return value if isinstance(value, int | float) else None
 
     def points(self, metric: str) -> Points | None:
-        """Return the scores behind a metric of the tested split, for intervals and paired tests.
+        """Return the scores that make up a metric of the tested split, for intervals and paired tests.
 
         ``None`` if the metric is not a mean over samples or groups. Raises ``StoreError`` if the journal is damaged.
         """
@@ -182,7 +182,7 @@ class RunSummary:
 
     @property
     def tested_samples(self) -> list[str]:
-        """Ids of the samples behind the scores of a finished run, sorted. Raises ``StoreError``."""
+        """Sorted ids of the samples that a finished run scored. Raises ``StoreError``."""
         return sorted(self._tested)
 
     @cached_property

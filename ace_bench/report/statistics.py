@@ -168,7 +168,7 @@ def reasons_wide(seeds: int, base: int | None, units: int, *, streams: bool) -> 
 
 @dataclass(frozen=True, kw_only=True)
 class _Units:
-    """Groups of samples that are independent of each other, as places in the order of sample ids.
+    """Groups of samples that are independent of each other, as indices into the sorted sample ids.
 
     ``independent`` is their number, or in a stream the number of samples in its blocks.
     """

@@ -3,7 +3,7 @@
 A server does not know which call holds up the most work, so calls wait here, in order of their critical path. While
 requests wait in the server, the limit is the number of requests that it runs plus a small reserve, so that the server
 always has the next one at hand. The limit grows when no request waits in the server and calls wait here. Otherwise it
-stays as it is, so that it does not swing.
+stays unchanged, so that it does not oscillate.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LimitRule:
         """Return the limit that follows the limit ``now``; ``held`` calls are in flight, and ``waiting`` wait here.
 
         Requests wait for a moment when they arrive, or while a burst of prompts is read. So the limit shrinks only
-        after two looks in a row, to the larger share that they show. Other programs may use the server, too. We assume
+        after two looks in a row, to the larger share that they show. Other programs may also use the server. We assume
         that our calls have the same share of its queue as of all its requests. A server that reports no load has no
         limit.
         """

@@ -200,7 +200,7 @@ class _SameRuns:
         self._known: dict[tuple[Path, int], Candidate] = {}
 
     def add(self, group: Sequence[Candidate], folder: Path) -> str:
-        """Return which runs are the same, "" if none is.
+        """Describe the runs that are the same, or return "".
 
         The runs of ``group`` differ in their seed, and its first run has ``folder``. A run that waits for a context
         has a preliminary folder until then, so it is not compared.

@@ -53,7 +53,7 @@ def settle_code(folder: RunFolder, spec: RunSpec, changed: list[str], host: Host
 
 
 def refusal(folder: Path, changed: list[str], difference: str) -> str:
-    """Say why a run is not shown or continued after modules changed, and what the user can choose."""
+    """Explain why a run is not shown or continued after modules changed, and what the user can do."""
     modules, finished = modules_in_words(changed), (folder / METRICS).exists()
     keeps = "keeps this result" if finished else "continues this one with the new code"
     return (
@@ -84,7 +84,7 @@ def _difference(recorded: RunFolder, spec: RunSpec, changed: list[str], host: Ho
             except Exception as error:  # the new code may raise anything
                 problem = f"replaying it raises {type(error).__name__}: {error}"
             difference = _first_difference(recorded, folder.journal, metrics)
-    # The replay of an unfinished run may fail behind its last call.
+    # The replay of an unfinished run may fail after its last call.
     return problem if problem and (difference or (recorded.path / METRICS).exists()) else difference
 
 

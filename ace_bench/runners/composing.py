@@ -32,7 +32,7 @@ _OFFICIAL = "protocol=official"
 _FORM = "settings, choices, text and automatic embedder"
 """What the cache holds. A new text here keeps older files from being read."""
 _PURE = ("oc.select",)
-"""Resolvers that depend on the configuration alone."""
+"""Resolvers that only depend on the configuration."""
 _RESOLVER = re.compile(r"\$\{\s*([\w.]+)\s*:")
 _REFERENCE = re.compile(r"(?<!\\)\$\{[^{}]*\}")
 _FILE_NAME = re.compile(r"[/~.]|\$\{[^{}]*\}/|[^\n]*\.\w{1,7}$")
@@ -94,7 +94,7 @@ def with_commit_apart(overrides: Sequence[str]) -> list[str]:
 def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = True) -> RunConfig:
     """Return a composed configuration as plain values; in both ``embedder=auto`` becomes the embedder's name.
 
-    ``written`` says that the run may write the text to a file. Raises ``ConfigError`` for an interpolation that cannot
+    ``written`` means that the run may write the text to a file. Raises ``ConfigError`` for an interpolation that cannot
     be resolved, and for a secret, because the configuration is written to files.
     """
     from omegaconf import OmegaConf

@@ -28,7 +28,7 @@ class Batch:
     """The samples of one step, in a ``scope`` of the arena.
 
     ``window`` holds the samples to attempt if they are more than the samples to learn from. With ``predicts`` the
-    attempts are predictions, which are scored. With ``prepares`` the method prepares the context for the attempts. It
+    attempts are predictions and get a score. With ``prepares`` the method prepares the context for the attempts. It
     prepares for all samples of a window together, in its first step. With ``validates`` the context is validated after
     the step.
     """
@@ -43,7 +43,7 @@ class Batch:
 
 
 class Validation(msgspec.Struct, frozen=True, kw_only=True):
-    """The score of a context on the validation split, after a number of steps."""
+    """The score on the validation split of the context after some step."""
 
     step: int
     score: float

@@ -178,7 +178,7 @@ class CallGateway:
 
     def _pay(self, call: _Call) -> Completion:
         """Make a call within the budget, once there is a slot for it, and record its cost even if it fails."""
-        # An evaluation is wide: none of its calls holds up another.
+        # An evaluation is wide, as its calls do not wait for each other.
         priority = self.critical_path_s() if self.slots is not None and call.caller.stage is Stage.ADAPT else 0.0
         slot = nullcontext(0.0) if self.slots is None else self.slots.acquire(priority, self.stop.check)
         with slot as for_slot, self._reservations.held(call.backbone, call.request) as ticket:

@@ -46,7 +46,7 @@ class Budget:
 
     @property
     def limits_calls(self) -> bool:
-        """Whether calls are limited, and not only time."""
+        """Whether there is a limit besides that on time."""
         return any(self._calls_limits())
 
     @property

@@ -44,7 +44,7 @@ class _StageSums:
 
 
 def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -> Record:
-    """Return the metrics of a run. Interrupting and continuing a run changes ``timing`` and ``cache`` alone."""
+    """Return the metrics of a run. Interrupting and continuing a run only changes ``timing`` and ``cache``."""
     journal, ledger, task = experiment.folder.journal, experiment.folder.calls.ledger, experiment.arena.task
     sums, operations = _sum_journal(journal, learn_unreadable=experiment.arena.learns_unreadable)
 
@@ -185,7 +185,7 @@ def _round_scores(scores: Mapping[str, float]) -> dict[str, float]:
 def _sum_journal(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[Stage, _StageSums], Mapping[str, int]]:
     """Sum the journal up in one pass: its rollouts by stage, and the events of its steps by kind without faults.
 
-    With ``learn_unreadable`` a reply that cannot be read is counted by its role, and is no fault.
+    With ``learn_unreadable`` an unreadable reply is counted by its role and is not a fault.
     """
     sums = {stage: _StageSums() for stage in Stage}
     operations: Counter[str] = Counter()

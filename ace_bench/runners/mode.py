@@ -75,7 +75,10 @@ class Mode:
         return Beginning(start=method.start(arena))
 
     def tests_start(self, method: Method[Any]) -> bool:
-        """Whether the initial context is tested, too; last trials are compared with first ones instead."""
+        """Whether the initial context is also tested.
+
+        Methods with trials compare the last trials with the first ones instead.
+        """
         return self.before and method.adaptation != "none" and not method.scores_last_trial
 
     def tested(self, experiment: Experiment) -> Sequence[Sample]:

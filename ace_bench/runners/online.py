@@ -49,7 +49,7 @@ class Online(Mode):
             raise ConfigError(f"{type(method).__name__} optimises on a training split; use mode=offline")
 
     def workload(self, experiment: Experiment) -> ModeWorkload:
-        """Return one pass; a sample behind the first step of its window may be rolled out again."""
+        """Return one pass. A sample after the first step of its window may be rolled out again."""
         samples = len(experiment.arena.samples(TEST))
         if not experiment.adapts:
             return ModeWorkload(learnt=0, steps=0, evaluated=exactly(samples))

@@ -122,7 +122,7 @@ class Outage:
             return call.stage is Stage.ADAPT and self._unproven[call.request.role] < self._rule.stop_after
 
     def _answers(self, call: FailedCall) -> bool:
-        """Whether the backbone answers a tiny call now; one that cannot be asked so is taken to answer."""
+        """Whether the backbone answers a tiny call now. A backbone without such a call counts as answering."""
         if not isinstance(call.backbone, Answering):
             return True
         return call.backbone.answers(role=call.request.role, schema=call.request.schema)

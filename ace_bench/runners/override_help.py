@@ -103,7 +103,9 @@ def raised_by_hydra() -> Iterator[None]:
 def explanation(
     error: Exception, folders: Sequence[Path], arguments: Sequence[str], composer: Composer | None = None
 ) -> str | None:
-    """Return one sentence about an error of Hydra, with the likely fix; ``None`` if it is no error of the overrides.
+    """Describe an error of Hydra in one sentence with the likely fix.
+
+    Other errors than those of overrides give ``None``.
 
     For ``table=2`` and the like, which need several runs, it names the command that makes them. ``composer`` has read
     the files of the folders already.
@@ -120,7 +122,7 @@ def explanation(
         return str(lines[0])
     if isinstance(error, ValueError) and (key := next(filter(None, map(_endless_number, arguments)), None)):
         return f"{key} is larger than any number that can be used"
-    # Hydra raises a ValueError for task=null, and so may anybody else.
+    # Hydra raises a ValueError for task=null, but other code may raise one, too.
     if isinstance(error, ValueError):
         return None
     return _explained_by_cause(error, folders, arguments) or _short_message(error)

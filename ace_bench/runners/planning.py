@@ -43,7 +43,7 @@ from ace_bench.store.files import cache_folder, read_sealed, write_sealed
 _HYDRA = "hydra"
 _FORM = "configuration and choices"
 _RUN = "settings without text"
-"""What the cache holds of choices and of runs. A new text here keeps older files from being read."""
+"""What the cache holds of choices and of runs. Changing this text makes older files unreadable."""
 
 
 class Composer:

@@ -45,8 +45,8 @@ _Number = TypeVar("_Number", int, float)
 def check_beginning(spec: RunSpec) -> RunSpec:
     """Make the contexts that the run begins with, in a temporary folder, and check its templates with a sample.
 
-    The models of its embedders are loaded, too. Return the spec with these contexts, and with the mode's advice among
-    its notes. Nothing is sent or started. Raises ``ConfigError`` or ``DataError``.
+    It also loads the models of the embedders. Return the spec with these contexts, and with the mode's advice among its
+    notes. Nothing is sent or started. Raises ``ConfigError`` or ``DataError``.
     """
     check_embedders(spec.method)
     with scratch_folder("plan") as scratch:

@@ -60,7 +60,7 @@ def without_foreign_code(config: RunConfig) -> RunConfig:
 
 @dataclass(frozen=True)
 class _Installed:
-    """What the installed configuration files and those of ``--config-dir`` compose to."""
+    """The configuration that is composed from the installed files and those of ``--config-dir``."""
 
     compose: Composer
 
@@ -112,7 +112,7 @@ def _other_texts(recorded: Any, usual: Any, path: tuple[str, ...] = ()) -> Itera
 
 
 def _is_plain(path: tuple[str, ...], value: str) -> bool:
-    """Whether a text chooses no code and no right of code, whatever it says."""
+    """Whether every value of this text setting is safe, as it can choose neither code nor rights of code."""
     if path[-1] == _TARGET or path[-1] in _RIGHTS:
         return False
     if path[0] in _BACKBONES or (len(path) == 1 and path[0] != "embedder"):

@@ -1,4 +1,4 @@
-"""A backbone outside of a run: every call is kept in a folder, and none is paid for twice."""
+"""A backbone outside of a run. It keeps every call in a folder, so that no call is paid for twice."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ far a real model's tokenizer may be from the count of a prompt."""
 _TEMPLATE = 64
 """Tokens that a server's chat template may add to a prompt: some have a system prompt of their own."""
 _REASON, _ECHOED = 50, 500
-"""Tokens that a prompt grows by where it asks again: why the reply is unreadable, and the most that is shown of it."""
+"""Tokens that a repeated prompt has in addition: why the reply is unreadable, and at most so much of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +176,7 @@ class _Projection:
         return Span(min(counts), max(*counts, 1 + self._code_runs)) if counts else Span(1, 1 + self._code_runs)
 
     def _of_role(self, role: str) -> _Tokens | None:
-        """Return the tokens of a role, or of all roles where none of its calls was rehearsed."""
+        """Return the tokens of a role. If none of its calls was rehearsed, return those of all roles."""
         counts = self._tokens.values()
         if role in self._tokens or not counts:
             return self._tokens.get(role)
@@ -210,7 +210,7 @@ class _Projection:
         return min(prompt, self._backbone(role).context_length or prompt), limit
 
     def _account(self, role: str, calls: int, tokens: tuple[float, float] | None) -> Account:
-        """Return the cost of calls with so many prompt and completion tokens each, ``None``: unknown."""
+        """Return the cost of calls, given the prompt and completion tokens of each. It is ``None`` if unknown."""
         if not calls:
             return Account()
         if tokens is None:

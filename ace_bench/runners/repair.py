@@ -46,7 +46,7 @@ class CannotRepair(StoreError):
 def repair_run(folder: Path, damage: Damage, command: str) -> None:
     """Repair a damaged run, finished or not, from its own records; raises ``AceBenchError`` if that cannot be done.
 
-    Its classes are those of the installed configuration, whatever the folder names.
+    Its classes come from the installed configuration, never from the folder.
     """
     spec = replace(assemble(identify(decode(without_foreign_code(recorded_settings(folder))))), folder=folder)
     if not folder.resolve().parent.name.startswith(spec.metadata["digest"][:12]):

@@ -1,4 +1,4 @@
-"""One experiment from configuration to metrics: what ``ace-bench run`` does.
+"""Runs one experiment from configuration to metrics, as ``ace-bench run`` does.
 
 ``composing`` makes a configuration of a command's words. ``run`` decodes it (``settings``), names the run
 (``identifying``), builds and checks its parts (``build``, ``preflight``) and opens its folder. There ``executing``

@@ -57,7 +57,7 @@ class Schedule(Generic[Job]):
         self._find_ready()
 
     def take(self, stopped: threading.Event) -> Batch[Job] | None:
-        """Return the next jobs to make, once they may start; ``None`` if there are no more."""
+        """Return the next jobs once they may start, or ``None`` if there are no more."""
         with self._changed:
             while not stopped.is_set():
                 fitting = [overrides for overrides in self._ready if self._fits(overrides)]
@@ -91,7 +91,7 @@ class Schedule(Generic[Job]):
         return max(self._urgency[job] for job in self._ready[overrides])
 
     def _find_ready(self) -> None:
-        """Move the jobs to ``_ready`` whose needs have ended; those that are not made have ended, too."""
+        """Move the jobs whose needs have ended to ``_ready``. A job that does not run has also ended."""
         while ready := [job for job in self.jobs if job in self._unready and not self._open & set(self.needs(job))]:
             self._unready -= set(ready)
             for job, overrides in self.overrides(ready).items():

@@ -108,7 +108,7 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Parts:
-    """The settings of the parts of a run, none of which is built yet.
+    """The settings of the parts of a run, before they are built.
 
     ``backbones`` are the generator's and those of roles that have their own, each with the sampling of the roles that
     it answers. ``judge`` answers where the task needs a judge and ``backbones`` have none. ``rehearsed_method`` is the

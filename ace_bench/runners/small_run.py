@@ -38,7 +38,7 @@ REHEARSED_EPISODES = 3
 _FRAME = 5
 """The most tokens that a chat template adds to a message."""
 _JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"(\s*:)?')
-"""A text in JSON, with the colon behind a key."""
+"""A string in JSON, with the colon after it if it is a key."""
 _MAX_LENGTH = re.compile(r'"maxLength":(\d+)')
 
 
@@ -58,7 +58,7 @@ class Rehearsal:
     ) -> Rehearsal:
         """Rehearse in a folder that the stack removes.
 
-        ``opposite`` shows the opposite of each verdict; ``lengthened`` replies are as long as they may be.
+        ``opposite`` inverts each verdict. ``lengthened`` replies fill their token limit.
         """
         standins = {
             role: StandIn(role, backbone, spec.rehearsal, opposite=opposite, lengthened=lengthened)
@@ -182,7 +182,7 @@ class StandIn:
         self.first: dict[str, Sequence[Message]] = {}
         self.tokens: dict[str, list[tuple[Span, Span]]] = {}
         self.asked_again: set[str] = set()
-        """Roles that are asked for JSON: a reply that is none is asked for once more."""
+        """Roles that reply in JSON. A reply that is not JSON is requested once more."""
         self.exchange = 0.0
         """Tokens of a reply and what follows it, on average over the longest of the generator's conversations."""
 
@@ -231,7 +231,7 @@ def _without_absent_fields(text: str, schema: Record | None) -> str:
 
 
 def _opposite_verdict(text: str) -> str:
-    """Return a reply with the opposite of each truth value in it; a reply that is no JSON object has none."""
+    """Return a reply with each truth value inverted. A reply that is not a JSON object stays unchanged."""
     try:
         reply = msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -249,7 +249,7 @@ def _filler(name: str, tokens: int, count: TokenCounter) -> str:
 
 
 def _lengthen(text: str, filler: str, schema: Record | None) -> str:
-    """Return a reply whose longest text goes on with the filler, as far as its schema allows."""
+    """Return a reply whose longest text is extended with the filler, within the limits of its schema."""
     if not text.startswith("{"):
         head, end, tail = text.rpartition("</")
         return head + filler + end + tail if end else f"{text} {filler}"

@@ -14,7 +14,7 @@ from ace_bench.store.speed import times_slower
 
 
 def timing_of(experiment: Experiment) -> Record:
-    """Return seconds and speed by stage, and the speed of all calls beside that of the probe's."""
+    """Return seconds and speed by stage, and the speed of all calls and of the probe."""
     journal, ledger = experiment.folder.journal, experiment.folder.calls.ledger
     stages = {stage.value: _timing_of(journal, ledger, stage, experiment.arena.concurrency) for stage in Stage}
     return {**stages, "total": {**ledger.speed().record(), **_beside_probes(experiment)}}

@@ -23,8 +23,8 @@ READER_VERSION = 5
 class EmbeddedBackbone:
     """Answers from the messages alone, the same messages always the same way; not a language model.
 
-    ``simulated`` is True: tokens are estimates, cached tokens come from a simulated prefix cache, dollars are
-    zero because nothing is paid. Any list of messages gets an answer; nothing is raised.
+    ``simulated`` is True: tokens are estimates, cached tokens come from a simulated prefix cache, dollars are zero
+    because nothing is paid. Any list of messages gets an answer, and no error is raised.
 
     ``attention`` makes it a careful and forgetful agent, for episodes of many steps: it runs code piece by piece and
     looks APIs up, and recalls only the look-ups of its newest steps (their number). ``None``: as few steps as it can.

@@ -31,7 +31,7 @@ class Item(ABC):
     verb: ClassVar[str]
     """The verb of lessons about such items."""
     weight: ClassVar[float] = 10.0
-    """The weight of an identical lesson relative to the guess from the words alone."""
+    """The weight of an identical lesson, compared with a guess from the question's words."""
     least: ClassVar[float] = 0.12
     """Similarity below which a lesson is not used."""
 

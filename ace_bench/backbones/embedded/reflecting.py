@@ -178,7 +178,7 @@ def extractor(review: Review, *, failed: bool) -> Mapping[str, Any]:
 
 
 def self_judge(parts: PromptParts) -> Mapping[str, Any]:
-    """Success where something was answered or done, and nothing shows an error."""
+    """An attempt succeeded if it answered or acted and shows no error."""
     answer = parts.get("predicted_answer") or parts.get("trajectory")
     evidence = f"{parts.get('trajectory')}\n{parts.get('environment_feedback')}".lower()
     success = answer.strip("()\n ") not in ("", "none") and not any(word in evidence for word in _FAILED)

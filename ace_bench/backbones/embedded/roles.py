@@ -128,7 +128,7 @@ def _section(lesson: Lesson | None, parts: PromptParts) -> str:
 
 
 def _rewrite(entries: Sequence[tuple[str, str]], parts: PromptParts) -> Sequence[tuple[str, str]]:
-    """Write entries anew; with ``collapse`` too many tokens of them become the newest entry alone."""
+    """Write entries anew. With ``collapse``, only the newest entry stays if they have too many tokens."""
     if parts.collapse is None:
         return condense(entries)
     return entries[-1:] if sum(estimate_tokens(content) for _, content in entries) > parts.collapse else entries

@@ -116,7 +116,7 @@ class OpenAICompatible(HttpBackbone):
         return not isinstance(result, Problem) or result.kind == UNREADABLE_REPLY
 
     def reply_limit(self, role: str) -> int | None:
-        """Return the most tokens of a reply to a role: what is sent, or else the context length."""
+        """Return the token limit of a role's replies: the one that requests send, or else the context length."""
         return self._requests.reply_limit(role) or self.context_length
 
     @property

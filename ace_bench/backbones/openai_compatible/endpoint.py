@@ -110,7 +110,7 @@ class Endpoint:
         return self._unlisted_context_length()
 
     def _unlisted_context_length(self) -> int | None:
-        """Ask the places beside the API where servers on a machine of one's own report the length."""
+        """Ask the paths next to the API where self-hosted servers report the context length."""
         pages = self.pages_at(self.base_url.rstrip("/").removesuffix("/v1"))
         try:
             replies = ((path, pages._send("GET", path, None, {})) for path in OTHER_PLACES)

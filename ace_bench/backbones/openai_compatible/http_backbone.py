@@ -60,7 +60,7 @@ class HttpBackbone:
         return estimate_tokens(text)
 
     def dollars(self, usage: Usage) -> float | None:
-        """Return the price of some tokens."""
+        """Return the price of these tokens."""
         return self.prices.dollars(usage)
 
     @property
@@ -109,7 +109,7 @@ class HttpBackbone:
 
 
 _FRUITLESS = 3
-"""Empty replies that are asked for again in vain, one after the other, until none is asked for again."""
+"""After so many empty replies in a row, no empty reply is requested again."""
 
 
 @dataclass(frozen=True, kw_only=True)

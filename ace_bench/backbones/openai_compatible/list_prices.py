@@ -25,7 +25,7 @@ _UNKNOWN = PriceCard()
 class ListPrices(PriceCard):
     """Today's list prices of a model at the provider behind ``base_url``; none if the list does not know them.
 
-    ``service_tier`` is what requests ask for, such as ``flex``.
+    ``service_tier`` is the tier that requests ask for, such as ``flex``.
     """
 
     base_url: str
@@ -80,7 +80,7 @@ def with_list_prices(settings: ChatSettings) -> ChatSettings:
 
 
 def list_prices(base_url: str, model: str, service_tier: str | None = None) -> PriceCard:
-    """Return the list's prices of a model; an address without TLS is no provider's, and the list is not loaded."""
+    """Return the list's prices of a model. An address without TLS belongs to no provider, so the list is not loaded."""
     if not base_url.startswith("https://"):
         return _UNKNOWN
     return ListPrices(base_url=base_url, model=model, service_tier=service_tier)
@@ -97,6 +97,6 @@ def configured_prices(backbone: Mapping[str, Any]) -> PriceCard:
 
 
 def _per_million(price: Any) -> float | None:
-    """Return the price of a million tokens, of those of a short prompt where long ones cost more."""
+    """Return the price of a million tokens. Where long prompts cost more, it is the price for short ones."""
     base = getattr(price, "base", price)
     return None if base is None else float(base)

@@ -85,7 +85,7 @@ OTHER_PLACES: Mapping[str, Callable[[Mapping[str, Any], str], int | None]] = {
     "/info": _of_tgi,
     "/api/v0/models": _of_lm_studio,
 }
-"""Paths beside ``/v1`` where servers on a machine of one's own report the length, each with its reader."""
+"""Paths next to ``/v1`` where self-hosted servers report the context length, each with its parser."""
 
 
 def read_other_place(path: str, body: bytes, model: str) -> int | None:

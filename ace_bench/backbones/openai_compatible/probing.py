@@ -110,7 +110,7 @@ def probe(
 
 
 def _longest_reply(calls: Sequence[CallResult]) -> ProbeReply | None:
-    """Return the reply with most tokens. Of several it is the fastest."""
+    """Return the reply with most tokens. If there are several it is the fastest."""
     answered = [(call.result.usage.completion, call.seconds) for call in calls if isinstance(call.result, Answer)]
     timed = [ProbeReply(tokens=tokens, seconds=seconds) for tokens, seconds in answered if tokens and seconds > 0]
     return max(timed, key=lambda reply: (reply.tokens, reply.tokens_per_s), default=None)
@@ -168,7 +168,7 @@ def _seed_followed(ask: Ask, dialect: Dialect, sampling: Sampling) -> tuple[str,
 def _first_taken(dialects: Sequence[Dialect], ask: Callable[[Dialect], CallResult]) -> tuple[Dialect, CallResult]:
     """Return the first dialect that the server does not refuse, or the last one with its refusal.
 
-    Where none is taken all are tried without a system role, whatever the refusals say.
+    If the server accepts none, all are tried again without a system role.
     """
     refused: list[tuple[Dialect, CallResult]] = []
     for dialect in dialects:
@@ -194,7 +194,7 @@ def _schema_followed(answer: Answer) -> str:
 
 
 def _thoughts_warning(first: Answer, limit: int | None, ask: Callable[[int], Answer | Problem]) -> str:
-    """Return a warning about a reply of thoughts alone, "" where nothing is wrong.
+    """Return a warning about a reply that has only thoughts, or "".
 
     Such a reply has two causes. The server has a reasoning parser and the model does not think: then every reply will
     be empty, and the run must not start. Or the model thinks and reached the limit of the reply: then the user is
@@ -221,7 +221,7 @@ def _thoughts_warning(first: Answer, limit: int | None, ask: Callable[[int], Ans
 
 
 def _model_warning(answered: str, endpoint: Endpoint) -> str:
-    """Return a warning that another model answers than the one that was asked for, "" if it is the same."""
+    """Return a warning if another model answers than the requested one, or ""."""
     if is_same_model(endpoint.model, answered):
         return ""
     if endpoint.azure.api_version and endpoint.azure.deployment is None:

@@ -48,7 +48,7 @@ _REFUSED_REQUEST = (
     r"(grammar|schema|sampler|regex)|roles must alternate|chat template"
     r"|badrequesterror|invalidrequesterror|invalidparameter|\binvalid_argument\b"
 )
-"""Servers that answer 5xx for a request that they refuse say what they refuse (llama.cpp, gateways)."""
+"""Some servers answer 5xx when they refuse a request, and say why (llama.cpp, gateways)."""
 _HINTS = (
     (r"max_completion_tokens", "set backbone.sampling.max_tokens_field=max_completion_tokens"),
     (r"max_tokens|max_new_tokens", "lower backbone.sampling.max_tokens, or change sampling.max_tokens_field"),

@@ -23,9 +23,9 @@ from ace_bench.core.replies import ToolCall, without_surrogates
 from ace_bench.core.types import Usage
 
 _CUT = ("length", "max_tokens", "max_output_tokens", "model_length", "max_length")
-"""What servers call the end of a reply at the limit of its length."""
+"""Finish reasons of a reply that reached its token limit."""
 _BROKEN_OFF = ("abort", "aborted", "cancelled", "error")
-"""Ends of a reply that the server broke off: what it holds is not what the model would have said."""
+"""Finish reasons of a reply that the server cancelled. Its text is not what the model would have said."""
 _THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
 """vLLM, SGLang, DeepSeek and llama.cpp; OpenRouter, Groq, Ollama and newer vLLM; Ollama; LiteLLM; OpenRouter. Some
 send the same thoughts under several names, so the first one counts."""
@@ -202,7 +202,7 @@ class _MessageParts:
 
 
 def _read_message(message: dict[str, Any]) -> _MessageParts:
-    """Read a message, whatever the types of its fields."""
+    """Read a message. Its fields may have any types."""
     content = message.get("content")
     texts, thoughts, refusals, unread = list[str](), list[str](), list[str](), list[str]()
     for part in content if isinstance(content, list) else [content]:
@@ -228,7 +228,7 @@ def _read_message(message: dict[str, Any]) -> _MessageParts:
 
 
 def _plain(value: Any) -> str:
-    """Return a text as it is, nothing for null, and any other value as JSON."""
+    """Return a text unchanged, "" for null, and any other value as JSON."""
     if isinstance(value, dict):
         return _words(value) or _json(value)
     return "" if value is None else without_surrogates(value if isinstance(value, str) else _json(value))

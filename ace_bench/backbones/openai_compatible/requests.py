@@ -62,7 +62,7 @@ def read_dialect(recorded: Record) -> Dialect:
 
 
 def candidates(structured: Structured) -> Sequence[Dialect]:
-    """Return the dialects to try, the best first; a setting other than ``auto`` is tried alone."""
+    """Return the dialects to try, the best first. Unless the setting is ``auto`` there is only one."""
     if structured != AUTO:
         return (Dialect(structured=structured),)
     kinds: tuple[Structured, ...] = ("json_schema", "json_object_schema", "json_object", "none")

@@ -40,9 +40,9 @@ Structured = Literal["auto", "json_schema", "json_object_schema", "json_object",
 class Sampling:
     """How the model writes; ``None`` leaves a field out of the request, for servers that reject it.
 
-    ``max_tokens`` limits the reply, in the field that ``max_tokens_field`` names. ``seed`` is the run's; it does
-    not enter the identity of a backbone, because the seeds of one experiment belong together. ``roles`` come from the
-    top-level group ``sampling``; a field that is left out of requests is left out for them, too.
+    ``max_tokens`` limits the reply, in the field that ``max_tokens_field`` names. ``seed`` is the run's; it does not
+    enter the identity of a backbone, because the seeds of one experiment belong together. ``roles`` come from the
+    top-level group ``sampling``. A field that requests leave out is also left out for roles.
     """
 
     temperature: NotNegative | None = 0.0

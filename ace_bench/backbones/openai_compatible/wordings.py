@@ -1,7 +1,8 @@
 """What a refusal says: that the prompt is too long, that a filter blocked it, that the reply was no JSON.
 
 Servers say the same in many words. So what is looked for is their structure: a code, or a part of the prompt and a
-limit that it passes. What names another limit, of requests a minute or of the reply alone, is ruled out first.
+limit that it passes. Refusals about another limit, such as requests a minute or the reply's length, are ruled out
+first.
 """
 
 from __future__ import annotations

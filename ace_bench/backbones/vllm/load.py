@@ -28,7 +28,7 @@ def read_load(page: str) -> ServerLoad | None:
 
 
 def _sum_samples(name: str, page: str) -> int | None:
-    # The page is large and read often: prometheus-client reads all of it, which takes 100 times as long.
+    # The page is large and read often. Reading all of it, as prometheus-client does, takes 100 times as long.
     matches = re.findall(rf"^{name}(?:\{{.*\}})? +(\d+(?:\.\d+)?(?:e[+-]?\d+)?)", page, re.MULTILINE | re.IGNORECASE)
     values = [value for value in map(float, matches) if math.isfinite(value)]
     return round(sum(values)) if values else None

@@ -29,7 +29,7 @@ class Server:
     """One process group under a supervisor, which ends it when this process ends, also when it is killed.
 
     ``root`` is the server's URL without ``/v1``; ``log`` is the file its output goes to. What the start does is said
-    when it changes, and every ``report_every`` seconds. Thread-safe once it is started.
+    when it changes, and every ``report_every`` seconds. It is thread-safe once it has started.
     """
 
     def __init__(self, serve: Launch, *, model: str, port: int, report_every: float = 30.0):

@@ -3,10 +3,10 @@
     python supervisor.py GRACE_S COMMAND...
 
 It runs the command in a session of its own and ends it, with everything the command started, when its standard input
-closes, when its parent is gone, or on SIGTERM: SIGTERM first, SIGKILL after ``GRACE_S`` seconds. A harness killed by
-``kill -9`` closes the pipe, too. If the supervisor itself is killed, the kernel sends the server SIGTERM.
-What the command prints goes to standard error. The command's exit status goes to standard output as soon as it has
-ended, before its children are ended. Only the standard library is used, because this file runs without the package.
+closes, when its parent is gone, or on SIGTERM: SIGTERM first, SIGKILL after ``GRACE_S`` seconds. ``kill -9`` of the
+harness also closes the pipe. If the supervisor itself is killed, the kernel sends the server SIGTERM. What the command
+prints goes to standard error. The command's exit status goes to standard output as soon as it has ended, before its
+children are ended. Only the standard library is used, because this file runs without the package.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@
     ace-bench playbook import .claude/skills/accounting --into playbook.json --dry-run
 
 Entries whose text was edited change, deleted ones go, added ones join with a new id. Ids stay, and so do the counters
-of FILE.json; where that does not exist, the export's counters. What FILE.json has learnt since the export stays, too.
+of FILE.json; where that does not exist, the export's counters. Bullets that FILE.json learnt since the export also
+stay.
 """
 
 from __future__ import annotations

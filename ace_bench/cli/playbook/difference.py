@@ -10,9 +10,9 @@ from ace_bench.playbook.playbook import Playbook
 
 @dataclass(frozen=True, kw_only=True)
 class PlaybookDiff:
-    """Bullets of one playbook alone, and pairs (before, after) with other contents, or with other counters only.
+    """Bullets of only one playbook, and pairs (before, after) whose contents or counters differ.
 
-    Bullets belong together by equal contents, whatever their ids, and else by equal ids: a bullet that was reworded.
+    Bullets are paired by equal contents, or else by equal ids, which shows that a bullet was reworded.
     """
 
     removed: tuple[Bullet, ...]

@@ -55,7 +55,7 @@ class Lineage(NamedTuple):
 
 
 class Forgotten(NamedTuple):
-    """The playbook that remains, why each bullet changed, by id, and what else to know, as sentences."""
+    """The remaining playbook, the reason of each changed bullet by id, and notes as sentences."""
 
     playbook: Playbook
     reasons: Mapping[str, str]
@@ -127,7 +127,7 @@ def _follow(
 
 
 def _samples(event: Record) -> Sequence[str]:
-    """Return the samples that an operation is from: one, or a batch whose lessons were merged; none of a refinement."""
+    """Return the samples of an operation: one, a batch whose lessons were merged, or none for a refinement."""
     samples: Sequence[str] = event.get("samples") or ([event["sample"]] if "sample" in event else [])
     return samples
 

@@ -1,8 +1,8 @@
 """A playbook as Markdown that people may edit; read by lines, because a Markdown parser loses their other text.
 
-The playbook is a block between comments, in a file whose other text is theirs. The comment that ends a block lists what
-was exported: id, counters and a checksum of each entry. With it, what was edited, deleted or added since is known, also
-if the playbook itself has changed meanwhile.
+The playbook is a block between comments. The rest of the file belongs to the user. The comment that ends a block lists
+what was exported: id, counters and a checksum of each entry. With it, what was edited, deleted or added since is known,
+also if the playbook itself has changed meanwhile.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MARK = re.compile(rf"^(<!-- ace-bench playbook:|{_END})", re.M)
 _ENTRY = re.compile(r"[-*+] +(?:\[(?P<id>[^\s\[\]]+)\](?!\())? *(?P<text>.*)")
 _BLANK = Bullet(id="", section="", content="", created=BEFORE_FIRST_STEP, changed=BEFORE_FIRST_STEP, tokens=0)
 _LARGEST = 10**8
-"""The largest number of an id that is taken from a file."""
+"""Larger numbers in the ids of a file are not accepted."""
 _USE = (
     "Lessons from earlier work on similar tasks. Use the entries that fit the task; where an entry warns of a mistake, "
     "avoid it. Name an entry that you rely on by its id in square brackets."

@@ -72,7 +72,7 @@ ROLES: Mapping[str, str] = MappingProxyType(
 
 
 def role_of(text: str) -> str | None:
-    """Return the role whose placeholders a text has, ``None`` if it is no prompt of these."""
+    """Return the role whose placeholders a text has. ``None`` means that the text is not a prompt of these roles."""
     names = doubled_fields(text)
     if "input_str" in names and _TURN.match(text.lstrip()):
         return "generator" if "playbook" in names else "react"

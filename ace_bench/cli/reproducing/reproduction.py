@@ -47,8 +47,11 @@ NAME = "paper"
 
 
 class State(StrEnum):
-    """``waiting``: it needs a context of an unfinished run. ``needless``: that run never collapsed, so there is no
-    context. ``changed``: it is finished, and code that decides its result changed since. Running it again checks that.
+    """How a run stands.
+
+    ``waiting`` means that it needs a context of an unfinished run. ``needless`` means that this run never collapsed, so
+    there is no context. ``changed`` means that it is finished, and code that decides its result has changed since. It
+    is checked when it runs again.
     """
 
     FINISHED = "finished"
@@ -147,7 +150,7 @@ class Reproduction:
         self._show_similar(self._jobs)
 
     def _show_similar(self, jobs: Iterable[Job]) -> None:
-        """Say which of the jobs exist as runs with other settings."""
+        """List the jobs that exist as runs with other settings."""
         counts = Counter(filter(None, map(self._states.similar, jobs)))
         for settings, number in counts.items():
             self._console.print(

@@ -154,7 +154,7 @@ class CountedLm:
         return takes_tools(self.backbone)
 
     def __call__(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:
-        """Complete once; what a failed call cost is counted, too."""
+        """Complete once. The cost of a failed call also counts."""
         try:
             reply = self.backbone.complete(messages, role=self.role, session=self.session, schema=schema)
             completion = cut_thoughts(reply, schema)

@@ -16,7 +16,7 @@ from ace_bench.core.encoding import digest_of_text
 
 
 class DeskQuestion(NamedTuple):
-    """A question, the value that a right answer holds, and the call that returns it."""
+    """A question, the value that a right answer contains, and the call that returns this value."""
 
     text: str
     value: str

@@ -78,6 +78,6 @@ def by_wording(labels: Sequence[Label]) -> Mapping[str, Sequence[str]]:
 
 
 def relevance_by_labels(labels: Sequence[Label]) -> Relevant:
-    """Return relevance by labels."""
+    """Return a function that judges relevance by the labels."""
     relevant = {label.query: frozenset(label.relevant) for label in labels}
     return lambda query, bullet: bullet.id in relevant[query]

@@ -90,7 +90,7 @@ class Retriever:
         self._lock = threading.Lock()
 
     def share(self, memo: EmbeddingMemo) -> None:
-        """Take embeddings from a memo that others use, too, if its embedder is an equal one."""
+        """Share a memo of embeddings, if its embedder is equal."""
         if memo.embedder == self.embedder:
             self.embedder, self._memo = memo.embedder, memo
 

@@ -24,9 +24,9 @@ class TypoCorrector:
     """Corrects words of five and more letters that the playbook does not have.
 
     A correction begins with the same letter, is at least ``_LIKE`` like the word, and differs by one edit, from eight
-    letters on by two; another form of a known word is no typo. At most ``max_learned`` typos are remembered, the least
-    recently used go first; 0 switches the correction off. ``validate`` may be set to what else must agree to a
-    correction, such as a model.
+    letters on by two; another form of a known word is no typo. At most ``max_learned`` typos are remembered, and the
+    least recently used go first. 0 disables the correction. ``validate`` may be a function, such as a model, that must
+    also agree to a correction.
     """
 
     def __init__(self, *, max_learned: Whole = 0):

@@ -125,7 +125,7 @@ class Wandb:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 text=True,
-                # Files that wait to be sent are kept in the run folder, too.
+                # The run folder also keeps files that wait to be sent.
                 env={"WANDB_DATA_DIR": str(self._dir.resolve()), **os.environ},
                 start_new_session=True,  # Ctrl-C must reach only the run, which then closes its tracker
             )

@@ -31,7 +31,7 @@ _TABLES = {
     "scores": ("headline.", "splits."),
     "costs": ("calls.", "tokens.", "usd.", "rollouts.", "timing.", "faults."),
 }
-"""The final tables, and the metrics that make them."""
+"""The final tables, with the metrics that they show."""
 
 
 def main() -> int:

@@ -127,7 +127,7 @@ def _own_and_others(index: int, reply: str, references: Sequence[str]) -> tuple[
 
 
 def _overlap(reply: str, reference: str) -> float:
-    """Return the share of common words: F1."""
+    """Return F1, computed from the words that both texts share."""
     answered, wanted = reply.lower().split(), reference.lower().split()
     common = sum((Counter(answered) & Counter(wanted)).values())
     return 2 * common / (len(answered) + len(wanted)) if common else 0.0

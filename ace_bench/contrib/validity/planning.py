@@ -208,7 +208,7 @@ def _arguments(overrides: Overrides) -> list[str]:
 
 
 def scores_of(runs: Sequence[PlannedRun], make: Make) -> Seeds:
-    """Return the scores of runs by seed and sample; raises ``DataError`` if the metric is no mean over samples."""
+    """Return the scores of runs by seed and sample. Raises ``DataError`` if the metric is not a mean over samples."""
     seeds = {}
     for finished in map(make, runs):
         points = finished.points(metric := finished.metrics["headline"]["metric"])

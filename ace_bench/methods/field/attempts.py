@@ -161,7 +161,7 @@ def judge(rollouts: Sequence[Rollout], arena: Arena) -> list[Judged]:
 
 
 def judge_calls(arena: Arena, samples: int) -> Mapping[str, Span]:
-    """Return the judge's calls for so many samples, for estimates."""
+    """Return how many calls the judge makes for a number of samples, for estimates."""
     return {SELF_JUDGE: exactly(samples)} if arena.labels is Labels.NONE else {}
 
 

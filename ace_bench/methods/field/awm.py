@@ -179,7 +179,7 @@ class FromAttempts(WorkflowMemory):
         return ContextUpdate(context=memory, events=(*events, *update.events))
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return one rollout a sample, and at most one induction a step."""
+        """Estimate one rollout for each sample, and at most one induction for each step."""
         roles = {ROLE: Span(0, learning.steps), **judge_calls(arena, learning.samples)}
         return Workload(rollouts=exactly(learning.samples), roles=roles)
 

@@ -51,7 +51,7 @@ class BestOfK(TrialMethod):
         return Workload(rollouts=exactly(learning.samples).times(per_sample), roles={})
 
     def _limit(self, labels: Labels, *, acts: bool) -> int:
-        """Return the most draws of a sample."""
+        """Return how many draws a sample has at most."""
         further_draws = 3 if labels is Labels.NONE and not acts else 1
         return 1 + further_draws * (self.trials - 1)
 

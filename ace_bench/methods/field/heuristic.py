@@ -59,7 +59,9 @@ class Observations(ContextValue):
 
 
 class Heuristic(BaseMethod[Observations]):
-    """Remembers the beginnings of its own replies, each once, whatever their worth: it never looks at feedback.
+    """Remembers the beginnings of its own replies, each once.
+
+    It never looks at feedback, so good and bad replies count alike.
 
     The package's hooks do the work: ``after_model`` for every reply of an attempt, ``after_agent`` at its end. Its own
     injection would put the playbook into a system message; here its text is a field of the prompt, so that attempts go

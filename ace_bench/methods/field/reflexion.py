@@ -24,7 +24,7 @@ _SEPARATOR = "\n\n"
 
 
 class SelfReflection(msgspec.Struct, frozen=True, kw_only=True):
-    """The reply of the role that reflects on a failed trial."""
+    """The reply of a role that reflects on a failed trial."""
 
     reflection: str
 
@@ -60,7 +60,7 @@ class TrialMethod(BaseMethod[NoContext]):
     trials: Count
 
     def start(self, arena: Arena) -> NoContext:
-        """Return that there is no context."""
+        """Return an empty context."""
         return NoContext()
 
 

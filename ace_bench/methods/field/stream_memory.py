@@ -49,7 +49,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 class Memory(NearestValue):
     """Entries in the order in which they were stored, and which of them a sample is shown.
 
-    A sample is shown the ``top_k`` entries nearest by question, the most similar last (StreamBench's order).
+    A prompt shows the ``top_k`` entries with the nearest questions, the most similar one last (StreamBench's order).
     ``verdicts`` says whether prompts name the verdict.
     """
 
@@ -103,7 +103,7 @@ class SimilarMemory(NearestMethod[Memory]):
             )
 
     def start(self, arena: Arena) -> Memory:
-        """Return the memory without entries; prompts then show the task alone."""
+        """Return the memory without entries. Prompts then show only the task."""
         return Memory(top_k=self.top_k, verdicts=self.remember == "all")
 
     def update(self, context: Memory, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[Memory]:

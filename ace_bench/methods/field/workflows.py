@@ -22,7 +22,7 @@ _SEPARATOR = "\n\n"
 
 
 class Workflow(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A routine: what it is for, and its steps in order, at least two; ``tokens`` is its length in a prompt.
+    """A routine: its purpose and its steps in order, at least two. ``tokens`` is its length in a prompt.
 
     The bounds keep a reply that runs on from filling every later prompt.
     """

@@ -49,7 +49,7 @@ def ask_for_operations(lm: Lm, messages: Sequence[Message]) -> list[Record]:
 
 
 def ask_for_blank_or_text(lm: Lm, messages: Sequence[Message]) -> str:
-    """Ask a role of the AppWorld code; a reply of blanks is a reply, too."""
+    """Ask a role of the AppWorld code. A blank reply also counts as a reply."""
     try:
         return lm(messages).as_written
     except RolloutFault as error:
@@ -61,7 +61,7 @@ def ask_for_blank_or_text(lm: Lm, messages: Sequence[Message]) -> str:
 def official_tags(text: str) -> list[Any]:
     """Return the list of tags in the Reflector's reply as it is; empty where it cannot be read.
 
-    It is the first list behind the name of the field; its end is counted in brackets, those in texts included.
+    It is the first list after the name of the field. Its end is found by counting brackets, also those in strings.
     """
     marker = text.find(_TAGS)
     start = text.find("[", marker) if marker >= 0 else -1
@@ -123,7 +123,7 @@ def _check(operation: Any) -> None:
 
 
 def _objects(text: str) -> Iterator[Any]:
-    """Yield the JSON values of a reply: the whole text, fenced blocks, then whatever stands in balanced braces."""
+    """Yield the JSON values of a reply: the whole text, fenced blocks, then text in balanced braces."""
     for candidate in _candidates(text):
         try:
             yield json.loads(candidate.strip())
@@ -258,7 +258,7 @@ class OfficialLesson(ABC):
         reflection: str | None,
         attempted_under: TextPlaybook | None = None,
     ) -> R | None:
-        """Return what ``read`` makes of a role's reply about a rollout; ``None`` if the model fails."""
+        """Ask a role about a rollout and return the result of ``read``, or ``None`` if the model fails."""
         call = RoleCall(
             arena=self.arena,
             role=role,

@@ -40,9 +40,9 @@ _MAX_NUMBER = 10**9
 class TextPlaybook(ContextValue):
     """The text, the number of the next bullet, and the length of the text in tokens.
 
-    Text and numbers equal the authors' code after the same operations: ids can occur twice, contents are not
-    cleaned, and nothing is checked for duplicates. The value cannot be shortened: a prompt that is too long for the
-    backbone fails, as theirs does. ``Playbook`` is the kind without these limits.
+    Text and numbers equal the authors' code after the same operations: ids can occur twice, contents are not cleaned,
+    and nothing is checked for duplicates. The value cannot be shortened. As in the authors' code, a prompt that is too
+    long for the backbone fails. ``Playbook`` is the kind without these limits.
     """
 
     text: str
@@ -141,7 +141,7 @@ class TextPlaybook(ContextValue):
         )
 
     def _official_playbook(self, *, counters: bool = True) -> str:
-        """Return the text; whether it shows counters depends on its dialect alone."""
+        """Return the text. Only its dialect decides whether it shows counters."""
         return self.text
 
 

@@ -35,7 +35,7 @@ def draw_context_collapse(selection: Selection, title: str, sheet: Sheet) -> Fig
     warning = "\n[not the paper's setting]" * (depart and selection.variant.comparable)
     figure, (sizes, scores) = new_figure(title + warning, sheet, 2, height=3.0)
     for fall, look in zip(falls, looks([fall.name for fall in falls]).values(), strict=True):
-        # One run: a mean over seeds would smooth the collapse.
+        # It shows one run, because a mean over seeds would smooth the collapse.
         curve = size_curve([fall.run])
         tokens = [*curve["mean"]]
         step = sharpest_fall([int(size) for size in tokens])
@@ -91,7 +91,7 @@ def _falls(selection: Selection) -> list[_Fall]:
 
 
 def _fall_text(fall: _Fall, before: float, after: float) -> str:
-    """Describe the largest loss of tokens if it is no collapse, and if a context before or after it was evaluated."""
+    """Describe the largest loss of tokens, if it is not a collapse and a context before or after it was evaluated."""
     if not fall.accuracies:
         return ""
     accuracies = ", ".join(f"{value:.1f} {when}" for when, value in fall.accuracies.items())

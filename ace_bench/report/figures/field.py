@@ -170,7 +170,7 @@ def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) 
 def _best_place(point: Array, size: Array, frame: Array, obstacles: Array) -> Array:
     """Return the left, bottom, right and top of a text near a point that covers least.
 
-    Of equal ones the first is taken.
+    The first of equal ones is returned.
     """
     distances, directions = _TRIED[:, :1], _TRIED[:, 1:]
     middles = point + directions * (distances + size / 2)

@@ -82,7 +82,7 @@ def _kind(table: Table) -> str:
 
 
 def panels_of(table: Table, path: str) -> list[Points]:
-    """Return what panels show in which some line has two points, by task and tested samples."""
+    """Return the lines of each panel by task and tested samples, if some line has two points."""
     keys = sample_keys(list({run.folder: run for cell in table.measured for run in cell.runs}.values()))
     names = _short_names(table)
     groups: dict[tuple[str, str], list[str]] = {}

@@ -61,7 +61,7 @@ def draw_learning_curves(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
 
 
 def draw_cache_reuse(compared: ComparedRuns, sheet: Sheet) -> Figure | None:
-    """Draw the share of prompt tokens served from a cache, by call. Returns ``None`` where no run knows it."""
+    """Draw the share of prompt tokens served from a cache, by call. Returns ``None`` if no run knows it."""
     curves = [(series, cache_curve(read_calls(series.runs[0].folder), _WINDOW)) for series in compared.series]
     known_curves = [(series, curve) for series, curve in curves if curve is not None]
     if not known_curves:

@@ -140,7 +140,7 @@ def viewer_policy() -> str:
 
 @cache
 def tables_policy() -> str:
-    """Return the content security policy of the tables, which are markup alone: no script and no request."""
+    """Return the content security policy of the tables. They are only markup, so it allows no script and no request."""
     return f"default-src 'none'; style-src {_source(_asset('page.css'))}; base-uri 'none'; form-action 'none'"
 
 
@@ -163,7 +163,7 @@ def _render(name: str, **values: object) -> str:
 
 
 def _policy(fetches: str) -> str:
-    """Allow this script and this style alone. The script cannot turn text into markup or code either."""
+    """Allow only this script and this style. The script cannot turn text into markup or code either."""
     return (
         f"default-src 'none'; {fetches}script-src {_source(_script())}; style-src {_source(_asset('page.css'))}; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"

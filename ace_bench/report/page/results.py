@@ -36,9 +36,10 @@ _GROWING = ("journal.jsonl", "calls.jsonl")
 _KEY = 12
 _FRESH_S = 0.8
 _PAUSES = 10
-"""A scan is not repeated for ``_FRESH_S`` seconds, nor for so many times as long as it took. All pages share it.
+"""A scan is not repeated within ``_FRESH_S`` seconds, or within this many times its own duration. All pages share it.
 
-The first one, which reads all runs, takes much longer than the others."""
+The first one, which reads all runs, takes much longer than the others.
+"""
 
 _Stamp = tuple[tuple[int, int], ...]
 """Time of the last change in nanoseconds, and size, by file."""
@@ -233,8 +234,8 @@ def _label(differ: Differences, index: int, run: RunSummary, folder: str) -> str
 def _row(run: RunSummary, folder: str, changed: float) -> Record:
     """Return what is listed of one run, without reading journal or calls. ``changed`` is a Unix time.
 
-    Runs with the same ``sampled`` were tested on the same samples, as far as the settings say. Only their scores
-    belong into one column.
+    Runs with the same ``sampled`` were tested on the same samples, judging by their settings. Only their scores belong
+    into one column.
     """
     metadata = {name: getattr(run, name) for name in ABOUT}
     return {"about": metadata, "folder": folder, "changed": changed, "result": _result(run) if run.finished else None}

@@ -129,7 +129,7 @@ def _samples(folder: Path) -> Mapping[str, Sample]:
 
 
 def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: list[str]) -> _Contexts:
-    """Read the contexts of a run. Those that are no playbooks are added to ``texts``."""
+    """Read the contexts of a run. Contexts that are not playbooks are added to ``texts``."""
     name = next((name for name in _FIRST if (folder / "contexts" / name).exists()), None)
     if name is None or (name != _FIRST[0] and steps):
         notes.append("The folder holds no context yet.")

@@ -1,4 +1,4 @@
-"""The viewer's server: a page, its data, and events, for this machine's browsers alone."""
+"""The viewer's server: a page, its data, and events. Only browsers on this machine can use it."""
 
 from __future__ import annotations
 

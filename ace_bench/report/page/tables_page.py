@@ -42,7 +42,7 @@ def tables_page(index: ResultsIndex, runs: Mapping[str, RunSummary]) -> str:
 
 
 def _tables(index: ResultsIndex) -> Iterator[Table]:
-    """Yield the paper's tables that have runs, and tables of the runs that are in none of them."""
+    """Yield the paper's tables that have runs, and tables of the remaining runs."""
     used: set[Path] = set()
     for name in table_names(index.experiments, ()):
         for _, table in tables_of(name, index, ALL):

@@ -37,7 +37,7 @@ _PATHS: Mapping[str, tuple[tuple[str, ...] | None, ...]] = {
     "fall": (("before", "after"), ("tokens",)),
     **dict.fromkeys(("episodes", "long_episodes"), (_EPISODE,)),
 }
-"""The parts of a metric's path below its first, each with the names that it may be. ``None``: a role, split or kind."""
+"""The later parts of a metric's path, each with its possible names. ``None``: a role, split or kind."""
 
 
 def check_unit(unit: str, where: str) -> None:

@@ -36,8 +36,8 @@ class Column(YamlModel, frozen=True, kw_only=True):
 
     ``metric`` is as ``RunSummary.value`` takes it, with ``{who}`` and ``{counts}`` for the row's. ``evaluates`` names
     the column whose run adapts: a context that was adapted there is only evaluated here. ``ours`` is not in the paper.
-    ``label`` is its header where the name alone would mislead. The columns of ``per`` are in the row named by
-    ``same_as``: table 13 divides the sums of table 12. With ``agents`` its runs take no scaffold. ``within`` is the
+    ``label`` replaces the name in its header where the name would mislead. The columns of ``per`` are in the row named
+    by ``same_as``: table 13 divides the sums of table 12. With ``agents`` its runs take no scaffold. ``within`` is the
     margin in points for a verdict that a cell is equivalent to the base row.
     """
 
@@ -66,9 +66,9 @@ class Row(YamlModel, frozen=True, kw_only=True):
     """One line of a table, with the settings of its runs, and the paper's numbers unless it is ours.
 
     ``values`` and ``changes`` (against the table's reference row) are in the order of the paper's columns. ``gt`` is
-    the paper's "GT labels" mark, ``None`` if the table has none. ``same_as`` names the row, here or in another table,
-    that it repeats. ``sum_of`` names the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the row
-    counts where the paper writes "rollouts" for two things (tables 12 to 15): rollouts, or calls of a model.
+    the paper's "GT labels" mark, ``None`` if the table has none. ``same_as`` names the row that it repeats, in this or
+    another table. ``sum_of`` names the rows it adds up, in ``sum_columns`` or in all. ``counts`` is what the row counts
+    where the paper writes "rollouts" for two things (tables 12 to 15): rollouts, or calls of a model.
 
     ``starts_from`` is the ``experiment/row`` whose adapted context an adaptation starts from. ``context`` is
     the one that a column with ``evaluates`` evaluates: ``tested``, or that before or after the step that removed most
@@ -107,7 +107,7 @@ class Row(YamlModel, frozen=True, kw_only=True):
 
     @property
     def ours(self) -> bool:
-        """Whether the row is ours alone, without a number of the paper."""
+        """Whether the paper has no number for the row."""
         return not self.values
 
 

@@ -56,8 +56,8 @@ class Measured:
     ``comparison``, corrected for all comparisons of the table. ``few_seeds`` says that the comparison is about these
     playbooks only: a side that adapts has fewer than three seeds. ``derived`` cells are computed from others.
 
-    ``collapsed``: some of its seeds did, so that no interval or test over seeds holds, and none is given. ``wide`` is
-    why the interval of a score is wider than 95% needs.
+    ``collapsed`` means that the context of some seed collapsed. An interval or test over seeds would not hold then, so
+    none is given. ``wide`` is why the interval of a score is wider than 95% needs.
 
     ``other_models`` says which models answered in place of those that its runs asked for.
 
@@ -286,7 +286,7 @@ def _change(value: float | None, base: float | None, kind: Change) -> float | No
 
 
 def mean_of(values: Sequence[float | None]) -> float | None:
-    """Return the mean, ``None`` if a value is unknown or there are no values."""
+    """Return the mean, or ``None`` if a value is unknown or missing."""
     known_values = [value for value in values if value is not None]
     return fmean(known_values) if known_values and len(known_values) == len(values) else None
 

@@ -1,4 +1,4 @@
-"""A claim of the paper by our runs: its verdict, which follows from its interval alone, and the table of claims."""
+"""The verdict of our runs on a claim of the paper, which only depends on its interval, and the table of claims."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class ClaimResult:
 
     @property
     def verdict(self) -> Verdict:
-        """What our runs say of the claim, by the interval alone."""
+        """The verdict of our runs on the claim, which only depends on its interval."""
         if self.value is None:
             return "not measured"
         if self.few:

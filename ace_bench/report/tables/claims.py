@@ -19,7 +19,7 @@ from ace_bench.report.tables.results_index import Selection
 _STREAM = 10**7
 """More than the samples of any stream, so that places in different streams differ."""
 _LEAST = 1e-6
-"""The smallest share that a logarithm is taken of."""
+"""Smaller shares are raised to this one before their logarithm."""
 
 
 def claim_results(
@@ -44,7 +44,7 @@ def claim_results(
 def _with_family_levels(results: Sequence[ClaimResult]) -> list[ClaimResult]:
     """Widen the intervals of the primary family: each has the level at which Holm's method tests it.
 
-    Claims without a verdict count as tests, too, so that later runs change no level.
+    Claims without a verdict also count as tests, so that later runs do not change the level of others.
     """
     family = [result for result in results if result.claim.primary]
     ready = [result for result in family if result.comparison and not result.few and not result.refused]

@@ -32,7 +32,7 @@ _INTERVALS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Number:
-    """A measured number as shown. LaTeX adds its ``change`` against the base row, and prints the ``best`` in bold."""
+    """A measured number as text. LaTeX adds its ``change`` against the base row, and prints the ``best`` in bold."""
 
     text: str
     bounds: str = ""
@@ -263,5 +263,5 @@ def signed(value: float | None, unit: str, unknown: str = "-") -> str:
 
 
 def signed_bounds(interval: Interval | None) -> str:
-    """Format the interval of a difference, as it stands behind it."""
+    """Format the interval that follows a difference."""
     return f" [{interval.low:+.1f}, {interval.high:+.1f}]" if interval else ""

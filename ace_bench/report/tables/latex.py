@@ -204,7 +204,7 @@ def _word(word: str | Number, aligned: bool) -> str:
 
 
 def _after(word: Number) -> str:
-    """Return what stands behind a number: its change and its marks."""
+    """Return the change and the marks that follow a number."""
     change = escaped(word.change).replace("-", "$-$")
     kind = {True: "better", False: "worse", None: "same"}[word.better]
     coloured = f"\\ace{kind}{{{change}}}" if change else ""

@@ -1,4 +1,4 @@
-"""Tables of a user's own runs: any settings or metrics as rows and columns, averaged over seeds alone."""
+"""Tables of a user's own runs: any settings or metrics as rows and columns, averaged only over seeds."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Layout:
     """What a table shows: ``rows`` and ``columns`` are settings by path or last part, or ``metric``.
 
     ``metrics`` are ``score``, the headline metric of each task, or what ``RunSummary.value`` takes. With ``over_seeds``
-    runs that differ in the seed alone share a cell. ``base`` names the base row by values (``base``,
+    runs that differ only in the seed share a cell. ``base`` names the base row by values (``base``,
     ``method=ace,threshold=0.5``); "" is the row of ``method=base``, if there is one.
     """
 

@@ -231,7 +231,7 @@ class ResultsIndex:
         plans = dict.fromkeys(
             run for name in experiments.by_name if name not in experiments.combined for run in experiments.runs(name)
         )
-        # Composing a configuration takes 0.2 s, so lists of methods count only as far as they have runs.
+        # Composing a configuration takes 0.2 s, so only methods of a list that have runs count.
         kinds = {(run.task, run.method, run.mode) for run in self.found.runs}
         plans |= dict.fromkeys(
             run for name in experiments.combined for run in experiments.runs(name) if run.kind in kinds

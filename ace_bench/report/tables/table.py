@@ -104,7 +104,7 @@ class Table:
 
     @property
     def empty(self) -> bool:
-        """Whether none of its runs has finished."""
+        """Whether all its runs are unfinished."""
         return not any(cell.runs for cell in self.measured)
 
 

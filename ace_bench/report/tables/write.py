@@ -75,7 +75,7 @@ def write_tables(
 
     Names are names of tables, such as ``2`` and ``4a``, with ``4`` for both its parts, and ``claims``. Without names
     all tables with a finished run are written, except for experiments that list methods. Each shows runs of one set of
-    conditions. ``measured`` are tables of measurements by name, which are written, too. Raises ``ConfigError``,
+    conditions. ``measured`` are tables of measurements by name, which are also written. Raises ``ConfigError``,
     ``DataError`` and ``FileUnwritable``.
     """
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]

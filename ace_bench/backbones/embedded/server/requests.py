@@ -113,7 +113,7 @@ class ChatRequest:
     """What the server does of a request.
 
     ``tools`` are those that a reply may call: ``None`` without any, [] where only earlier messages hold calls. With
-    ``must_call`` a reply needs a call, with ``one_call`` it has one at most. ``schema``: what a text must obey.
+    ``must_call`` a reply needs a call, with ``one_call`` it has one at most. The text must match ``schema``.
     """
 
     messages: tuple[Message, ...]

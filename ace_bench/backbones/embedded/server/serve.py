@@ -217,7 +217,7 @@ class ReaderServer(ThreadingHTTPServer):
             return {"requests": 0, "completions": 0, **self._counts}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Ignore clients that went away; anything else is reported as usual."""
+        """Ignore clients that disconnected. Other errors are reported as usual."""
         if not isinstance(sys.exc_info()[1], ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
