@@ -1,11 +1,13 @@
 """Make small wrong changes at random places of the code, and count those that the tests notice.
 
-    python scripts/measure_tests.py [--changes 100] [--seed 0] [--folders report,methods] [--jobs 2]
+    python scripts/measure_tests.py [--changes 100] [--seed 0] [--folders report,methods] [--jobs 2] [--nearest]
 
 A change turns a comparison around, adds 1 to a whole number, negates a condition, or swaps ``and`` and ``or``. It is
-drawn from all that can be made in ``ace_bench`` and made in a copy of the tree. A change in ``ace_bench/FOLDER`` runs
-``tests/FOLDER``; one that survives there also runs the tests of ``--then``. The lines at the end say how many were
-noticed by each. The tests must pass before the first change.
+drawn from all that can be made in ``ace_bench`` and made in a copy of the tree. It first runs the test files that
+import the changed module or are named after it, or else the tests of the module's package. A change in
+``ace_bench/FOLDER`` that survives them runs ``tests/FOLDER``, unless ``--nearest`` is set. One that survives there also
+runs the tests of ``--then``. The lines at the end say how many were noticed by each. The tests must pass before the
+first change.
 """
 
 from __future__ import annotations
@@ -14,12 +16,13 @@ import argparse
 import ast
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +31,14 @@ from ace_bench.core.console import Console
 ROOT = Path(__file__).resolve().parents[1]
 TURNED = {"==": "!=", "!=": "==", "<": "<=", "<=": "<", ">": ">=", ">=": ">", "is": "is not", "is not": "is"}
 TURNED |= {"in": "not in", "not in": "in"}
-SECONDS = 150.0
+CPU_SECONDS = 150
+"""What a process of a run of tests may take. More means that the change made it loop for ever."""
+SECONDS = 1500.0
+"""What a run of tests may take by the clock, on a machine that is busy with other programs."""
+MOST_FILES = 6
+NONE_SELECTED = 5
+"""Status of pytest where none of the tests is run by default."""
+REAL_SERVERS = ("tests/vllm/", "tests/slurm/")
 
 
 @dataclass(frozen=True)
@@ -95,31 +105,70 @@ def draw_changes(folders: list[str], count: int, seed: int) -> list[Change]:
     return random.Random(seed).sample(changes, min(count, len(changes)))
 
 
-def tests_of(change: Change) -> str:
+def nearest_tests(change: Change) -> list[str]:
+    """Return the few test files that import the changed module or are named after it, those of its folder first.
+
+    A module that no test imports has the tests of its package.
+    """
+    package, module = ".".join(change.path.parent.parts), change.path.stem
+    imported = re.compile(rf"from {re.escape(package)}(\.{module} import| import .*\b{module}\b)")
+    own_folder = folder_tests(change)[0]
+    near = []
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        path = str(file.relative_to(ROOT))
+        is_named = file.stem == f"test_{module}"
+        if not path.startswith(REAL_SERVERS) and (is_named or imported.search(file.read_text())):
+            near.append((not is_named, not path.startswith(own_folder), path))
+    return [path for *_, path in sorted(near)[:MOST_FILES]] or mirrored_tests(change)
+
+
+def mirrored_tests(change: Change) -> list[str]:
+    """Return the folder of tests of the changed file's package, nothing if only the whole folder has tests."""
+    parts = change.path.parent.parts[1:]
+    while len(parts) > 1 and not Path(ROOT, "tests", *parts).is_dir():
+        parts = parts[:-1]
+    return [f"{Path('tests', *parts)}/"] if len(parts) > 1 else []
+
+
+def folder_tests(change: Change) -> list[str]:
     """Return the folder of tests of the changed file's folder."""
-    return f"tests/{change.path.parts[1]}"
+    return [f"tests/{change.path.parts[1]}/"]
 
 
-def is_noticed(change: Change, tests: list[str], tree: Path, jobs: int, seconds: float) -> bool:
-    """Make a change in a copy of the tree, run tests, take the change back, and say whether a test failed."""
-    path = tree / change.path
-    text = path.read_text()
-    path.write_text(text[: change.start] + change.new + text[change.start + len(change.old) :])
-    try:
-        return not do_tests_pass(tests, tree, jobs, seconds)
-    finally:
-        path.write_text(text)
+@dataclass(frozen=True, kw_only=True)
+class Runner:
+    """Runs tests in a copy of the tree, the files of a folder in ``jobs`` processes."""
 
+    tree: Path
+    jobs: int
 
-def do_tests_pass(tests: list[str], tree: Path, jobs: int, seconds: float | None = None) -> bool:
-    """Run tests in a copy of the tree until one fails. Tests that take over ``seconds`` have failed."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", str(jobs), "-p", "no:cacheprovider", *tests]
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    try:
-        ran = subprocess.run(command, cwd=tree, env=environment, capture_output=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        return False
-    return ran.returncode == 0
+    def notices(self, tests: list[str], change: Change) -> bool:
+        """Make a change, run tests, take the change back, and say whether a test failed."""
+        path = self.tree / change.path
+        text = path.read_text()
+        path.write_text(text[: change.start] + change.new + text[change.start + len(change.old) :])
+        try:
+            return bool(tests) and not self.do_pass(tests)
+        finally:
+            path.write_text(text)
+
+    def do_pass(self, tests: list[str]) -> bool:
+        """Run tests until one fails. A run that loops or waits for ever has failed."""
+        processes = str(self.jobs) if any(path.endswith("/") for path in tests) else "0"
+        pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-n", processes, "-p", "no:cacheprovider", *tests]
+        environment = {**os.environ, "PYTHONPATH": str(self.tree), "PYTHONDONTWRITEBYTECODE": "1"}
+        try:
+            done = subprocess.run(
+                ["prlimit", f"--cpu={CPU_SECONDS}", *pytest],
+                cwd=self.tree,
+                env=environment,
+                capture_output=True,
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode in (0, NONE_SELECTED)
 
 
 def copy_tree(target: Path) -> None:
@@ -135,47 +184,39 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--changes", type=int, default=100, help="how many wrong changes")
     parser.add_argument("--seed", type=int, default=0, help="seed of the draw")
-    parser.add_argument(
-        "--folders", help="folders of ace_bench, or guests, with commas between; all of ace_bench by default"
-    )
+    parser.add_argument("--folders", help="folders of ace_bench, with commas between; all by default")
     parser.add_argument("--then", nargs="*", default=[], help="tests that survivors run, too")
     parser.add_argument("--jobs", type=int, default=2, help="processes of a run of tests")
+    parser.add_argument("--nearest", action="store_true", help="run no more than the test files of the changed module")
     options = parser.parse_args()
     tested = sorted(path.name for path in (ROOT / "tests").iterdir() if (ROOT / "ace_bench" / path.name).is_dir())
     folders = options.folders.split(",") if options.folders else tested
     changes = draw_changes(folders, options.changes, options.seed)
     with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder)
-        copy_tree(tree)
-        measure(changes, options.then, tree, options.jobs, Console(highlight=False, soft_wrap=True))
+        copy_tree(Path(folder))
+        runner = Runner(tree=Path(folder), jobs=options.jobs)
+        measure(changes, options, runner, Console(highlight=False, soft_wrap=True))
 
 
-def measure(changes: list[Change], then: list[str], tree: Path, jobs: int, console: Console) -> None:
-    """Make each change in turn and print the survivors and the counts.
-
-    A change that loops for ever is noticed after ``SECONDS``, or twice the time that the unchanged tests take.
-    """
-
-    def limit(tests: list[str]) -> float:
-        begun = time.monotonic()
-        if not do_tests_pass(tests, tree, jobs):
-            raise SystemExit(f"{' '.join(tests)} fails before any change: repair it first")
-        return max(SECONDS, 2 * (time.monotonic() - begun))
-
-    limits = {tests: limit([tests]) for tests in sorted(set(map(tests_of, changes)))}
-    limit_later = limit(then) if then else SECONDS
-    first = later = 0
+def measure(changes: list[Change], options: argparse.Namespace, runner: Runner, console: Console) -> None:
+    """Make each change in turn and print the survivors and the counts."""
+    stages: dict[str, Callable[[Change], list[str]]] = {"the nearest tests": nearest_tests}
+    if not options.nearest:
+        stages["the folder's tests"] = folder_tests
+    if options.then:
+        stages[" ".join(options.then)] = lambda _: options.then
+    for select in stages.values():
+        tests = sorted({path for change in changes for path in select(change)})
+        if not all(runner.do_pass(tests[start : start + MOST_FILES]) for start in range(0, len(tests), MOST_FILES)):
+            raise SystemExit(f"one of {' '.join(tests)} fails before any change: repair it first")
+    counts = Counter[str]()
     for change in changes:
-        tests = tests_of(change)
-        if is_noticed(change, [tests], tree, jobs, limits[tests]):
-            first += 1
-        elif then and is_noticed(change, then, tree, jobs, limit_later):
-            later += 1
-        else:
+        noticed = next((name for name, select in stages.items() if runner.notices(select(change), change)), None)
+        counts[noticed or "nothing"] += 1
+        if noticed is None:
             console.print(f"survives  {change}", markup=False)
-    console.print(f"noticed by the folder's tests: {first} of {len(changes)}")
-    if then:
-        console.print(f"noticed by {' '.join(then)}: {later} of {len(changes) - first}")
+    for name in stages:
+        console.print(f"noticed by {name}: {counts[name]} of {len(changes)}", markup=False)
 
 
 if __name__ == "__main__":
