@@ -154,7 +154,7 @@ def build_experiment(
     """Connect the parts of one run; all its calls pass one gateway and are recorded in one folder."""
     journal, calls = folder.journal, folder.calls
     folder.guard.on_failure = stop.request
-    progress = ProgressCounter(ledger=calls.ledger, observers=observers)
+    progress = ProgressCounter(ledger=calls.ledger, observers=observers, simulated=spec.metadata["simulated"])
     gateway = CallGateway(
         calls=calls,
         budget=spec.budget,

@@ -6,11 +6,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 
 from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, ListPriced, Priced
+from ace_bench.core.context import Citable
 from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
 from ace_bench.core.model_names import count_models
@@ -22,8 +24,11 @@ from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.loop import RunOutcome
 from ace_bench.runners.timing import timing_of
 from ace_bench.store.call_log import Account, Ledger
+from ace_bench.store.calls import restore_calls, stored_calls
 from ace_bench.store.fidelity import certify
 from ace_bench.store.journal import Journal, RolloutRecord
+from ace_bench.store.role_counts import count_roles
+from ace_bench.store.roles import Roles, record_of
 
 SCHEMA = 1
 _DIGITS = 4
@@ -94,9 +99,21 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         **_price_lists(ledger, experiment.arena.backbone),
         "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
         "cache": _cache(journal, ledger, experiment.arena.backbone),
+        "role_quality": record_of(_count_roles(experiment, outcome)),
         "timing": timing_of(experiment),
     }
     return {**metrics, "as_authors": certify(experiment.folder.path, metrics)}
+
+
+def _count_roles(experiment: Experiment, outcome: RunOutcome) -> Roles:
+    """Return how well each role did, by its calls in the run's folder."""
+    folder, start = experiment.folder, experiment.beginning.start
+    steps = folder.journal.steps if isinstance(start, Citable) else ()
+    contexts = accumulate(steps, lambda context, step: context.patched(step.patch), initial=start)
+    calls = restore_calls(stored_calls(folder.path).entries)
+    return count_roles(
+        calls, [*folder.journal.rollouts.values()], folder.journal.steps, chain(contexts, [outcome.context])
+    )
 
 
 def _by_role(ledger: Ledger, stage: Stage, figure: str) -> dict[str, int]:

@@ -20,7 +20,10 @@ from ace_bench.store.speed import Speed
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """A snapshot. ``score``: mean sample score of the phase in percent; ``left``: seconds, ``None`` if unknown."""
+    """A snapshot. ``score``: mean sample score of the phase in percent; ``left``: seconds, ``None`` if unknown.
+
+    ``speed`` is ``None`` where no model writes.
+    """
 
     phase: str
     done: int
@@ -31,7 +34,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     context_size: int
     context_tokens: int
     left: float | None
-    speed: Speed = Speed()
+    speed: Speed | None = Speed()
 
 
 class Observer(Protocol):
@@ -47,10 +50,11 @@ class Observer(Protocol):
 
 
 class ProgressCounter:
-    """Counts the progress of the current phase and notifies the observers."""
+    """Counts the progress of the current phase and notifies the observers. The speed of a simulation says nothing."""
 
-    def __init__(self, *, ledger: Ledger, observers: tuple[Observer, ...] = ()):
+    def __init__(self, *, ledger: Ledger, observers: tuple[Observer, ...] = (), simulated: bool = False):
         self._ledger = ledger
+        self._simulated = simulated
         self._observers = observers
         self._lock = threading.Lock()
         self.begin("start", 0)
@@ -96,7 +100,7 @@ class ProgressCounter:
                 context_size=self._context_size,
                 context_tokens=self._context_tokens,
                 left=self._seconds_left(),
-                speed=self._ledger.speed(),
+                speed=None if self._simulated else self._ledger.speed(),
             )
         for observer in self._observers:
             observer.update(progress)
@@ -208,8 +212,9 @@ def _describe(progress: Progress) -> str:
         f"{spent.calls:,} calls",
         "tokens n/a" if tokens is None else f"{compact(tokens)} tokens",
         "$ n/a" if spent.usage.usd is None else f"${spent.usage.usd:,.2f}",
-        str(progress.speed),
     ]
+    if progress.speed is not None:
+        parts.append(str(progress.speed))
     if spent.retries:
         parts.append(f"{spent.retries:,} retries")
     if progress.faults:

@@ -17,11 +17,10 @@ from ace_bench.core.leakage import Leakage
 from ace_bench.core.model_names import describe_other_models
 from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
+from ace_bench.store.roles import advice_on_roles, roles_of
 from ace_bench.store.speed import Speed, advice_on_speed
 
 _SHOWN_WAIT_S = 1.0
-_MANY = 0.1
-"""The share of a role's replies that may be unreadable or cut before the summary gives advice."""
 
 
 def title(metadata: Mapping[str, Any]) -> str:
@@ -61,7 +60,7 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
     for stage in ("adapt", "evaluate"):
         table.add_row(stage, _stage(metrics, stage))
-    for name, value in {**_speed(metrics["timing"]), **_faults(metrics), **_replies(metrics)}.items():
+    for name, value in (*_roles(metrics), *{**_speed(metrics), **_faults(metrics), **_replies(metrics)}.items()):
         table.add_row(name, value)
     table.add_row("cached prompt tokens", _reuse(metrics["cache"]["total"]))
     for server, counters in metrics["cache"]["servers"].items():
@@ -124,10 +123,18 @@ def _headline(headline: Mapping[str, Any]) -> str:
     return text
 
 
-def _speed(timing: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return how fast the model wrote, with advice where its calls were slow."""
+def _roles(metrics: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return how well each role did, with advice where one is far off."""
+    roles = roles_of(metrics) or {}  # older versions did not count it
+    rows = [(role, "; ".join(quality.describe())) for role, quality in roles.items()]
+    return rows + [("advice", advice) for advice in advice_on_roles(roles)]
+
+
+def _speed(metrics: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return how fast the model wrote, with advice where its calls were slow; nothing where no model wrote."""
+    timing = metrics["timing"]
     total, advice = timing.get("total"), advice_on_speed(timing)
-    if total is None:  # made by an older version
+    if total is None or metrics["simulated"]:  # made by an older version, or by a stand-in
         return {}
     speed = Speed(all=total["tokens_per_s"], call=total["call_tokens_per_s"], in_flight=total["calls_in_flight"])
     in_flight = "" if speed.in_flight is None else f", {speed.in_flight:,.1f} calls in flight"
@@ -144,20 +151,11 @@ def _faults(metrics: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _replies(metrics: Mapping[str, Any]) -> Mapping[str, str]:
-    """Return which other models replied, and how many replies of each role could not be read or were cut.
-
-    Where they are many there is advice.
-    """
-    calls, rows, many = _by_role(metrics["calls"]), dict[str, str](), set[str]()
+    """Return which other models replied, and how many replies of each role were odd in another way."""
+    calls, rows = _by_role(metrics["calls"]), dict[str, str]()
     if other_models := describe_other_models(metrics.get("models", {})):
         rows["another model"] = other_models
     reasoning = _by_role(metrics.get("all_reasoning_replies", {}))
-    for row, key in (("unreadable replies", "unreadable_replies"), ("replies cut at their limit", "cut_replies")):
-        numbers = _by_role(metrics.get(key, {}))
-        if numbers:
-            rows[row] = _shares(numbers, calls)
-        # What the server takes for reasoning is not too long and not too hard to read.
-        many |= {role for role, number in (numbers - reasoning).items() if number > _MANY * calls[role]}
     if reasoning:
         rows["replies without text"] = f"{_shares(reasoning, calls)}: {explain_all_reasoning()}"
     if blank := _by_role(metrics.get("blank_replies", {})):
@@ -172,11 +170,6 @@ def _replies(metrics: Mapping[str, Any]) -> Mapping[str, str]:
     if replies:
         rows["replies with thoughts"] = (
             f"{_shares(replies, calls)}; {compact(length.total())} characters of thoughts, which nobody was shown"
-        )
-    if many:
-        rows["advice"] = (
-            f"many replies are unreadable or cut ({', '.join(sorted(many))}): raise sampling.ROLE.max_tokens, try "
-            "another backbone.structured, or take a stronger model"
         )
     return rows
 

@@ -62,7 +62,8 @@ def test_a_run_reaches_its_summary_and_counts_what_cannot_be_read(whole):
     assert flat(metrics["cut_replies"]) == by_role(call for call in calls if call["cut"])
     unreadable = flat(metrics["unreadable_replies"])
     assert all(count <= flat(metrics["calls"])[key] for key, count in unreadable.items())
-    assert ("unreadable replies" in whole.printed) == bool(unreadable)
+    lost = [quality["replies"]["unreadable"] for quality in metrics["role_quality"].values()]
+    assert sum(lost) == sum(unreadable.values())
     assert metrics["tokens"]["total"]["in"] == sum(call["usage"]["prompt"] for call in calls)
 
 

@@ -30,6 +30,8 @@ from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.processes import read_processes
 from ace_bench.store.results import read_object
+from ace_bench.store.role_counts import count_roles
+from ace_bench.store.roles import advice_on_roles, roles_of
 from ace_bench.store.speed import SpeedMeter, advice_on_speed
 
 _FIRST = ("initial.json", "tested.json")
@@ -47,13 +49,15 @@ _BLOCK = 64
 class _Contexts:
     """The kind and bullets of the first context, and the number of steps before each context, by digest.
 
-    ``changes`` are the bullets that each step of a playbook ``set`` and ``removed``, up to an error in the contexts.
+    ``changes`` are the bullets that each step of a playbook ``set`` and ``removed``, up to an error in the contexts,
+    ``versions`` the playbooks.
     """
 
     kind: str
     places: Mapping[str, int]
     bullets: Sequence[Record] = ()
     changes: Sequence[Record] = ()
+    versions: Sequence[Context] = ()
 
 
 def run_data(run: RunSummary) -> Record:
@@ -71,13 +75,17 @@ def run_data(run: RunSummary) -> Record:
     samples, texts = _samples(run.folder), Texts()
     contexts = _contexts(run.folder, steps, texts, notes)
     used = {record.sample for record in rollouts}
+    roles = roles_of(run.metrics)
+    if roles is None:
+        roles = count_roles(restore_calls(calls.entries), rollouts, steps, contexts.versions)
     return {
         "about": {**{name: getattr(run, name) for name in ABOUT}, "folder": str(run.folder)},
         "processes": _processes(run.folder),
         "metrics": run.metrics,
         "certificate": certificate_note([run]),
         "speed": _speed(calls.entries),
-        "advice": advice_on_speed(run.metrics.get("timing", {})),
+        "advice": [*filter(None, [advice_on_speed(run.metrics.get("timing", {}))]), *advice_on_roles(roles)],
+        "roles": {role: quality.describe() for role, quality in roles.items()},
         "warnings": _warnings(run, calls.entries),
         "notes": notes,
         "kind": contexts.kind,
@@ -151,7 +159,7 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
     versions = [context for context in contexts if isinstance(context, HasBullets)]
     if versions:
         bullets, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
-        return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places)
+        return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places, versions=contexts)
     for context in contexts:
         texts.add("context", [_text(context)])
     return _Contexts(kind=kind, places=places)

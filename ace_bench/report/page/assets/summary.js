@@ -1,6 +1,6 @@
 /** The result of the run: metrics, learning curve, cost and cache, faults. */
 function summaryView(run) {
-  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), run.warnings.map((warning) => el("p.warning", {}, `${warning}.`)), run.advice && el("p.warning", {}, `Advice: ${run.advice}.`), run.certificate.map((line) => el("p.note", {}, line)), el("div.charts", {}, learning(run), sizes(run)), faults(run), costs(run), records(run));
+  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), run.warnings.map((warning) => el("p.warning", {}, `${warning}.`)), run.advice.map((sentence) => el("p.warning", {}, `Advice: ${sentence}.`)), run.certificate.map((line) => el("p.note", {}, line)), el("div.charts", {}, learning(run), sizes(run)), roles(run), faults(run), costs(run), records(run));
 }
 
 function tiles(run) {
@@ -19,12 +19,19 @@ function tiles(run) {
   const total = sums(run.calls);
   cards.push(["calls", shown(total.calls), `${shown(total.in)} tokens in, ${shown(total.out)} out`]);
   const { tokens_per_s: together, call_tokens_per_s: one, calls_in_flight: inFlight } = run.speed;
-  cards.push(["generated tokens per second", shown(together, 1), `${shown(one, 1)} a call, ${shown(inFlight, 1)} calls in flight`]);
+  if (!run.about.simulated) cards.push(["generated tokens per second", shown(together, 1), `${shown(one, 1)} a call, ${shown(inFlight, 1)} calls in flight`]);
   const saved = run.metrics.cache?.total.saved;
   cards.push(["cached prompt tokens", share(total), `${shown(total.cached)} of ${shown(total.in)}`, typeof saved === "number" && `input ${(100 * saved).toFixed(1)}% cheaper`]);
   const lists = [run.metrics.price_lists ?? []].flat().join(", ");
   cards.push(["dollars", shown(total.usd, 4), `${shown(total.seconds, 1)} s of model time`, lists && `at the prices of ${lists}`]);
   return el("div.tiles", {}, cards.map(([label, value, ...notes]) => el("div.tile", {}, el("h3", {}, label), el("p.big", {}, value), notes.filter(Boolean).map((note) => el("p.note", {}, note)))));
+}
+
+/** How well each role did, a card for each: what became of its replies, votes, bullets and second tries. */
+function roles(run) {
+  const cards = Object.entries(run.roles);
+  if (!cards.length) return null;
+  return el("section", {}, el("h2", {}, "Roles"), el("div.tiles.roles", {}, cards.map(([role, phrases]) => el("div.tile", {}, el("h3", {}, role), el("ul", {}, phrases.map((phrase) => el("li", {}, phrase)))))));
 }
 
 const SMOOTH = 20;
