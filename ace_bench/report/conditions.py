@@ -259,5 +259,5 @@ def _lookup(config: Settings, path: Sequence[str]) -> Any:
 def _has_value(setting: Any, value: Any) -> bool:
     """Whether a value agrees with a setting. It is true for the choice of an option, which cannot be checked."""
     if isinstance(value, Mapping) and isinstance(setting, Mapping):
-        return all(_has_value(value, value.get(key)) for key, value in setting.items())
+        return all(_has_value(wanted, value.get(key)) for key, wanted in setting.items())
     return bool(setting == value) or (isinstance(value, Mapping) and isinstance(setting, str))

@@ -170,6 +170,15 @@ def test_runs_that_were_made_otherwise_than_asked_are_not_shown(settings, seeds,
     assert " ".join(sorted({str(run.seed) for some in found for run in some})) == seeds
 
 
+@pytest.mark.parametrize(
+    ("limit", "is_shown"), [("{train: 3, test: 4}", True), ("{test: 4}", True), ("{test: 5}", False)]
+)
+def test_runs_are_chosen_by_their_limits_of_splits(limit, is_shown, tmp_path):
+    Planner(tmp_path, SHARED.compose).make(planned("2/base/finer"), [1.0], extra=(*REAL, "limit={train: 3, test: 4}"))
+    selector = Selector(configurations=SHARED.configurations, plans=(), extra=(f"limit={limit}",))
+    assert bool(selector.variants(find_runs(tmp_path).runs)) == is_shown
+
+
 def test_conditions_are_named_by_what_can_change_an_answer():
     known = {"backbone": "vllm", "name": "org/m-1.5", "overrides": ("backbone=vllm", "limit=4")}
     real = Variant(**known, changes=("gepa:method.k=1", "limit=4"), source="real")
