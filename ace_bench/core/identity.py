@@ -25,7 +25,7 @@ FORM = 2
 """The form of identities: another one names no run of this version, so that digests of two forms never meet."""
 CONTEXT_FILES = (("method", "initial"), ("method", "context"), ("mode", "context"), ("agent", "demonstrations"))
 """Settings that may name a file; its content identifies a run, not its path."""
-LOADING = ("arguments", "quantization", "max_model_len", "flags")
+LOADING = ("quantization", "max_model_len", "flags")
 """Settings of a started server that affect how its model is loaded."""
 
 _TARGET = "_target_"

@@ -60,7 +60,7 @@ def identity(settings: Mapping[str, Any]) -> Any:
     return build(settings, "backbone").identity
 
 
-@pytest.mark.parametrize("option", ["embedded", "gpt_5_1", "vllm", "vllm_qwen3_0_6b", "llama_cpp", "smollm2_llama_cpp"])
+@pytest.mark.parametrize("option", ["embedded", "gpt_5_1", "vllm", "qwen2_5_coder_0_5b", "llama_cpp", "smollm2"])
 def test_a_setting_tells_runs_apart_in_tables_where_it_does_in_their_folders(option):
     settings = node(option)
     usual, not_tried = identity(settings), set()

@@ -27,7 +27,7 @@ from tests.report.paper.conftest import compose, one_composer, reproduce  # noqa
 QUICK = ("README.md", "docs/running.md", "docs/reproducing.md", "docs/reports.md")
 
 NOT_RUN = {
-    r"(\S*pip install .*|make (setup|real-model|real-model-llama))": "installs packages from an index",
+    r"(\S*pip install .*|make (setup|real-model))": "installs packages from an index",
     r"(make data|(python scripts/download_data\.py|ace-bench appworld) .*)": "downloads data",
     r"(make (test\S*|lint|format|coverage)( .*)?|python -m pytest .*|\S*pre-commit install)": "runs tests or linters",
     r"ray start .*": "needs several machines",
@@ -36,7 +36,7 @@ NOT_RUN = {
     r"(appworld (download data|evaluate|pack)|vllm serve( --help)?)": "names a program; it is not to be typed",
     r"(ace-bench view results|python -m http\.server .*)": "serves until stopped; tests/report/page tests it",
     PLAYS_ENVIRONMENT.pattern + ".*": "tests/tasks/environments does it",
-    r"python run\.py .* backbone=smollm2_llama_cpp .*": "needs make real-model-llama",
+    r"python run\.py .* backbone=smollm2 .*": "needs make real-model",
     r"pip wheel .*": "tests/integration/test_wheel.py does it",
     r"python -m benchmarks growth": "needs 16 samples; tests/benchmarks runs it",
     r"make statistics": "tests/simulation runs it in small",
@@ -85,7 +85,7 @@ def typed(page):
 
 def is_prepared(text):
     """Whether a command needs real data and a sentence model, as its page says; others run on a fresh checkout."""
-    other = r"^(?!.*(--help|task\.source=sample)).* backbone=(?!embedded|vllm_qwen|smollm2)"
+    other = r"^(?!.*(--help|task\.source=sample)).* backbone=(?!embedded|smollm2)"
     return bool(re.search(other, text)) or text == REPRODUCTION
 
 

@@ -1,1 +1,1 @@
-"""A model on a vLLM server, either a running one or one launched for the run."""
+"""A model on a vLLM or llama.cpp server, either a running one or one launched for the run."""

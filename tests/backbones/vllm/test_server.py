@@ -10,7 +10,8 @@ import pytest
 
 from ace_bench.backbones.vllm.command import free_port
 from ace_bench.backbones.vllm.load import read_counters
-from ace_bench.backbones.vllm.server import Server, likely_fix, phase
+from ace_bench.backbones.vllm.logs import LLAMA_CPP_FIXES, VLLM_FIXES, VLLM_PHASES, likely_fix, phase
+from ace_bench.backbones.vllm.server import Server
 from ace_bench.core.errors import BackboneUnavailable, ConfigError
 from tests.launching import ROOT
 from tests.outcomes import as_texts, outcomes
@@ -46,6 +47,17 @@ def test_an_interruption_while_waiting_leaves_nothing(fake, launch):
     assert fake.all_gone(within=1)
 
 
+LLAMA_CPP_LOGS = [
+    "E gguf_init_from_reader: invalid magic characters: 'impo', expected 'GGUF'",
+    "E gguf_init_from_reader: failed to read tensor data",
+    "llama_model_load: error loading model: error loading model architecture: unknown model architecture: 'new'",
+    "llama_init_from_model: failed to initialize the context: failed to allocate buffer for kv cache",
+    "W get_repo_files: failed to resolve commit for no/such-GGUF",
+    "llama_server.py: error: unsupported option: -hf; this server reads GGUF files only, so give --model",
+    "E srv         start: couldn't bind HTTP server socket, hostname: 127.0.0.1, port: 8105",
+    "error: invalid argument: --colour",
+    "llama_server.py: error: unrecognized arguments: --colour",
+]
 LOGS = [
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
     "ValueError: No available memory for the cache blocks. Try increasing gpu_memory_utilization",
@@ -61,7 +73,9 @@ LOGS = [
 
 
 def test_what_a_log_says_is_recognised(snapshot, tmp_path):
-    assert outcomes(lambda says: likely_fix(f"INFO starting\n{says}\nERROR ended\n"), LOGS) == snapshot
+    for logs, fixes in ((LOGS, VLLM_FIXES), (LLAMA_CPP_LOGS, LLAMA_CPP_FIXES)):
+        advised = outcomes(lambda says: likely_fix(f"INFO starting\n{says}\nERROR ended\n", fixes), logs)  # noqa: B023
+        assert advised == snapshot
     phases = []
     for begun in (
         "",
@@ -70,8 +84,8 @@ def test_what_a_log_says_is_recognised(snapshot, tmp_path):
     ):
         with (tmp_path / "log").open("a") as log:
             log.write(begun)
-        phases.append(phase(tmp_path / "log"))
-    assert phases == ["importing its code", "loading the weights", "compiling and measuring memory"]
+        phases.append(phase(tmp_path / "log", VLLM_PHASES))
+    assert phases == ["starting its program", "loading the weights", "compiling and measuring memory"]
 
 
 def test_a_failure_shows_the_end_of_the_log_and_names_its_fix_where_it_is_known(launch):
@@ -159,6 +173,8 @@ PAGES = {
     "a rate only": 'vllm:gpu_prefix_cache_hit_rate{model_name="m"} 0.5\n',
     "the times of creation only": page(1.0, 1.0, end="_created", labels=""),
     "no numbers": page("NaN", "+Inf", labels=""),
+    "llama.cpp": "llamacpp:prompt_tokens_total 90\nllamacpp:prompt_tokens_cached_total 60\n",
+    "llama.cpp before it counted what it reuses": "llamacpp:prompt_tokens_total 90\n",
 }
 
 
