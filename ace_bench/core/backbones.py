@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from ace_bench.core.types import CacheCounters, Completion, Message, Probe, Record, ServerLoad, Usage
 
@@ -108,6 +108,13 @@ class Served(Probing, Protocol):
 
         ``None`` if the endpoint exists only once the backbone has started it.
         """
+
+
+@runtime_checkable
+class Launching(Protocol):
+    """A backbone that may start a server; the backbones of several runs can have their ``servers`` in common."""
+
+    servers: Any
 
 
 @runtime_checkable

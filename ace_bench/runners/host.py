@@ -18,6 +18,7 @@ from ace_bench.core.types import ProbeReply, Record
 from ace_bench.store.files import disk_problem
 
 if TYPE_CHECKING:
+    from ace_bench.backbones.vllm.server import ServerPool
     from ace_bench.runners.shared_limits import SharedLimits  # slow to import, and a finished run needs none
 
 EXIT_ERROR, EXIT_STOPPED, EXIT_INTERRUPTED = 2, 3, 130
@@ -75,7 +76,8 @@ class Host:
 
     ``signals`` stop all runs of a process that has several. ``owns_process`` is false where the process must outlive
     the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probed`` holds the fastest
-    reply to a probe by ``Served.probe_key``. ``limits`` are the limits that several runs of the process have together.
+    reply to a probe by ``Served.probe_key``. ``limits`` are the limits that several runs of the process have together,
+    and ``servers`` those that they start.
     """
 
     console: Console
@@ -85,6 +87,7 @@ class Host:
     on_folder: Callable[[Path], object] = lambda _: None
     probed: dict[str, ProbeReply] = field(default_factory=dict)
     limits: SharedLimits | None = None
+    servers: ServerPool | None = None
 
     def say(self, line: str, style: str | None = None) -> None:
         """Print a line as it is."""

@@ -15,6 +15,7 @@ from ace_bench.core.backbones import (
     Backbone,
     CacheReporting,
     Keyed,
+    Launching,
     Limited,
     Probing,
     Served,
@@ -147,6 +148,8 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                     backbone.adopt(settings)
                 if spec.unrecorded is not None:
                     continue
+                if isinstance(backbone, Launching) and host.servers is not None:
+                    backbone.servers = host.servers
                 if isinstance(backbone, Lifecycle):
                     stack.callback(backbone.close)
                     backbone.start(say)

@@ -12,11 +12,12 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
 
+from ace_bench.backbones.vllm.server import ServerPool
 from ace_bench.core.resources import config_folders
 from ace_bench.core.types import ProbeReply
 from ace_bench.runners.composing import RunConfig, compose_run
@@ -44,7 +45,7 @@ class Workers:
     """Makes runs, ``count`` at a time.
 
     With ``captures`` the output of each run is in its outcome, else it goes to the console. ``compose`` returns the
-    configuration of a run. The runs share ``limits``.
+    configuration of a run. The runs share ``limits``, and the servers that they start.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Workers:
         self._limits = limits or SharedLimits()
         self._signals = Signals()
         self._probed: dict[str, ProbeReply] = {}
+        self._servers = ServerPool(keeps_idle=True)
         self._turn = threading.Semaphore()
         """Of the run that begins: several at once would compute, and keep the calls of the others waiting."""
 
@@ -75,7 +77,12 @@ class Workers:
                 finally:
                     schedule.end(batch)
 
-        with self._signals.handled(), self._signals.passed_to(self._stop), ThreadPoolExecutor(self.count) as threads:
+        with (
+            closing(self._servers),
+            self._signals.handled(),
+            self._signals.passed_to(self._stop),
+            ThreadPoolExecutor(self.count) as threads,
+        ):
             try:
                 list(threads.map(work, range(self.count)))
             except BaseException:  # such as the end of a Slurm job's time
@@ -94,7 +101,7 @@ class Workers:
             reported = reporting(command, signals=self._signals, live=live, begun=turn.close, output=output)
             try:
                 with reported as report:
-                    host = replace(report.host, probed=self._probed, limits=self._limits)
+                    host = replace(report.host, probed=self._probed, limits=self._limits, servers=self._servers)
                     report.metrics = run(self.compose(overrides), host)
             except Exception:  # an error of the program, which is one row
                 traceback.print_exc(file=output)

@@ -2,12 +2,15 @@
 
 import urllib.error
 import urllib.request
+from contextlib import closing
 
 import pytest
 
 from ace_bench.backbones.vllm.backbone import Vllm
+from ace_bench.backbones.vllm.server import ServerPool
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, Interrupted
 from ace_bench.core.types import CacheCounters, Message, ServerLoad
+from tests.backbones.vllm.conftest import alive
 from tests.launching import built, composed
 
 ASKED = (Message(role="user", content="hello"),)
@@ -75,14 +78,14 @@ def test_an_interruption_while_the_server_loads_ends_later_calls(make):
         backbone.complete(ASKED, role="generator", session="s")
 
 
-def test_another_server_is_launched_by_its_command(fake, make):
-    arguments = "backbone.server.arguments=[--served-model-name,'{name}',--port,'{port}']"
-    backbone, lines = make("backbone=smollm2_llama_cpp", arguments), []
+def test_llama_cpp_is_launched_and_serves_no_more_than_the_model_was_trained_for(fake, make):
+    name = "backbone.server.served_name=short"
+    backbone, lines = make("backbone=llama_cpp", *LAUNCH, name, "backbone.server.max_model_len=50000"), []
     backbone.start(lines.append)
-    assert backbone.name == "SmolLM2-135M-Instruct"
+    assert backbone.name == "short"
     assert backbone.complete(ASKED, role="generator", session="s", schema=SCHEMA).text
-    assert backbone.probe().facts["context length"] == "8,192 tokens"
-    assert lines[-1].startswith("the server: ready after")
+    assert backbone.probe().facts["context length"] == "16,384 tokens"
+    assert lines[-1].startswith("llama.cpp: ready after")
     assert not any("vLLM" in line for line in lines)
     backbone.close()
     assert fake.all_gone(within=1)
@@ -144,3 +147,27 @@ def test_the_load_of_a_server_is_read(make):
     backbone = make(*LAUNCH)
     backbone.start(quiet)
     assert backbone.load() == ServerLoad(running=3, waiting=2)
+
+
+def test_runs_of_a_process_share_a_server_which_waits_for_the_next_run_until_another_is_wanted(fake, make):
+    servers = ServerPool(keeps_idle=True)
+    first, second, other = (make(*LAUNCH, f"backbone.server.served_name={name}") for name in ("a", "a", "b"))
+    for backbone in (first, second, other):
+        backbone.servers = servers
+    with closing(servers):
+        first.start(quiet)
+        shared = fake.pids()
+        first.close()
+        second.start(quiet)
+        first.start(quiet)
+        assert fake.pids() == shared
+        assert first.server == second.server
+        second.close()
+        other.start(quiet)
+        assert other.server != first.server
+        assert first.complete(ASKED, role="generator", session="s").text
+        first.close()
+        assert alive(shared[0])
+        other.close()
+    assert not alive(shared[0])
+    assert fake.all_gone(within=1)
