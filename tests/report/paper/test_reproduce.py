@@ -177,7 +177,7 @@ def test_one_run_in_other_words_is_not_made_twice_at_the_same_time(tmp_path):
     own = {"plain": (), "default": ("method.max_reflection_rounds=5",), "other": ("method.max_reflection_rounds=4",)}
     rows = {name: Row(overrides=("method=ace", *words), adapts="offline", label=name) for name, words in own.items()}
     wanted, made = requested(tmp_path, {"score": Column(overrides=("task=finer",), **COLUMN)}, rows)
-    plain, default, other = map(made._words(wanted).get, wanted)
+    plain, default, other = map(made._overrides_by_job(wanted).get, wanted)
     assert plain == default != other
 
 
