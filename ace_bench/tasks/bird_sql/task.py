@@ -165,7 +165,7 @@ class BirdSql(AnswerTask):
         return self._make_grade(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
 
     def expected_loss(self, grade: Grade) -> str | None:
-        """Say why the metric gives a gold query no point, ``None`` if nothing explains it."""
+        """Return why the metric gives a gold query no point, or ``None`` if no rule explains it."""
         if grade.detail.get("execution_corrected") != 1.0 or self.headline not in ("execution", "streambench_ex"):
             return None
         begins = "" if self.headline == "execution" else ", or does not begin with SELECT"

@@ -1,4 +1,4 @@
-"""What an episode of an environment is, what it asks for and how it is scored."""
+"""The interface of an environment's episodes: their requests for replies and their scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Attempts in environments: they lead the conversation until they ask for no more replies, then they are scored."""
+"""Attempts in environments.
+
+The environment leads the conversation until it wants no more replies, and then scores it.
+"""
 
 from __future__ import annotations
 

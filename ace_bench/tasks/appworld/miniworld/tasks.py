@@ -27,7 +27,7 @@ SPLITS = ("train", "dev", "test_normal", "test_challenge")
 
 
 class Test(NamedTuple):
-    """One requirement of an evaluation: its description, its Python statements, and whether doing nothing passes."""
+    """One test of an evaluation: its description, its Python statements, and whether doing nothing passes it."""
 
     requirement: str
     code: str
@@ -73,7 +73,7 @@ class Task:
 
     @property
     def apps(self) -> Sequence[str]:
-        """The apps that the solution needs besides the supervisor's own."""
+        """The apps that the solution needs, without the supervisor app."""
         return sorted({api.split(".")[0] for api in self.apis} - {"supervisor"})
 
     @property
