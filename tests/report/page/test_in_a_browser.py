@@ -74,6 +74,8 @@ def test_a_reader_follows_a_run_from_its_summary_over_the_steps_to_the_sample_of
         expect_text(page.locator("header"), text)
     for text in (f"{metrics['headline']['after']:.2f}", "2 faults"):
         expect_text(page.locator(".tiles"), text)
+    for text in ("generator", "second tries turned right", "votes accepted"):
+        expect_text(page.locator(".roles"), text)
     for role, count in metrics["calls"]["adapt"].items():
         cells = page.get_by_role("table").get_by_role("row", name=f"adapt {role}").get_by_role("cell")
         assert cells.first.inner_text() == str(count)

@@ -31,7 +31,7 @@ function tiles(run) {
 function roles(run) {
   const cards = Object.entries(run.roles);
   if (!cards.length) return null;
-  return el("section", {}, el("h2", {}, "Roles"), el("div.tiles.roles", {}, cards.map(([role, phrases]) => el("div.tile", {}, el("h3", {}, role), el("ul", {}, phrases.map((phrase) => el("li", {}, phrase)))))));
+  return el("section", {}, el("h2", {}, "Roles"), el("div.roles", {}, cards.map(([role, phrases]) => el("div.tile", {}, el("h3", {}, role), el("ul", {}, phrases.map((phrase) => el("li", {}, phrase)))))));
 }
 
 const SMOOTH = 20;
