@@ -16,6 +16,7 @@ from ace_bench.ace.echoes import refuse_echoes
 from ace_bench.ace.editing import Insight, PlaybookEditor, used_bullets
 from ace_bench.ace.learner import CuratorRole, PlaybookLearner, Role
 from ace_bench.ace.replies import Delta, ask_curator, ask_for_lesson
+from ace_bench.ace.verify import VerifyingEditor
 from ace_bench.core.method import Arena, ContextUpdate
 from ace_bench.core.types import GeneratorSpec, Rollout, Sample, Step
 from ace_bench.methods.base import CURATOR, REFLECTOR, RoleCall, ask_role, curator_fields, is_settled, reflector_fields
@@ -115,10 +116,16 @@ class Ace(PlaybookLearner):
         self, context: Playbook, rollouts: Sequence[Rollout], step: Step, arena: Arena
     ) -> ContextUpdate[Playbook]:
         """Learn from a batch of the Generator's rollouts (paper, 3.1), and refine once (3.2)."""
-        editor = PlaybookEditor(context, step=step, count=arena.counter("generator"))
+        editor = self.edit(context, rollouts, step, arena)
         insights = arena.map(partial(self.reflect, context, step=step, arena=arena), rollouts)
         self.curator.curate(editor, insights, step, arena)
         return self.refine(editor, insights)
+
+    def edit(self, playbook: Playbook, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> PlaybookEditor:
+        """Return what applies the step's changes to the playbook."""
+        if self.verifier is None:
+            return PlaybookEditor(playbook, step=step, count=arena.counter("generator"))
+        return VerifyingEditor(playbook, rollouts, self.verifier, step, arena)
 
     def reflect(self, playbook: Playbook, first: Rollout, step: Step, arena: Arena) -> Insight:
         """Reflect and try again with the lesson, round by round, until the Generator is right or repeats itself.

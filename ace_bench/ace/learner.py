@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ace_bench.ace.verify import Verifier
 from ace_bench.contexts.loading import load_kind
 from ace_bench.contexts.selection import Retrieval
 from ace_bench.core.method import Arena, Learning, Span, Workload, exactly, may_draw
@@ -52,7 +53,8 @@ class PlaybookLearner(BaseMethod[Playbook]):
     """The parts of the method, and what follows from them.
 
     The playbook starts empty or from the file ``initial``. The Generator is shown what ``retrieval`` selects, all
-    bullets without it. It keeps the last ``remembered`` lessons on samples for later prompts.
+    bullets without it. It keeps the last ``remembered`` lessons on samples for later prompts. With a ``verifier`` only
+    changes stay that its check keeps.
     """
 
     reflector: Role
@@ -62,11 +64,12 @@ class PlaybookLearner(BaseMethod[Playbook]):
     remembered: int
     initial: str | None = None
     retrieval: Retrieval | None = None
+    verifier: Verifier | None = None
 
     @property
     def draws_from_seed(self) -> bool:
-        """Whether the Reflector or the Curator draws something."""
-        return may_draw(self.reflector) or may_draw(self.curator)
+        """Whether the Reflector, the Curator or the verifier draws something."""
+        return may_draw(self.reflector) or may_draw(self.curator) or self.verifier is not None
 
     @property
     def roles(self) -> Mapping[str, tuple[str, ...]]:
@@ -83,14 +86,17 @@ class PlaybookLearner(BaseMethod[Playbook]):
 
     @property
     def embedders(self) -> Sequence[Embedder]:
-        """The embedders of refinement, retrieval and the Curator that are in use."""
+        """The embedders of refinement, retrieval, the Curator and the verifier that are in use."""
         refining = () if self.refiner.when == "never" else (self.refiner.memo.embedder,)
         retrieving = () if self.retrieval is None else (self.retrieval.embedder,)
-        return *refining, *retrieving, *self.curator.embedders
+        verifying = () if self.verifier is None else (self.verifier.memo.embedder,)
+        return *refining, *retrieving, *self.curator.embedders, *verifying
 
     def check(self, arena: Arena) -> None:
         """Reject tasks and agents that the Reflector cannot work with."""
         self.reflector.check(arena)
+        if self.verifier is not None:
+            self.verifier.check(arena)
 
     def start(self, arena: Arena) -> Playbook:
         """Return the initial playbook, or an empty one with the task's sections."""
@@ -100,12 +106,18 @@ class PlaybookLearner(BaseMethod[Playbook]):
             return Playbook.start(arena.sections)
         return load_kind(Playbook, self.initial, arena=arena, required_by="ACE")
 
+    @property
+    def rehearsed(self) -> PlaybookLearner:
+        """The method without its verifier: an estimate is of a playbook that keeps every lesson."""
+        return replace(self, verifier=None)
+
     def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return from no retry to all reflection rounds."""
+        """Return from no retry and no check to all reflection rounds and all attempts of the verifier."""
         reflections, retries = self.rounds.limits_in(arena, learning)
         per_sample = exactly(learning.samples)
+        attempts = Span(1, 1 + retries) + (exactly(0) if self.verifier is None else self.verifier.attempts)
         return Workload(
-            rollouts=Span(1, 1 + retries).times(per_sample),
+            rollouts=attempts.times(per_sample),
             roles={
                 **({REFLECTOR: Span(1, reflections).times(per_sample)} if self.reflector.templates else {}),
                 **(self.curator.calls(learning) if self.curator.templates else {}),

@@ -13,11 +13,13 @@ from ace_bench.ace.ablations import AceWithOtherView, HarmfulReflector, NoReflec
 from ace_bench.ace.ace import Ace, Curator, Reflector
 from ace_bench.ace.nearest import NearestBullets, NearestCurator
 from ace_bench.ace.rules import RulesCurator, RulesReflector
+from ace_bench.ace.verify import Verifier
 from ace_bench.contexts.selection import Retrieval
 from ace_bench.core.errors import SettingError
 from ace_bench.core.settings import Count, Text, Whole
 from ace_bench.methods.base import Rounds
 from ace_bench.playbook.apply import KINDS, Kind, Limits, UnknownSection
+from ace_bench.playbook.embeddings import EmbeddingMemo
 from ace_bench.playbook.refine import Refiner
 
 _OPERATIONS = f"a list of some of {', '.join(KINDS)}, such as [ADD]"
@@ -52,6 +54,10 @@ class AceSettings:
     """The bullets that the Curator sees: all, or so many that are most similar to lesson and question."""
     refuse_echoes: bool
     """Refuse bullets that repeat the prompts or speak about the playbook."""
+    verify: bool
+    """Keep a lesson only if a sample turns right with it and no guard sample wrong."""
+    guard_samples: Whole
+    """Samples that were answered right and must stay so, for ``verify``."""
     initial: Text | None
     """A playbook to start from: a saved context or the official text."""
     refiner: Refiner
@@ -67,6 +73,10 @@ class AceSettings:
             odd = "update=rewrite" if self.update == "rewrite" else "reflector=rules"
             raise SettingError(
                 f"curator_sees={self.curator_sees} is for a Curator that proposes deltas; with {odd} set all"
+            )
+        if self.verify and self.update == "rewrite":
+            raise SettingError(
+                "verify=true checks deltas, and update=rewrite makes none: set update=delta, or verify=false"
             )
         if self.harmful_every is not None and self.reflector != "on":
             raise SettingError(
@@ -115,6 +125,11 @@ class AceSettings:
             return _ONE_ATTEMPT
         return Rounds(reflections=self.max_reflection_rounds, retries=self.retries)
 
+    def make_verifier(self) -> Verifier | None:
+        """Return what checks lessons, ``None`` if all stay."""
+        memo = EmbeddingMemo(self.refiner.memo.embedder)
+        return Verifier(memo=memo, guard=self.guard_samples) if self.verify else None
+
     def make(self) -> Ace:
         """Return the method. Its parts share their embeddings."""
         self.retrieval.share(self.refiner.memo)
@@ -125,6 +140,7 @@ class AceSettings:
             "rounds": self.rounds,
             "initial": self.initial,
             "retrieval": None if self.retrieval.mode == "off" else self.retrieval,
+            "verifier": self.make_verifier(),
             "remembered": max(self.reflection_window - 1, self.generator_reflections),
         }
         helpful_first = self.bullet_order == "helpful"

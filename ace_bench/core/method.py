@@ -26,6 +26,10 @@ Adaptation = Literal["none", "steps", "fit"]
 POST_UPDATE_ROLLOUT = "after_curation"
 """Kind of an event with the keys of a sample's rollouts before (``first``) and after (``again``) learning from it."""
 
+VERIFIED = "verified"
+"""Kind of an event about a change of the context that was checked: whether it was ``kept``, the ``reason``, and the
+keys of the rollouts that the check took (``attempts``)."""
+
 FINAL_TRIAL = "last_trial"
 """Kind of an event of a method that ``scores_last_trial``: the keys of a sample's ``first`` trial and of the one that
 counts (``last``), and the number of ``trials``."""
@@ -114,6 +118,10 @@ class Method(Protocol[C]):
 
         An optimiser (``fit``) gets no rollouts and makes its own; a continued run replays the recorded ones.
         """
+
+    @property
+    def rehearsed(self) -> Method[C]:
+        """The method that an estimate runs with a few samples: without parts that keep its context small."""
 
     def workload(self, arena: Arena, learning: Learning) -> Workload | None:
         """Return what adaptation takes, for estimates: all steps of ``learning``, or the whole of ``fit``.

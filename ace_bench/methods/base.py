@@ -16,7 +16,7 @@ from ace_bench.contexts.loading import load_context
 from ace_bench.core.backbones import Lm
 from ace_bench.core.context import Context, HasBullets
 from ace_bench.core.errors import ConfigError, RolloutFault
-from ace_bench.core.method import Adaptation, Arena, C, ContextUpdate, Learning, Workload
+from ace_bench.core.method import Adaptation, Arena, C, ContextUpdate, Learning, Method, Workload
 from ace_bench.core.prompts import Sized, Transcript, send_within_limit, shrink
 from ace_bench.core.types import Attempt, Fault, GeneratorSpec, Labels, Message, Record, Rollout, Sample, Step
 
@@ -120,6 +120,11 @@ class BaseMethod(ABC, Generic[C]):
     def fit(self, context: C, arena: Arena) -> ContextUpdate[C]:
         """Optimise in one piece."""
         raise NotImplementedError
+
+    @property
+    def rehearsed(self) -> Method[C]:
+        """The method itself."""
+        return self
 
     def workload(self, arena: Arena, learning: Learning) -> Workload | None:
         """Estimate in proportion to the samples."""

@@ -36,7 +36,7 @@ NO_COUNTERS = NO_REFLECTIONS = "(none)"
 RECENT_REFLECTIONS = "recent_reflections"
 """The prompt field with the reflections on earlier samples, where the Generator is shown some."""
 
-_OPTIONAL = ("layout", "shown_reflections")
+_OPTIONAL = ("verdicts", "layout", "shown_reflections")
 """Fields that a saved playbook has only where they have a value."""
 MAX_NUMBER = 10**9
 _Next = Annotated[int, msgspec.Meta(ge=1, le=MAX_NUMBER + 1)]
@@ -52,7 +52,8 @@ class Playbook(ContextValue):
     the cost of a new version follows the size of the change.
 
     ``recent`` are the latest reflections, the oldest first, for methods that show them to the Curator; the Generator's
-    prompts show only ``shown_reflections`` (``None``: no such field), which are never saved. ``layout`` is the text
+    prompts show only ``shown_reflections`` (``None``: no such field), which are never saved. ``verdicts`` say which
+    samples were answered right, for methods that check their changes; no prompt shows them. ``layout`` is the text
     around the bullets of an imported playbook, for exports; a saved playbook without it has no such field.
     ``helpful_first`` orders the field ``playbook`` of prompts by utility, and ``partial`` playbooks say there that they
     have other bullets; neither is saved.
@@ -62,6 +63,7 @@ class Playbook(ContextValue):
     bullets: tuple[Bullet, ...]
     next_number: _Next = 1
     recent: tuple[str, ...] = ()
+    verdicts: tuple[tuple[str, bool], ...] = ()
     layout: Layout | None = None
     shown_reflections: tuple[str, ...] | None = None
     helpful_first: bool = False
@@ -107,11 +109,11 @@ class Playbook(ContextValue):
         """Restore a playbook from its ``dump``, exactly. Raises ``DataError`` that names the first wrong field."""
         stored = super().load(record)
         book = cls.build_from(stored.bullets, sections=stored.sections, next_number=stored.next_number)
-        return replace(book, recent=stored.recent, layout=stored.layout)
+        return replace(book, recent=stored.recent, verdicts=stored.verdicts, layout=stored.layout)
 
     def _saved_fields(self) -> Iterator[tuple[str, Any]]:
         for name, value in super()._saved_fields():
-            if name not in ("helpful_first", "partial") and (name not in _OPTIONAL or value is not None):
+            if name not in ("helpful_first", "partial") and (name not in _OPTIONAL or value):
                 yield name, value
 
     @property
@@ -136,7 +138,7 @@ class Playbook(ContextValue):
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over all fields, bullets with their counters: equal content, equal digest."""
+        """SHA-256 over all fields but the verdicts, bullets with their counters: equal content, equal digest."""
         order = "helpful first" if self.helpful_first else None
         optional = [value for value in (self.layout, self.shown_reflections, order) if value is not None]
         head = msgspec.json.encode([self.kind, self.sections, self.next_number, *self.recent, *optional])
@@ -242,8 +244,9 @@ class Playbook(ContextValue):
     def patch(self, earlier: Playbook) -> Record:
         """Return what changed since ``earlier``; its size does not depend on the size of the playbook.
 
-        ``set`` holds new and changed bullets, ``removed`` ids; ``sections``, ``recent`` and ``layout`` are present only
-        if they differ. The order follows from the bullets' numbers. Raises ``TypeError`` for another kind of context.
+        ``set`` holds new and changed bullets, ``removed`` ids, ``verdicts`` the new and changed ones; ``sections``,
+        ``recent`` and ``layout`` are present only if they differ. The order follows from the bullets' numbers. Raises
+        ``TypeError`` for another kind of context.
         """
         if not isinstance(earlier, Playbook):
             raise TypeError(f"a playbook has no patch against {type(earlier).__name__}")
@@ -257,6 +260,8 @@ class Playbook(ContextValue):
             patch["sections"] = list(self.sections)
         if self.recent != earlier.recent:
             patch["recent"] = list(self.recent)
+        if self.verdicts != earlier.verdicts:
+            patch["verdicts"] = [verdict for verdict in self.verdicts if verdict not in {*earlier.verdicts}]
         if self.layout != earlier.layout:
             patch["layout"] = msgspec.to_builtins(self.layout)
         return patch
@@ -275,6 +280,7 @@ class Playbook(ContextValue):
             bullets=(),
             next_number=change.next_number,
             recent=self.recent if change.recent is None else change.recent,
+            verdicts=tuple(dict((*self.verdicts, *change.verdicts)).items()),
             layout=self.layout if isinstance(change.layout, UnsetType) else change.layout,
         ).with_index(self.index.changed(put=change.set, gone=change.removed))
 
@@ -285,6 +291,7 @@ class _Patch(msgspec.Struct):
     removed: tuple[str, ...] = ()
     sections: list[str] | None = None
     recent: tuple[str, ...] | None = None
+    verdicts: tuple[tuple[str, bool], ...] = ()
     layout: Layout | UnsetType | None = UNSET
 
 

@@ -30,7 +30,18 @@ from ace_bench.store.processes import How
 from ace_bench.store.results import METRICS, read_metrics
 
 _STANDS = {"replayed": "and a replay gave the same result", "accepted": "and accept_code=true accepted it"}
-_RESULTS = ("splits", "validation", "learning", "trials", "context", "rollouts", "steps", "operations", "counters")
+_RESULTS = (
+    "splits",
+    "validation",
+    "learning",
+    "trials",
+    "verification",
+    "context",
+    "rollouts",
+    "steps",
+    "operations",
+    "counters",
+)
 """Parts of the metrics that prompts, replies and grades decide; intervals can be computed again at any time."""
 
 

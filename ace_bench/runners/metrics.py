@@ -14,7 +14,7 @@ import numpy as np
 from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, ListPriced, Priced
 from ace_bench.core.context import Citable
 from ace_bench.core.errors import UNREADABLE
-from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT
+from ace_bench.core.method import FINAL_TRIAL, POST_UPDATE_ROLLOUT, VERIFIED
 from ace_bench.core.model_names import count_models
 from ace_bench.core.statistics import blocks, bootstrap_interval, clusters, score_bounds
 from ace_bench.core.task import Task, headline_score
@@ -64,6 +64,7 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         "validation": [*outcome.validation],
         **_learning(task, journal),
         **_trials(journal),
+        **_verification(journal),
         "context": {
             "kind": outcome.context.kind,
             "items": outcome.context.size,
@@ -195,6 +196,17 @@ def _trials(journal: Journal) -> Record:
     return {"trials": {"n": len(numbers), "mean": round(sum(numbers) / len(numbers), _DIGITS)}} if numbers else {}
 
 
+def _verification(journal: Journal) -> Record:
+    """Return how many changes were kept and refused by their check, and what that cost; nothing where none was made."""
+    checks = [event for step in journal.steps for event in step.events if event["event"] == VERIFIED]
+    attempts = {key for check in checks for key in check["attempts"]}
+    if not checks:
+        return {}
+    kept = sum(check["kept"] for check in checks)
+    calls = sum(journal.rollouts[key].calls for key in attempts)
+    return {"verification": {"kept": kept, "refused": len(checks) - kept, "rollouts": len(attempts), "calls": calls}}
+
+
 def _round_scores(scores: Mapping[str, float]) -> dict[str, float]:
     return {name: round(score, _DIGITS) for name, score in scores.items()}
 
@@ -221,7 +233,7 @@ def _sum_journal(journal: Journal, *, learn_unreadable: bool) -> tuple[Mapping[S
             sums[Stage.ADAPT].unreadable[event["role"]] += 1
         elif event["event"] == "fault":
             sums[Stage.ADAPT].faults[f"{event['role']}/{event['owner']}/{event['kind']}"] += 1
-        elif event["event"] not in (POST_UPDATE_ROLLOUT, FINAL_TRIAL):
+        elif event["event"] not in (POST_UPDATE_ROLLOUT, FINAL_TRIAL, VERIFIED):
             operations[event["event"]] += 1
     return sums, operations
 

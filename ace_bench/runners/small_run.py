@@ -69,7 +69,7 @@ class Rehearsal:
         limits = {split: min(most, limit or most) for split, limit in spec.limits.items()}
         small = replace(
             spec,
-            method=spec.rehearsed_method,
+            method=spec.rehearsed_method.rehearsed,
             beginning=spec.beginning if spec.rehearsed_method is spec.method else None,
             backbones=standins,
             limit=BySplit(**limits),

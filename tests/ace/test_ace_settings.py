@@ -19,6 +19,7 @@ SETTINGS = [
     "harmful_every=2 reflector=off",
     "generator_reflections=1 reflector=off",
     "initial=nowhere.txt",
+    "verify=true update=rewrite",
 ]
 
 
@@ -32,5 +33,6 @@ def test_each_of_them_alone_chooses_its_part():
     assert (other.remembered, make("reflection_window=3").remembered) == (4, 2)
     assert (other.retrieval.mode, make("").retrieval) == ("bm25", None)
     assert isinstance(make("update=rewrite").curator, RewritingCurator)
+    assert (make("verify=true guard_samples=5").verifier.guard, make("").verifier) == (5, None)
     assert make("curator_sees=7").curator.view.top_k == 7
     assert (make("harmful_every=2").reflector.every, make("reflector=off").rounds.retries) == (2, 0)

@@ -102,6 +102,7 @@ STORMS = ({"http_500": 1.0}, {"http_500": 0.4, "drop": 0.2, "truncate": 0.2})
     "method",
     [
         ("method=ace", "mode.epochs=1", "limit=12"),
+        ("method=ace", "method.verify=true", "mode.epochs=1", "limit=8"),
         ("protocol=official", "mode.eval_every=4", "limit=8"),
         ("protocol=official", "mode=online", "mode.window=3", "limit=10"),
         ("method=dc_rs", "mode=online", "limit=15"),

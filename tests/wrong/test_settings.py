@@ -25,7 +25,7 @@ WRONG_KINDS = {
 }
 ALLOWED = re.compile(
     r"method\.retries=5|.*(seed|temperature|top_p|prices\.\w+|retry\.\w+|split_ratio\.\w+|tolerance\.\w+|attention|"
-    r"collapse|code_runs|bootstrapped|labeled|percentile|max_learned|generator_reflections)=0"
+    r"collapse|code_runs|bootstrapped|labeled|percentile|max_learned|generator_reflections|guard_samples)=0"
 )
 """All other numbers must be above 0."""
 
