@@ -36,7 +36,7 @@ NOT_RUN = {
     r"(appworld (download data|evaluate|pack)|vllm serve( --help)?)": "names a program; it is not to be typed",
     r"(ace-bench view results|python -m http\.server .*)": "serves until stopped; tests/report/page tests it",
     PLAYS_ENVIRONMENT.pattern + ".*": "tests/tasks/environments does it",
-    r"python run\.py .* backbone=smollm2 .*": "needs make real-model",
+    r"python run\.py .* backbone=(smollm2|\w*llama_cpp)( .*)?": "needs llama-server and a model",
     r"pip wheel .*": "tests/integration/test_wheel.py does it",
     r"python -m benchmarks growth": "needs 16 samples; tests/benchmarks runs it",
     r"make statistics": "tests/simulation runs it in small",

@@ -28,7 +28,10 @@ def main(arguments: Sequence[str]) -> None:
     params.endpoint_metrics = options.metrics
     if options.threads is not None:
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = options.threads
-    server = xllamacpp.Server(params)  # it serves from threads of its own as long as it is referred to
+    try:
+        server = xllamacpp.Server(params)  # it serves from threads of its own as long as it is referred to
+    except RuntimeError as error:  # its cause is in the log
+        sys.exit(f"error: {error}")
     threading.Event().wait()
     del server
 
