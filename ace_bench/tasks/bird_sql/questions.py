@@ -157,7 +157,7 @@ def sql_of(answer: str | None) -> str:
 
 
 def sql_by_stream_bench(answer: str) -> str:
-    """Return the query that StreamBench runs for a reply: the text that its rule takes from fences, after SELECT."""
+    """Return the query that StreamBench runs for a reply: what its rule leaves of fences, with SELECT in front."""
     sql = answer
     if sql.startswith(_OPENING) and sql.endswith("```"):
         sql = sql[len(_OPENING) : -3]

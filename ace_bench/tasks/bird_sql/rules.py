@@ -5,7 +5,7 @@ A query reads one database, a script fills a new one; everything else is refused
 All SQL sees one fixed time, so that the result of a query does not depend on the day of the run: some gold queries read
 the clock (an age is the current year less the year of birth). SQLite's date functions are replaced by functions that
 insert the fixed time for the current one and call SQLite for the rest. The time zone of the process is UTC, so that
-``localtime`` is also the same everywhere.
+``localtime`` is the same everywhere, too.
 
 The worker imports this module, so it needs the standard library only.
 """

@@ -162,10 +162,10 @@ class BirdSql(AnswerTask):
         schema, question = parts_of(sample.inputs["question"])
         fields = {"schema": schema, "question": question, "gold": grade.gold, "predicted": sql_of(answer)}
         right = ask_judge(fields, prompts, lm)
-        return self._make_grade(grade.observed, grade.gold, {**grade.detail, "judge": float(right)})
+        return self._make_grade(grade.observed, grade.gold, {**grade.detail, "judge": float(right)}, grade.group)
 
     def expected_loss(self, grade: Grade) -> str | None:
-        """Return why the metric gives a gold query no point, or ``None`` if no rule explains it."""
+        """Say why the metric gives a gold query no point, ``None`` if nothing explains it."""
         if grade.detail.get("execution_corrected") != 1.0 or self.headline not in ("execution", "streambench_ex"):
             return None
         begins = "" if self.headline == "execution" else ", or does not begin with SELECT"
@@ -194,7 +194,7 @@ class BirdSql(AnswerTask):
         gold, sql = row.fields["SQL"].strip(), sql_of(answer)
         detail = {row.fields["difficulty"]: 1.0} if row.fields["difficulty"] else {}
         if answer is None or not answer.strip():
-            return self._make_grade(NO_QUERY, gold, dict.fromkeys((*detail, *METRICS), 0.0))
+            return self._make_grade(NO_QUERY, gold, dict.fromkeys((*detail, *METRICS), 0.0), row.fields["db_id"])
         database = self._databases[row.fields["db_id"]]
         wanted = self._gold_result(database, gold)
         outcomes = {gold: wanted}
@@ -211,11 +211,12 @@ class BirdSql(AnswerTask):
         detail["execution_corrected"] = float(outcome.same_corrected(wanted, ordered=orders(gold)))
         if not sql or sql == gold:  # no judge needs to be asked
             detail["judge"] = float(bool(sql))
-        return self._make_grade(outcome.observed(self._limits), gold, detail)
+        return self._make_grade(outcome.observed(self._limits), gold, detail, row.fields["db_id"])
 
-    def _make_grade(self, observed: str, gold: str, detail: Mapping[str, float]) -> Grade:
+    def _make_grade(self, observed: str, gold: str, detail: Mapping[str, float], database: str) -> Grade:
+        """Return a grade. Questions about one database are a group: what helps with its tables helps them all."""
         right = detail.get(self.headline, 0.0)
-        return Grade(score=right, correct=right == 1.0, observed=observed, gold=gold, detail=detail)
+        return Grade(score=right, correct=right == 1.0, observed=observed, gold=gold, group=database, detail=detail)
 
 
 def _moment(clock: str) -> str:

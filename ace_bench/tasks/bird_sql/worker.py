@@ -1,14 +1,14 @@
 """The process that runs SQL of a model: a request per line on stdin, a result per line on stdout.
 
-The query is treated as hostile. It sees one database, opened read-only and immutable; an authorizer lets it read and
-call harmless functions, and nothing else; time, rows, cells, nesting and memory are limited. If the kernel supports it
-(see ``confine``), the process can read only the databases, write no file and reach no network. SQLite does not call the
-progress handler everywhere, for example not in a LIKE pattern with many wildcards; there an alarm of the operating
-system ends this process. It also exits when its parent has died.
+The query is treated as hostile. It sees one database, opened read-only and immutable; an authorizer lets it read
+and call harmless functions, and nothing else; time, rows, cells, nesting and memory are limited. In
+addition, the process itself can read only the databases, write no file and reach no network, as far as the kernel
+supports it (see ``confine``). SQLite does not call the progress handler everywhere, for example not in a LIKE pattern
+with many wildcards; there an alarm of the operating system ends this process. It also exits when its parent has died.
 
 Rows never leave the process: results are compared by digests, so the size of a result does not matter.
 
-Databases are also built here, because the scripts of a data folder are not trusted either.
+Databases are built from a data folder's scripts here, too, because these are not trusted either.
 
 This file is started by its path, with the folder to import ``ace_bench`` from: it and what it imports need nothing but
 the standard library.
