@@ -42,7 +42,7 @@ from benchmarks.results import results
 from benchmarks.throughput import throughput
 
 _FILE_WIDTH = 150
-"""Columns if the output is not a terminal, so that the table of the methods is not cut."""
+"""Columns where the output is no terminal: the table of the methods must not be cut."""
 
 CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "startup": cases.startup,

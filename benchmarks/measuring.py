@@ -92,7 +92,7 @@ def run_command(arguments: Sequence[str], *, look: Callable[[int], None] | None 
 
 
 def _environment() -> dict[str, str]:
-    """Let processes import this folder from any working folder, as it is not installed."""
+    """Let processes import this folder, which is not installed, whatever folder they start in."""
     paths = [str(Path(__file__).resolve().parents[1]), os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
@@ -139,7 +139,7 @@ class Setting:
         return f"task.data_dir={(self.data / task).resolve()}" if self.data else "task.source=sample"
 
     def words(self, *overrides: str) -> list[str]:
-        """Return the arguments of a run in the folder for runs."""
+        """Return the words of a run into the folder for runs."""
         return ["run", *overrides, f"results={self.scratch}"]
 
     def run(self, *overrides: str) -> Path:

@@ -1,4 +1,4 @@
-"""The case ``results`` measures tables and the viewer on a folder of many runs."""
+"""The case ``results``: what tables and the viewer need for a folder of many runs."""
 
 from __future__ import annotations
 

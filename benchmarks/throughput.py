@@ -163,7 +163,7 @@ class _Harness:
         self._made = 0
 
     def send(self, calls: Sequence[CallRecord], in_flight: int) -> _Pass:
-        """Send all requests, ``in_flight`` at a time."""
+        """Send all requests, so many at a time."""
         started, first = time.perf_counter(), self._made
         self._made += len(calls)
         with ThreadPoolExecutor(in_flight) as pool:

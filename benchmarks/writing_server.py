@@ -1,4 +1,4 @@
-"""A scripted server that writes each reply at a given speed under any load, for up to 200 connections.
+"""A scripted server that writes each reply at a given speed, whatever its load, and answers 200 connections.
 
 ``python -m benchmarks.writing_server SECONDS [--replies FILE] [--runs N]`` serves on a free port and prints its
 address. Every token of a reply takes ``SECONDS``. ``FILE`` holds a JSON object: the text and the number of tokens of

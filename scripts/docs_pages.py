@@ -1,7 +1,7 @@
 """Hooks of the documentation site (``make docs``): pages kept outside ``docs/``, commands, settings, and the API.
 
-README.md and other pages at the top of the repository link to ``docs/...``, so that they work in a checkout; on the
-site the links are rewritten. A link to a file that is not a page of the site, such as a module, becomes its name.
+README.md and other pages at the top of the repository link to ``docs/...``, so that they work in a checkout; on
+the site the links are rewritten. A link to a file that is no page of the site, such as a module, becomes its name.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LINK = re.compile(r"(?<!`)\[(?P<text>[^]\[]+)\]\((?P<target>[^)\s:#]+)(?P<ancho
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages outside ``docs/`` and the reference pages."""
+    """Add the pages outside ``docs/`` and those of the reference."""
     root = Path(config.config_file_path).parent
     for source, page in _PAGES.items():
         files.append(File.generated(config, page, content=(root / source).read_text(encoding="utf-8")))
@@ -65,7 +65,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def commands_page() -> str:
-    """Return the page of all commands, with the output of ``--help`` of each."""
+    """Return the page of all commands: what each prints with ``--help``."""
     parts = ["# Commands", "`ace-bench COMMAND --help` prints the same."]
     for name, command in all_commands().items():
         script = f" In a checkout also `{SCRIPTS[name]}`." if name in SCRIPTS else ""

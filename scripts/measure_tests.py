@@ -37,7 +37,7 @@ SECONDS = 1500.0
 """What a run of tests may take by the clock, on a machine that is busy with other programs."""
 MOST_FILES = 6
 NONE_SELECTED = 5
-"""Exit status of pytest if it deselects all tests."""
+"""Status of pytest where none of the tests is run by default."""
 REAL_SERVERS = ("tests/vllm/", "tests/slurm/")
 
 
@@ -94,7 +94,7 @@ def find_changes(path: Path) -> Iterator[Change]:
 
 
 def is_only_for_types(test: ast.expr) -> bool:
-    """Say whether a condition guards imports for type checkers, which no test can notice."""
+    """Say whether a condition is that of imports for type checkers, which no test can notice."""
     return isinstance(test, ast.Name) and test.id == "TYPE_CHECKING"
 
 

@@ -29,6 +29,8 @@ _PRECISION, _ITERATIONS, _PARTS = 1e-12, 100, 2000
 """Relative precision of quantiles, most iterations, and parts of the integral."""
 _LARGE_DF = 1e5
 """From here on the series of the gamma function is as exact."""
+_WHOLE = 2
+"""How many samples with a whole point of gain count as seen before any is."""
 
 
 @lru_cache(maxsize=1024)
@@ -165,10 +167,10 @@ def difference_variances(ours: Array, base: Array, groups: Sequence[Sequence[int
     gains = ours.mean(axis=-2) - base.mean(axis=-2)
     is_paired = paired or min(ours.shape[-2], base.shape[-2]) == 1
     sides = [side for side in ([ours - base] if is_paired else [ours, base]) if side.shape[-2] > 1]
-    # Adds two samples of typical size, one won and one lost (Bonett and Price 2012).
+    # Two more samples, one won and one lost (Bonett and Price 2012). They are whole where no sample differs, and
+    # approach the typical gain with each that does: more seeds with the same results do not make them smaller.
     differing = np.count_nonzero(gains, axis=-1)
-    typical = np.sqrt((gains**2).sum(axis=-1) / np.maximum(differing, 1))
-    prior = np.where(differing > 0, typical, 1 / max(ours.shape[-2], base.shape[-2]))
+    prior = np.sqrt((_WHOLE + (gains**2).sum(axis=-1)) / (_WHOLE + differing))
     return Variances.analyse(gains, groups, sides=sides, prior=prior)
 
 
@@ -293,6 +295,7 @@ def clusters(items: Iterable[T], group: Callable[[T], str]) -> list[list[T]]:
 
 
 def blocks(groups: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Join n groups that follow each other to about the square root of n blocks, at least two."""
-    parts = np.array_split(np.arange(len(groups)), min(len(groups), max(2, math.isqrt(len(groups)))))
+    """Join groups that follow each other to blocks, at least two, and about the square root of the samples at most."""
+    most = max(2, math.isqrt(sum(map(len, groups))))
+    parts = np.array_split(np.arange(len(groups)), min(len(groups), most))
     return [[member for index in part for member in groups[index]] for part in parts]

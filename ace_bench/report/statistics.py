@@ -16,11 +16,15 @@ import numpy as np
 from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import LEVEL, Array, Estimate, blocks, clusters, paired_difference, score_bounds
 
+EQUIVALENCE_LEVEL = 0.9
+"""Confidence of the interval that must lie within a margin: two one-sided tests at 5% (Schuirmann 1987)."""
 _DECIMALS = 9
 """Scores that differ less are equal."""
 _SAMPLES, _BLOCKS = "samples", "blocks of the stream"
-_ENOUGH_SEEDS, _ENOUGH_SAMPLES = 5, 50
+_ENOUGH_SEEDS, _ENOUGH_SAMPLES, ENOUGH_DIFFERING = 5, 50, 10
 """With fewer, simulated intervals of differences are wider than they need to be."""
+_NEAR_END = 10.0
+"""Percentage points from 0 or 100% within which seeds that vary by 4 points or more do not vary normally."""
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -48,7 +52,7 @@ class Interval:
 
 
 def judge_equivalence(interval: Interval, margin: float) -> Literal["equivalent", "contradicted", "inconclusive"]:
-    """Say whether a difference lies within a margin (two one-sided tests), outside, or neither is shown."""
+    """Say whether the interval of a difference lies within a margin, outside, or neither."""
     if -margin < interval.low and interval.high < margin:
         return "equivalent"
     return "contradicted" if interval.low > margin or interval.high < -margin else "inconclusive"
@@ -62,6 +66,7 @@ class Comparison:
     if the interval excludes 0. ``test`` names the units. ``seeds_p`` is the t test over seeds for these samples.
     ``spread`` is the standard deviation of the difference over seeds. ``detectable`` is about the smallest difference
     that the test finds with a power of 80%. ``wide`` is why the interval is wider than 95% needs (``reasons_wide``).
+    ``near_end`` says that it may be too narrow: one side's seeds vary near 0 or 100%, and the other has one.
     """
 
     n: int
@@ -75,6 +80,7 @@ class Comparison:
     spread: float | None = None
     detectable: float | None = None
     wide: tuple[str, ...] = ()
+    near_end: bool = False
     estimate: Estimate | None = field(default=None, repr=False)
 
     def interval_at(self, level: float) -> Interval | None:
@@ -140,9 +146,22 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
         seeds_p=estimate.seeds_p if estimate else None,
         spread=_spread(scores - base_scores) if repeated and is_paired else None,
         detectable=None if detectable is None else 100.0 * detectable,
-        wide=reasons_wide(len(scores), len(base_scores), units.independent, streams=units.name == _BLOCKS),
+        wide=(
+            *reasons_wide(len(scores), len(base_scores), units.independent, streams=units.name == _BLOCKS),
+            *[f"under {ENOUGH_DIFFERING} samples differ"] * (len(signs) - signs.count(0) < ENOUGH_DIFFERING),
+        ),
+        near_end=_varies_near_end(scores, base_scores),
         estimate=estimate,
     )
+
+
+def _varies_near_end(*sides: Array) -> bool:
+    """Whether a side has several seeds and a mean near 0 or 100%, so that rare bad seeds may not be among them.
+
+    Two such sides cancel.
+    """
+    several = [100.0 * float(side.mean()) for side in sides if len(side) > 1]
+    return len(several) == 1 and min(several[0], 100.0 - several[0]) <= _NEAR_END
 
 
 def reasons_wide(seeds: int, base: int | None, units: int, *, streams: bool) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
         self.lost = self.found.lost
         """Numbers of the lines that damage took."""
         self.seen = self.found.count
-        """The highest number of a recorded line, judging by the file."""
+        """Number of the last line that was ever recorded, as far as the file shows."""
         self._by_id: dict[str, PaidReply] = {}
         self._replies: Counter[str] = Counter()
         self._failures: dict[str, int] = {}
@@ -97,7 +97,7 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
         return self._by_id.get(call_id)
 
     def count_replies(self, role: str) -> int:
-        """Return how many replies with a text a role has received so far, readable or not."""
+        """Return how many replies with a text, readable or not, a role has got so far."""
         return self._replies[role]
 
     def replies_since_failure(self, call_id: str, role: str) -> int | None:
@@ -139,12 +139,12 @@ class CallLog(AppendLog[tuple[_Line, PaidReply]]):
 class Account:
     """Sums over some calls.
 
-    ``calls`` counts answered calls. ``asked_again`` counts further replies that were paid for but useless. ``seconds``
-    is model time, ``waited`` time lost to ``retries``, including retries of unanswered calls, and in our own queue.
+    ``calls`` counts answered calls, ``asked_again`` further replies that were paid for and useless. ``seconds`` is
+    model time, ``waited`` time lost to ``retries``, including retries of unanswered calls, and in our own queue.
     ``replayed`` calls came from the response cache: they count in ``calls`` only. ``cut`` counts replies that ended at
     the limit of their length, ``blank`` those of them that ended in white space. ``thought`` counts replies with
-    thoughts, which are ``thought_chars`` long, ``several`` those with different objects that fit, and ``all_reasoning``
-    those without text that ended by themselves: the server reports all their words as reasoning.
+    thoughts, which are ``thought_chars`` long, ``several`` those with different objects that fit, and
+    ``all_reasoning`` those without text that ended by themselves: the server reports all their words as reasoning.
     """
 
     calls: int = 0

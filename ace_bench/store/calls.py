@@ -27,7 +27,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StoredRequest(msgspec.Struct, frozen=True):
-    """A request, as ``calls.jsonl`` holds it."""
+    """A request in ``calls.jsonl``."""
 
     base: str | None
     first: str | None
@@ -36,7 +36,7 @@ class StoredRequest(msgspec.Struct, frozen=True):
 
 
 class CallRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A recorded call: its request, its reply and its cost.
+    """A recorded call: what was sent, what came back, and what it cost.
 
     ``at`` is the Unix time at which the reply was recorded. ``request`` is ``None`` if it cannot be restored.
     """
@@ -104,12 +104,12 @@ def first_settings(folder: Path, role: str) -> Record | None:
 
 
 def stored_calls(folder: Path) -> Lines[StoredCall]:
-    """Read the lines of a run folder's calls, also damaged ones. Raises ``StoreError`` for an unreadable file."""
+    """Read the lines of a run folder's calls, whatever their state; raises ``StoreError`` for an unreadable file."""
     return read_lines(folder / FILE, parse_call)
 
 
 def restore_calls(calls: Sequence[StoredCall]) -> Iterator[CallRecord]:
-    """Yield calls with the requests that can be restored. A request stays in memory while a later one refers to it."""
+    """Yield calls with their requests, as far as they can be restored; each is kept while a later one refers to it."""
     places: dict[str, list[int]] = {}
     for index, call in enumerate(calls):
         places.setdefault(call.digest, []).append(index)
@@ -144,7 +144,7 @@ def parse_call(line: bytes) -> StoredCall:
 
 
 def _place_of(digest: str | None, index: int, places: dict[str, list[int]]) -> int | None:
-    """Return the index of a request. It is before ``index``, or after it if the line was damaged and made again."""
+    """Return where a request stands: before ``index``, or behind it where the line was damaged and made again."""
     candidates = places.get(digest, []) if digest is not None else []
     before = bisect_left(candidates, index)
     if before:

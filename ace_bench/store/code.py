@@ -82,7 +82,7 @@ def modules_in_words(modules: list[str]) -> str:
 
 
 def code_of(config: Mapping[str, Any]) -> Code:
-    """Return the code that a resolved configuration runs, without importing it."""
+    """Return the code that a resolved configuration runs; none of it is imported."""
     return CodeReader().code_of(config)
 
 
@@ -164,7 +164,7 @@ class CodeReader:
         return self._found[targets, answering]
 
     def _modules(self, targets: Sequence[str], *, ours: bool) -> dict[str, str]:
-        """Return the digests of modules, given by dotted names or files, and of the modules that they import."""
+        """Return the digests of the modules behind dotted names or files and of what they import."""
         digests: dict[str, str] = {}
         roots = [root for target in targets if (root := _root(target)) is not None]
         waiting = [root for root in roots if _counts(*root, ours=ours)]

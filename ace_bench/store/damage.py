@@ -41,9 +41,9 @@ T = TypeVar("T")
 class Damage(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong in a run folder, one sentence each in ``problems``; none for a sound one.
 
-    ``lost_calls`` counts recorded calls that are gone. ``lost`` is their known cost. ``finished`` says whether the run
-    had a result, and ``metrics`` is the result if it is intact. ``foreign``: journal and calls belong to different
-    runs.
+    ``lost_calls`` counts recorded calls that are gone, and ``lost`` is what they cost, as far as it is known.
+    ``finished`` says whether the run had a result, and ``metrics`` is the result if it is intact. ``foreign``: journal
+    and calls belong to different runs.
     """
 
     problems: tuple[str, ...]

@@ -36,7 +36,7 @@ _LINK = "120000"
 def describe_environment() -> dict[str, Any]:
     """Return Python, platform, versions of the packages that affect results (if installed), commits and host.
 
-    What cannot be found out is ``None``. It contains no host name, user name or repository address.
+    What cannot be found out is ``None``. There is no host name, user name or address of a repository among it.
     """
     return {
         "python": platform.python_version(),
@@ -56,7 +56,7 @@ def _versions() -> dict[str, str]:
 
 
 def _version(package: metadata.Distribution) -> str:
-    # Python parses a package's whole description as an e-mail, which takes three times as long.
+    # Python parses a package's description as an e-mail, which takes three times as long.
     match = _VERSION.search(package.read_text("METADATA") or "")
     return match[1].strip() if match else package.version
 
@@ -89,8 +89,8 @@ def git_state(folder: Path) -> dict[str, Any] | None:
     """Return commit and whether files differ from it (``dirty``); ``None`` where git knows no such checkout.
 
     The checkout may be a stranger's: ``git status`` would run the filters that its configuration names, so files are
-    compared here, byte by byte, very large ones by their size. So a file differs if a filter such as Git LFS changes
-    it.
+    compared here, byte by byte, very large ones by their size. A file that a filter changes, as Git LFS does,
+    therefore differs.
     """
     root = _git(folder, "rev-parse", "--show-toplevel")
     if root is None:

@@ -30,7 +30,7 @@ from ace_bench.store.results import read_settings
 _ACE = "ace"
 _PROMPTS, _PROTOCOL = "prompts", "protocol"
 _SHOWN = 5
-"""A line names at most so many switches. ``metrics.json`` has all of them."""
+"""Switches that a line names; all are in ``metrics.json``."""
 
 
 class AuthorsChoices(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,7 +119,7 @@ class _Line(msgspec.Struct):
 
 
 class _Call(msgspec.Struct, frozen=True, kw_only=True):
-    """A call, with the fields of its request besides model and messages. They are ``None`` if nothing was sent.
+    """A call: the fields that its request held besides model and messages, ``None`` if nothing was sent.
 
     ``retry``: it asks once more because a reply could not be read.
     """

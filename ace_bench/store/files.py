@@ -142,7 +142,7 @@ def _draft(path: Path) -> Path:
 def make_folders(path: Path, mode: int) -> list[Path]:
     """Make a folder and those above it that are missing; return these, the innermost first. Raises ``OSError``.
 
-    New folders get ``mode``, masked by the umask. Existing folders keep theirs.
+    ``mode`` is theirs, less what the umask takes; folders that exist keep their own.
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     for folder in reversed(missing):
@@ -185,7 +185,7 @@ def write_cached(path: Path, content: bytes) -> None:
 
 
 def read_sealed(path: Path) -> bytes | None:
-    """Return what ``write_sealed`` wrote, or ``None`` if it is missing or damaged. Other programs may also write it."""
+    """Return what ``write_sealed`` wrote; ``None`` if it is missing or damaged, since others may write it, too."""
     try:
         sealed = path.read_bytes()
     except OSError:

@@ -33,7 +33,7 @@ STATUS, SAMPLES, LOCK = "status.json", "samples.json", ".lock"
 ENDPOINTS, LONGEST = "endpoints.json", "longest_reply"
 """What probes found by backbone, and the field of the longest reply to one."""
 _LARGE = 1 << 22
-"""Files of at least so many bytes are written one by one."""
+"""Bytes of a file that is written apart."""
 _log = logging.getLogger(__name__)
 _ATTEMPT = re.compile(r"^seed(?P<seed>\d+)(?:-(?P<attempt>\d+))?$")
 
@@ -74,7 +74,7 @@ class RunFolder:
     def __init__(self, path: Path, mode: int = PRIVATE):
         """Open or create the folder and lock it; raises ``FolderInUse`` if another process holds the lock.
 
-        ``mode`` applies to new folders, masked by the umask.
+        ``mode`` applies to new folders, less what the umask takes.
         """
         self.path = path
         self.guard = DiskGuard()

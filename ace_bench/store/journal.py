@@ -90,7 +90,7 @@ class JournalLine(msgspec.Struct):
     wall: float
     calls_made: int
     record: Any = None
-    """The record that ``kind`` names, or ``None`` for a line that has only the clock."""
+    """One of the records above, by ``kind``; ``None`` for a line with only the clock."""
 
 
 def parse_journal(line: bytes) -> JournalLine:

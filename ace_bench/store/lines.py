@@ -50,8 +50,8 @@ class Lines(Generic[T]):
     """The contents of a file: ``entries`` in the order of their numbers, and the ``lines`` they were parsed from.
 
     ``problems`` describes what is wrong, ``damaged`` are the lines left out, ``lost`` the missing numbers. ``count`` is
-    the number of lines before the damage, judging by the file. ``whole`` counts the bytes up to the end of the last
-    complete line. ``sealed`` is false for a file without checksums.
+    the number of lines that the file held before the damage, as far as it shows. ``whole`` counts the bytes up to the
+    end of the last complete line. ``sealed`` is false for a file without checksums.
     """
 
     path: Path
@@ -203,8 +203,8 @@ class AppendLog(Generic[T]):
     """A file of lines that one process writes.
 
     Each ``append`` is passed to the operating system at once, so that a killed process loses nothing it wrote. The file
-    is synced to disk by the first append more than a second after the last sync. A failed append is cut off and is the
-    last one, so the file ends in a complete line.
+    is synced to disk by the first append more than a second after the last sync. A failed append is cut off and no
+    other follows, so the file ends in a complete line.
     """
 
     def __init__(self, found: Lines[T], *, guard: DiskGuard | None = None, meaning: str = ""):

@@ -146,7 +146,7 @@ def command_of(overrides: Sequence[str]) -> str:
 
 
 def read_processes(folder: str | Path) -> list[Process]:
-    """Return the processes of a run, without damaged lines. Folders of older versions have none.
+    """Return the processes of a run, without damaged lines; none for folders of older versions.
 
     Raises ``StoreError`` if the file cannot be read.
     """

@@ -33,15 +33,14 @@ from ace_bench.core.types import Message, Record
 _STRIDE = 16**4
 """Characters that are compared at once; where they differ, a sixteenth of them, and so on."""
 _SHORTEST = 20
-"""Only lines with at least so many characters are looked up in earlier texts. References to shorter ones save
-nothing."""
+"""Characters of a line that is looked up in earlier texts: a reference to a shorter one saves nothing."""
 
 Spans = list[str | tuple[int, int]]
 """New text, or the ``(start, length)`` of a passage, in characters."""
 
 _DIGEST_BYTES = 8
 _BLOCK = 4096
-"""The state of the hash is kept every so many characters, so that the text shared with a base is not hashed again."""
+"""Characters after which the state of the hash is kept: what a message shares with its base is not hashed again."""
 _KEPT = 1 << 24
 """Characters of requests by session that are kept in memory to refer to."""
 
@@ -124,7 +123,7 @@ class PreparedRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Name of the call: who asks what in which session. The number after it says how often it was asked before."""
+        """Name of the call: who asks what in which session. A number behind it says how often it was asked before."""
         return f"{self.session}/{self.role}/{self.hashed.digest}"
 
     def record(self) -> Record:
@@ -171,7 +170,7 @@ class RequestHistory:
     def prepare(
         self, session: str, role: str, messages: Sequence[Message], *, schema: Record | None, settings: Record
     ) -> PreparedRequest:
-        """Hash a request. Half surrogate pairs are replaced before it is sent, because no file can hold them."""
+        """Hash a request. Half surrogate pairs in it, which no file can hold, are replaced before it is sent."""
         with self._lock:
             earlier = self._sessions.get(session, _NO_SESSION)
             latest = earlier.latest.get(role)

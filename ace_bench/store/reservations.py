@@ -60,5 +60,5 @@ class ReservationLog(AppendLog[_Line]):
         return self.count
 
     def settle(self, numbers: Sequence[int]) -> None:
-        """Settle a call that is recorded or cost nothing. Raises ``FolderUnwritable``."""
+        """Note that a call is recorded, or cost nothing. Raises ``FolderUnwritable``."""
         self.append({"settles": numbers})

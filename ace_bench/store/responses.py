@@ -48,7 +48,7 @@ class Responses:
     def __init__(self, folder: Path, mode: int = PRIVATE):
         """Open or create the cache; raises ``StoreError`` if the folder cannot be used.
 
-        ``mode`` applies to new folders, masked by the umask.
+        ``mode`` applies to new folders, less what the umask takes.
         """
         self._path = folder / FILE
         self._claims = folder / "under_way"
@@ -176,7 +176,7 @@ class Responses:
 
 
 def damage_of(path: Path) -> str:
-    """Return what is damaged in the file of a cache, or "". It only reads."""
+    """Return what is damaged in the file of a cache, "" for nothing; only reads."""
     try:
         with closing(_read_only(path)) as connection:
             (state,) = connection.execute("PRAGMA quick_check(1)").fetchone()

@@ -31,7 +31,7 @@ _GROUP_FOLDER = re.compile(r"\w+-\w+-\w+-\w+")
 
 
 def _object_with(fields: Mapping[str, Any]) -> type[msgspec.Struct]:
-    """Return the type of JSON objects with these fields. Fields that have fields themselves are also objects."""
+    """Return the type of JSON objects with these fields, of which those with fields of their own are objects, too."""
     kinds = [(name, _object_with(kind) if isinstance(kind, dict) else kind) for name, kind in fields.items()]
     return msgspec.defstruct("Fields", kinds)
 
@@ -44,7 +44,7 @@ _SETTINGS = msgspec.defstruct("Settings", [*_GROUPS.items(), ("roles", dict[str,
 _IDENTITY = _object_with({"digest": str, "settings": {**_GROUPS, "roles": dict[str, _Group]}, "contents": _Group})
 _STATUS = _object_with({"state": str})
 _Option = Annotated[str, msgspec.Meta(pattern=r"\A[\w./-]*\Z")]
-"""A name of an option. Tables compose configurations from these names, so a folder must not name anything else."""
+"""A name of an option. Tables compose configurations of these names, so that a folder may put nothing else there."""
 _ABOUT: dict[str, Any] = dict.fromkeys(("task", "method", "backbone", "mode", "source", "digest"), _Option)
 _ABOUT |= {"labels": Labels, "seed": int, "simulated": bool}
 """The fields that describe a run, in ``environment.json`` and ``metrics.json``."""
@@ -125,7 +125,7 @@ class Place:
 
     @property
     def problem(self) -> str:
-        """Return the name of a folder that belongs to another run, or "". Names of other forms are ignored."""
+        """Say which name of a folder is another run's, "" if none is. A name of another form says nothing."""
         seed, digest, group = (part.name for part in (self.folder, self.folder.parent, self.folder.parent.parent))
         match = _SEED_FOLDER.fullmatch(seed)
         wrong = [
@@ -144,7 +144,7 @@ def read_place(folder: Path) -> Place:
 
 
 def place_of_run(folder: Path, about: Mapping[str, Any], digest: str) -> Place:
-    """Return the place of a run from its description and the digest of its identity. ``folder`` must not be a link."""
+    """Return the place of a run from its description and the digest of its identity; ``folder`` is no link."""
     group = "-".join(about[name] for name in ("task", "method", "backbone", "mode"))
     return Place(folder=folder, group=group, digest=digest, seed=about["seed"])
 
@@ -168,7 +168,7 @@ def _object(content: bytes, kind: type | None) -> dict[str, Any]:
 
 @lru_cache(maxsize=8)
 def _identity(content: bytes) -> dict[str, Any]:
-    """Parse an identity. The seeds of an experiment are read one after the other and share an identity."""
+    """Parse an identity; the seeds of an experiment, which are read one after the other, share theirs."""
     return _object(content, _IDENTITY)
 
 

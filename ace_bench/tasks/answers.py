@@ -32,7 +32,7 @@ class AnswerSession:
 
     @property
     def finished(self) -> bool:
-        """Always false, as there are no actions."""
+        """Never true: there are no actions to take."""
         return False
 
     def step(self, action: str) -> str:
@@ -71,11 +71,11 @@ class AnswerTask:
         self.use_rows(lambda split: read_rows(self.files[f"{split}.jsonl"], self.fields))
 
     def use_rows(self, read: Callable[[str], Sequence[Row]]) -> None:
-        """Set the function that returns the rows of a split."""
+        """Set what returns the rows of a split."""
         self._read_rows = read
         self._lock = Lock()
         self._items: dict[str, dict[str, tuple[Sample, Grader]]] = {}
-        """Samples by split and id, each with its grader. Only the grader knows the reference answer."""
+        """Samples by split and id, each with its grader, which alone knows the reference answer."""
 
     def build(self, row: Row) -> tuple[Mapping[str, str], Grader]:
         """Turn a row into the inputs ``background`` and ``question`` and its grader; raises ``DataError``."""

@@ -13,7 +13,7 @@ A number of more than 4,300 digits, which makes the official code fail, is wrong
 ``accuracy_lenient`` also accepts a reply that names the right condition and no other, or that is the right number and
 nothing else. It is never lower than ``accuracy`` and not comparable with published figures.
 
-The question is only the profile. Instruction and options are the ``background``, which all samples share. StreamBench
+The question is the profile alone; instruction and options are ``background``, the same for all samples. StreamBench
 puts the profile between the two; here it comes last, so that a prefix cache can hold the rest.
 
 Splits are drawn in the paper's sizes; StreamBench shuffles the test split.
@@ -125,7 +125,7 @@ class Ddxplus(AnswerTask):
     The splits of the sample set are used unchanged. Of real data, ``train_size`` rows for training and at most
     ``val_size`` of the rest for validation are drawn with ``draw_seed`` from both files together (paper, A.2: 1,000 and
     372 of 1,372). ``test_seed`` shuffles the test split as StreamBench does. ``None`` leaves a split as it is in its
-    file. ``AnswerTask`` describes the other settings and the errors. Too few rows also raise ``DataError``.
+    file. ``AnswerTask`` describes the other settings and the errors; too few rows are a ``DataError``, too.
     """
 
     name: str = "ddxplus"

@@ -109,7 +109,7 @@ def grade_labels(target: str, answer: str | None) -> Grade:
     lenient = [_strip_decoration(piece) for piece in _pieces(answer or "")]
     hits = sum(map(_is_equal, pieces, labels))
     corrected = sum(
-        # The lenient rule also accepts what the official rule accepts.
+        # What the official rule accepts, the lenient rule accepts, too.
         _is_equal(piece, label) or _is_equal(plain, _strip_decoration(label))
         for piece, plain, label in zip(_pad(pieces, labels), _pad(lenient, labels), labels, strict=True)
     )

@@ -38,7 +38,7 @@ INSTRUCTION = (
 
 _QUESTION, _END = "Question: ", ". Answer:"
 _MAX_ANSWER = 1_000
-"""The lenient rule reads at most this many characters, as a number with a few words is shorter."""
+"""The lenient rule reads so many characters of an answer: a number with a few words is shorter."""
 
 _NUMBER = re.compile(r"[-+−]?\s*+(?:[$€£¥]\s*+)?[-+−]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 _SCALES = (("thousand", "k"), ("million", "mn", "m"), ("billion", "bn", "b"), ("trillion", "tn"))
@@ -137,10 +137,7 @@ def _float(text: str) -> float | None:
 
 
 def _reading(answer: str) -> float | None:
-    """Return the number of an answer, multiplied by its scale word.
-
-    It is ``None`` unless there is exactly one number.
-    """
+    """Return the only number of an answer, multiplied by its scale word; ``None`` for no number or several."""
     text = answer[:_MAX_ANSWER].replace(",", "")
     numbers = list(_NUMBER.finditer(text))
     if len(numbers) != 1:

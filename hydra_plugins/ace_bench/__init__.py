@@ -1,1 +1,1 @@
-"""Plugins for Hydra, which only loads launchers and sweepers from the namespace ``hydra_plugins``."""
+"""Plugins for Hydra, which takes launchers and sweepers from the namespace ``hydra_plugins`` alone."""

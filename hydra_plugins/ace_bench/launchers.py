@@ -162,7 +162,7 @@ class RayLauncher(RunsLauncher):
 
 
 class SlurmLauncher(RunsLauncher):
-    """Submits ``array_parallelism`` jobs, each with its share of the runs. ``options`` are submitit's options."""
+    """Submits ``array_parallelism`` jobs, each with its share of the runs. ``options`` are those of submitit."""
 
     def __init__(self, submitit_folder: str, max_num_timeout: int, array_parallelism: int, **options: Any) -> None:
         self._folder = submitit_folder

@@ -23,7 +23,7 @@ from ace_bench.report.statistics import (
 
 YOUNG, SEEDS, TWO = "fewer than 5 streams", "2 to 4 seeds", "two seeds on a side"
 OVER_BLOCKS = "t over blocks of the stream"
-ONE, FEW = "3 or 4 seeds against one", "under 50 samples or groups"
+ONE, FEW, ALIKE = "3 or 4 seeds against one", "under 50 samples or groups", "under 10 samples differ"
 
 
 def points(scores, groups=None, places=None):
@@ -62,7 +62,7 @@ def test_the_interval_of_a_difference_counts_one_more_win_and_one_more_loss():
     assert (found.interval.low, found.interval.high) == pytest.approx(expected)
     equal = compare(run(share(48, 48)), run(share(48, 48)))
     assert -8 < equal.interval.low < 0 < equal.interval.high < 8, "equal answers do not prove that contexts are equal"
-    assert (equal.p, equal.better, equal.worse, equal.wide) == (1.0, 0, 0, (FEW,))
+    assert (equal.p, equal.better, equal.worse, equal.wide) == (1.0, 0, 0, (FEW, ALIKE))
     won = compare(run([1.0, 0.0, 0.5, 1.0]), run([0.0, 0.5, 0.5, 0.5]))
     assert (won.better, won.worse, won.discordant) == (2, 1, 3)
 
@@ -124,8 +124,26 @@ def test_no_interval_of_few_samples_is_a_point(gain, places):
     assert score.high > 30
     same = compare({0: ours}, {0: ours})
     assert same.interval.high > 5
-    assert (same.test, same.wide) == (("t over samples", (FEW,)) if places is None else (OVER_BLOCKS, (YOUNG, FEW)))
+    assert (same.test, same.wide) == (
+        ("t over samples", (FEW, ALIKE)) if places is None else (OVER_BLOCKS, (YOUNG, FEW, ALIKE))
+    )
     assert reasons_score_wide({0: ours}) == (() if places is None else (YOUNG, FEW))
+
+
+@pytest.mark.parametrize("right", [20, 36, 40])
+def test_equal_results_of_more_seeds_do_not_narrow_an_interval(right):
+    """A gain that no seed has shown may still be that of a sample that was not drawn."""
+    one, several = (compare(seeds(*[share(40, right)] * count), seeds(*[share(40, 20)] * count)) for count in (1, 5))
+    assert several.interval == one.interval
+    assert several.interval.high - several.interval.low > 13
+
+
+def test_several_seeds_near_an_end_against_one_run_are_named():
+    base, near, amid = share(100, 80), share(100, 95), share(100, 89)
+    assert compare(seeds(near, near), run(base)).near_end
+    assert not compare(seeds(amid, amid), run(base)).near_end
+    assert not compare(seeds(near, near), seeds(near, near)).near_end, "both sides vary alike"
+    assert not compare(run(near), run(base)).near_end, "of one run it is about this playbook"
 
 
 def test_holm_corrects_as_statsmodels_does():

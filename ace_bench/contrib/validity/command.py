@@ -27,7 +27,7 @@ from ace_bench.report.escaping import csv_of
 from ace_bench.report.records import marks_of
 from ace_bench.report.tables.cells import FEW_SEEDS
 from ace_bench.report.tables.formats import Page, markdown
-from ace_bench.report.tables.grids import Grid, number, wide_notes
+from ace_bench.report.tables.grids import Grid, coverage_notes, number
 from ace_bench.report.tables.latex import latex
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
@@ -129,6 +129,6 @@ def _table(options: argparse.Namespace, study: Study, laboratory: Laboratory) ->
         title=" ".join(filter(None, ("Validity:", options.kind, *settings, mark))),
         label=f"validity-{options.kind}",
         grids=(Grid(title=str(KINDS[options.kind].__doc__), header=study.columns, rows=rows),),
-        notes=(study.note, *_reservation(runs), *wide_notes(study.wide_gains, study.wide_scores)),
+        notes=(study.note, *_reservation(runs), *coverage_notes(study.gains, study.wide_scores)),
     )
     return page, csv_of([dict(zip(study.columns, row, strict=True)) for row in rows_found])

@@ -52,7 +52,7 @@ class _Gains(Study):
         """Return the gain over a base with its interval and p."""
         comparison = statistics.compare(seeds, base, base_adapts=base_adapts)
         if comparison.interval:
-            self.wide_gains.append(comparison.wide)
+            self.gains.append(comparison)
         return round(comparison.difference, 1), _bounds(comparison.interval), p_value(comparison.p)
 
 

@@ -16,7 +16,7 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Value
 from ace_bench.playbook.playbook import Playbook
-from ace_bench.report.statistics import Seeds
+from ace_bench.report.statistics import Comparison, Seeds
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import compose_run
 from ace_bench.runners.identifying import IdentifiedRun, identify
@@ -126,8 +126,8 @@ class Study:
     runs: Sequence[PlannedRun]
 
     @cached_property
-    def wide_gains(self) -> list[Sequence[str]]:
-        """Why each interval of a gain is wider than 95% needs; filled by ``rows``."""
+    def gains(self) -> list[Comparison]:
+        """The gains that have an interval; filled by ``rows``."""
         return []
 
     @cached_property

@@ -11,7 +11,7 @@ from ace_bench.report.conditions import Variant
 from ace_bench.report.paper.claims import PaperClaim
 from ace_bench.report.statistics import Comparison, Interval, judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS
-from ace_bench.report.tables.grids import NOT_KNOWN, Grid, p_value, seeds_text, signed, signed_bounds, wide_notes
+from ace_bench.report.tables.grids import NOT_KNOWN, Grid, coverage_notes, p_value, seeds_text, signed, signed_bounds
 
 Verdict = Literal[
     "supported", "contradicted", "equivalent", "inconclusive", "these playbooks only", "refused", "not measured"
@@ -27,7 +27,9 @@ class ClaimResult:
 
     ``interval`` has the confidence ``level``. ``equal`` says that all seeds have the same value. A claim about scores
     has a ``comparison``. ``few`` says that a side that adapts has fewer than three seeds.
-    ``collapsed`` of the ``adapted`` runs lost most of a large context in one step.
+    ``collapsed`` of the ``adapted`` runs lost most of a large context in one step. Where they are all of one side they
+    count as the best runs of their cells: then ``left_by_collapses`` is the verdict that holds whatever collapses cost
+    that side, and ``with_collapses`` the difference as it was measured.
     """
 
     claim: PaperClaim
@@ -40,6 +42,8 @@ class ClaimResult:
     few: bool = False
     collapsed: int = 0
     adapted: int = 0
+    left_by_collapses: Verdict | None = None
+    with_collapses: float | None = None
     state: str = ""
     deviations: tuple[str, ...] = ()
 
@@ -52,11 +56,15 @@ class ClaimResult:
             return "these playbooks only"
         if self.refused or self.interval is None:
             return "refused" if self.refused else "inconclusive"
+        found = self._found(self.interval)
+        return found if self.left_by_collapses in (None, found) else "inconclusive"
+
+    def _found(self, interval: Interval) -> Verdict:
         if self.claim.within is not None:
-            return judge_equivalence(self.interval, self.claim.within)
-        if self.interval.high < SHARE * self.claim.value:
+            return judge_equivalence(interval, self.claim.within)
+        if interval.high < SHARE * self.claim.value:
             return "contradicted"
-        return "supported" if self.interval.low > 0 else "inconclusive"
+        return "supported" if interval.low > 0 else "inconclusive"
 
     @property
     def bounds(self) -> Interval | None:
@@ -65,8 +73,9 @@ class ClaimResult:
 
     @property
     def refused(self) -> bool:
-        """Whether a seed collapsed, so that a t interval over seeds would not hold."""
-        return self.comparison is not None and self.collapsed > 0
+        """Whether seeds collapsed, and no interval holds whatever that cost them."""
+        alone = self.left_by_collapses is None or self.claim.within is not None
+        return self.comparison is not None and self.collapsed > 0 and alone
 
 
 def claims_grid(results: Sequence[ClaimResult], *, numbers: bool) -> Grid:
@@ -104,13 +113,15 @@ def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str
         f"Primary: the {family} claims that were chosen before any run; their intervals have the levels of Holm's "
         "method (p is uncorrected): at most about one of 20 such families has a false one. Exploratory: all others, "
         "each alone at 95%; of 20 such claims without an effect one may look like one.",
-        "Supported: the interval lies above 0. Contradicted: it ends below half of the paper's number. Equivalent (the "
-        "paper says that a change does not matter): it lies within the margin in the notes (two one-sided tests); "
-        "contradicted if outside. Else inconclusive. These playbooks only: a side that adapts has fewer than "
-        f"{FEW_SEEDS} seeds, so the interval says nothing of the method. Refused: seeds collapsed (a step left half or "
-        "less of a context), so that no interval over seeds holds; the rate has an exact 95% interval, and an "
-        "interval without a collapse is about runs that do not collapse.",
-        *wide_notes([result.comparison.wide for result in results if result.comparison is not None and result.bounds]),
+        "Supported: the interval lies above 0. Contradicted: it ends below half of the paper's number. Equivalent "
+        "(the paper says that a change does not matter): its 90% interval lies within the margin in the notes (two "
+        "one-sided tests at 5%); contradicted if outside. Else inconclusive. These playbooks only: a side that "
+        f"adapts has fewer than {FEW_SEEDS} seeds, so the interval says nothing of the method. Collapsed: a step "
+        "left half or less of a context; the rate has an exact 95% interval. Collapsed runs of one side count as "
+        "the best runs of their cells, so that only the verdict which that makes harder is given. Refused: runs of "
+        "both sides collapsed, a cell has fewer than two other runs, or the claim is of equality. An interval "
+        "without a collapse is about runs that do not collapse.",
+        *coverage_notes([result.comparison for result in results if result.comparison is not None and result.bounds]),
         *(["Rehearsed: a stand-in answered, so the verdicts say nothing about the paper."] if simulated else []),
     ]
 
@@ -142,6 +153,8 @@ def _remarks(result: ClaimResult) -> list[str]:
     if result.collapsed:
         low, high = exact_bounds(result.collapsed, result.adapted)
         remarks.append(f"rate of collapse {100 * low:.0f} to {100 * high:.0f}%")
+        if result.with_collapses is not None and not result.refused:
+            remarks.append(f"collapsed runs count as the best of their cells; measured {result.with_collapses:+.1f}")
     elif bounds is not None and claim.within is None and not result.equal:
         inside = bounds.low <= claim.value <= bounds.high
         remarks.append(f"the paper's size is {'within' if inside else 'outside'} our interval")

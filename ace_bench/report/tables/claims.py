@@ -11,9 +11,9 @@ from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.statistics import LEVEL, Estimate, Source
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.paper.claims import Difference, PaperClaim, paper_claims
-from ace_bench.report.statistics import Interval, Point, Points, Seeds, compare
+from ace_bench.report.statistics import EQUIVALENCE_LEVEL, Interval, Point, Points, Seeds, compare
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, Place, varies
-from ace_bench.report.tables.claim_result import ClaimResult
+from ace_bench.report.tables.claim_result import ClaimResult, Verdict
 from ace_bench.report.tables.results_index import Selection
 
 _STREAM = 10**7
@@ -138,10 +138,20 @@ class _Reader:
 
 
 def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
-    """Compare the cells that a claim adds with those that it subtracts."""
+    """Compare the cells that a claim adds with those that it subtracts.
+
+    Where runs of one side collapsed they count as their cells' best runs (``_as_the_best``), which leaves the verdict
+    that this makes harder.
+    """
     sizes = {(part.split, part.cell.metric): part.cell.samples or 0 for part in parts if part.published is None}
     added = [part for part in parts if part.coefficient > 0]
     taken = [part for part in parts if part.coefficient < 0]
+    added_collapsed, taken_collapsed = (any(map(_collapsed_seeds, side)) for side in (added, taken))
+    if added_collapsed != taken_collapsed and all(map(_has_whole_runs, parts)):
+        measured = _difference_of_means(parts)
+        added, taken = ([_as_the_best(part) for part in side] for side in (added, taken))
+        left: Verdict = "supported" if taken_collapsed else "contradicted"
+        result = replace(result, left_by_collapses=left, with_collapses=measured)
     gains = _together(added, sizes)
     if all(part.published is not None for part in taken):
         base, base_adapts = _published_scores(taken, sizes, next(iter(gains.values()))), False
@@ -154,14 +164,41 @@ def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
         if any(varies(part.cell) for part in parts_of_side)
     ]
     seeds = tuple(sorted(set[int]().union(*(adapting or [gains]))))
+    level = LEVEL if result.claim.within is None else EQUIVALENCE_LEVEL
     return replace(
         result,
         seeds=seeds,
         value=tested.difference,
         comparison=tested,
-        interval=tested.interval,
+        level=level,
+        interval=tested.interval_at(level),
         few=any(len(side) < FEW_SEEDS for side in adapting),
     )
+
+
+def _collapsed_seeds(part: _Part) -> set[int]:
+    return {run.seed for run in part.cell.runs if run.metrics["steps"] and run.collapsed}
+
+
+def _has_whole_runs(part: _Part) -> bool:
+    """Whether at least two seeds vary without a collapse, or none collapsed."""
+    collapsed = _collapsed_seeds(part)
+    return not collapsed or len(part.cell.points.keys() - collapsed) > 1
+
+
+def _as_the_best(part: _Part) -> _Part:
+    """Give each run that collapsed the scores of its cell's best run."""
+    points, collapsed = part.cell.points, _collapsed_seeds(part)
+    if not collapsed:
+        return part
+    best = max(points.values(), key=lambda run: fmean(point.score for point in run.values()))
+    scores = {seed: best if seed in collapsed else run for seed, run in points.items()}
+    return replace(part, cell=replace(part.cell, points=scores))
+
+
+def _difference_of_means(parts: Sequence[_Part]) -> float:
+    values = ((part.cell.value if part.published is None else part.published) or 0.0 for part in parts)
+    return sum(part.coefficient * value for part, value in zip(parts, values, strict=True))
 
 
 def _published_scores(parts: Sequence[_Part], sizes: Mapping[tuple[str, str], int], points: Points) -> Seeds:

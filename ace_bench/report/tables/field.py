@@ -16,7 +16,15 @@ from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import Array, clusters, holm
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, few_seeds, mean_of, tested_difference, varies
-from ace_bench.report.tables.grids import SIGNIFICANT, THESE_PLAYBOOKS, Grid, number, p_value, signed_bounds, wide_notes
+from ace_bench.report.tables.grids import (
+    SIGNIFICANT,
+    THESE_PLAYBOOKS,
+    Grid,
+    coverage_notes,
+    number,
+    p_value,
+    signed_bounds,
+)
 from ace_bench.report.tables.table import Table
 
 _DRAWS = 1000
@@ -184,7 +192,7 @@ def pairs_grid(table: Table) -> Grid:
     legend = [
         f"{SIGNIFICANT}: p (Holm) below 0.05. {THESE_PLAYBOOKS}: also, but a side that adapts has under {FEW_SEEDS} "
         "seeds: about these playbooks only.",
-        *wide_notes([tested.wide for *_, tested in pairs]),
+        *coverage_notes([tested for *_, tested in pairs]),
     ]
     legend += [f"{refused} pairs with seeds that collapsed are not tested."] if refused else []
     return Grid(title="All pairs", header=header, rows=tuple(rows), legend=tuple(legend))

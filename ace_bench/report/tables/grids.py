@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ace_bench.report.records import RunSummary
-from ace_bench.report.statistics import Interval, judge_equivalence
+from ace_bench.report.statistics import EQUIVALENCE_LEVEL, Comparison, Interval, judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 from ace_bench.store.fidelity import certificate_text
@@ -142,10 +142,14 @@ def p_value(p: float) -> str:
     return f"{p:.3f}" if p >= _SMALLEST_P else f"<{_SMALLEST_P}"
 
 
-def wide_notes(differences: Sequence[Sequence[str]], scores: Sequence[Sequence[str]] = ()) -> list[str]:
-    """Say how many intervals are wider than 95% needs, by the reasons of each."""
-    notes = []
-    for kind, intervals in (("differences", differences), ("scores", scores)):
+def coverage_notes(differences: Sequence[Comparison], scores: Sequence[Sequence[str]] = ()) -> list[str]:
+    """Say how many intervals are wider than 95% needs, by the reasons of each, and how many may be too narrow."""
+    near_end = sum(difference.near_end for difference in differences)
+    notes = [
+        f"{near_end} of {len(differences)} intervals of differences have several seeds within 10 points of 0 or 100% "
+        "on one side: if seeds there vary by 8 points, only 83 to 93% hold the truth, which then lies nearer to 50%."
+    ] * bool(near_end)
+    for kind, intervals in (("differences", [difference.wide for difference in differences]), ("scores", scores)):
         reasons = ", ".join(dict.fromkeys(chain.from_iterable(intervals)))
         if reasons:
             notes.append(
@@ -160,7 +164,7 @@ def reservations(table: Table) -> list[str]:
     refused = f"{COLLAPSED}: seeds collapsed, so no interval or test holds."
     tested = [cell.comparison for cell in table.measured if cell.comparison is not None]
     scores = [cell.wide for cell in table.measured if cell.points and cell.interval is not None]
-    notes = wide_notes([comparison.wide for comparison in tested if comparison.interval], scores)
+    notes = coverage_notes([comparison for comparison in tested if comparison.interval], scores)
     notes += [refused] * any(cell.collapsed for cell in table.measured)
     descriptions = dict.fromkeys(description for cell in table.measured for description in cell.other_models)
     answered = f"{OTHER_MODEL}: another model than the one asked for answered calls ({'; '.join(descriptions)})."
@@ -180,8 +184,8 @@ def remarks(cell: Measured, paper: PaperShown) -> list[str]:
     elif cell.few_seeds:
         remarks.append(f"fewer than {FEW_SEEDS} seeds on a side: about these playbooks only")
     tested, margin = cell.comparison, cell.place.within
-    if margin is not None and tested and tested.interval:
-        remarks.append(f"within {margin:g} points of the base: {judge_equivalence(tested.interval, margin)}")
+    if margin is not None and tested and (interval := tested.interval_at(EQUIVALENCE_LEVEL)):
+        remarks.append(f"within {margin:g} points of the base (90%): {judge_equivalence(interval, margin)}")
     elif cell.within_noise:
         remarks.append("within noise of the base")
     if cell.differs:

@@ -1,4 +1,4 @@
-"""The engine's processes for a task's sessions: servers, the evaluation of saved outputs, and the official metrics.
+"""The engine's processes behind a task's sessions: servers, evaluation of what they saved, and the official metrics.
 
 Saved files are first copied to a folder that agent code cannot reach. The world's process wrote the databases' changes,
 which are graded, and the versions; the interpreter, and so perhaps agent code, wrote the logs. Only files with the

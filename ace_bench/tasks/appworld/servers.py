@@ -177,5 +177,5 @@ class Server:
 
 
 def task_fault(kind: str, message: str) -> RolloutFault:
-    """Return the fault for an environment that failed although the agent did nothing wrong."""
+    """Return the fault for an environment that failed through no doing of the agent."""
     return RolloutFault(Fault(owner="task", kind=kind, message=message))

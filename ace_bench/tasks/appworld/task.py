@@ -131,7 +131,7 @@ class AppWorld:
         self._pool.close()
 
     def samples(self, split: str) -> Sequence[Sample]:
-        """All samples of a split in file order, or the chosen ones in the order chosen.
+        """All samples of a split in file order, or those chosen in theirs.
 
         Inputs: ``question`` (the instruction), ``background`` (the apps) and ``app_descriptions`` (the same as JSON),
         the supervisor's ``first_name``, ``last_name``, ``email``, ``phone_number``, and the world's ``datetime``.

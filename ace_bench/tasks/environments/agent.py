@@ -1,7 +1,7 @@
 """The agent for environments of other packages: they lead the conversation, this agent adds the context.
 
 What a method has learnt is rendered by its template and stands in the system message, behind the environment's own
-text. Messages, tools and limits come from the environment.
+text. All else is the environment's: its messages, its tools, its limits.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The interface of an environment's episodes: their requests for replies and their scores."""
+"""What an episode of an environment is, what it asks for and how it is scored."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class InspectEpisode:
         return str(self._state.output.completion)
 
     async def play(self, ask: Ask) -> None:
-        """Run the setup and the solver. A limit of the task ends the attempt, which is not a fault."""
+        """Run the setup and the solver; a limit of the task ends it and is no fault."""
         model = HostedModel(ask, system_message=self._task.config.system_message)
         self._enter(model)
 
@@ -157,7 +157,7 @@ class HostedModel(Model):  # type: ignore[misc]
         *_: Any,
         **__: Any,
     ) -> ModelOutput:
-        """Ask for one reply. Sampling settings come from the backbone, not from the environment."""
+        """Ask for one reply. Sampling settings are the backbone's, not the environment's."""
         messages = [ChatMessageUser(content=input)] if isinstance(input, str) else list(input)
         check_message_limit(len(messages), raise_for_equal=True)
         system = (config.system_message if config else None) or self._system_message

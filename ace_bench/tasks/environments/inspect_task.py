@@ -102,7 +102,7 @@ def _check_arguments(name: str, args: Mapping[str, Any]) -> None:
 
 
 def _check(name: str, task: Task, *, judge: bool) -> None:
-    """Refuse features that this harness does not support, before anything is spent."""
+    """Refuse what this harness does not do, before anything is spent."""
     from inspect_ai._util.registry import registry_unqualified_name
 
     needs = [field for field in _UNSUPPORTED if getattr(task, field, None)]

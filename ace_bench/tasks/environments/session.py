@@ -1,7 +1,4 @@
-"""Attempts in environments.
-
-The environment leads the conversation until it wants no more replies, and then scores it.
-"""
+"""Attempts in environments: they lead the conversation until they ask for no more replies, then they are scored."""
 
 from __future__ import annotations
 

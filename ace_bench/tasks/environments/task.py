@@ -65,7 +65,7 @@ class CommonSettings:
     split_seed: Seed
     timeout: Seconds
     sample_allowed: bool
-    """Not used, as there is no sample set and the settings name the data."""
+    """Not used: there is no sample set, and the settings say what is read."""
 
 
 class EnvironmentTask:

@@ -91,7 +91,7 @@ class VerifiersTask(EnvironmentTask):
         return EnvironmentItem(question=task.data.prompt_text, gold=gold, make=make)
 
     def _check(self, task: Any) -> None:
-        """Refuse features that this harness does not support, before anything is spent."""
+        """Refuse what this harness does not do, before anything is spent."""
         from verifiers.v1 import Trace
         from verifiers.v1.session import hook_boundary
         from verifiers.v1.utils.decorators import discover_decorated

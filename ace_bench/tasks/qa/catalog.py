@@ -172,7 +172,7 @@ class Tolerance:
 def _read_number(text: str) -> tuple[float, bool] | None:
     """Return the only number of a text, and whether a percent sign follows it.
 
-    It is ``None`` unless there is exactly one number and it is finite.
+    ``None`` if there is no number, or several, or one that is not finite.
     """
     plain = visible(text[:_LONGEST]).translate(_AS_IN_CODE)
     digits = "".join(str(unicodedata.digit(char)) if char.isdecimal() else char for char in plain)

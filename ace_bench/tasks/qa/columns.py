@@ -22,9 +22,7 @@ _MOST_PLACES = 5
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
-    """Names of columns.
-
-    ``choices`` are one column with all options, or one for each option. Prompts also show the ``inputs``.
+    """Names of columns. ``choices`` are one column with all options, or one for each; ``inputs`` are shown, too.
 
     Raises ``SettingError`` if one column has two of the parts question, inputs, choices and answer.
     """
@@ -122,7 +120,7 @@ def read_questions(records: Records, columns: Columns) -> list[Question]:
 
 
 def _spelling(name: str) -> str:
-    """Return the letters and digits of a name in one case, which all spellings of the name share."""
+    """Return what two spellings of one name have in common: letters and digits, whatever their case."""
     plain = unicodedata.normalize("NFKC", name).casefold()
     return "".join(filter(str.isalnum, plain)) or plain
 
@@ -225,7 +223,7 @@ def letter(index: int) -> str:
 
 
 def place_of_letter(name: str) -> int | None:
-    """Return the index of the choice with a letter in any case, or ``None`` for other texts."""
+    """Return the place of the choice with a letter, in any case; ``None`` for what is no such letter."""
     places = [ascii_uppercase.find(char) for char in visible(name).strip().upper()]
     if not places or -1 in places:
         return None

@@ -125,7 +125,7 @@ def _excerpt(text: str, line: int) -> str:
 
 
 def _candidates(content: bytes, besides: str) -> Iterator[tuple[str, str]]:
-    """Yield possible encodings with the text that each gives, the likeliest first."""
+    """Yield names of encodings and the text in each, the likeliest first."""
     shares = dict[str, tuple[float, str]]()
     for name, usual in _LIKELY:
         if name == codecs.lookup(besides).name:

@@ -55,7 +55,7 @@ class Ignore:
     accents: bool
 
     def normalise(self, text: str) -> str:
-        """Return a text without what is ignored. A text that consists only of these stays unchanged."""
+        """Return a text without what is ignored. A text of nothing but that stays as it is."""
         text = reduced = visible(text)
         if self.accents:
             reduced = unicodedata.normalize("NFC", _ACCENT.sub("", unicodedata.normalize("NFKD", text)))

@@ -100,7 +100,7 @@ class Qa(AnswerTask):
             say(f"qa: {line}")
 
     def close(self) -> None:
-        """Do nothing, as there is no environment."""
+        """Do nothing: there is no environment."""
 
     def prompt_fields(self, inputs: frozenset[str], context_fields: frozenset[str]) -> Mapping[str, frozenset[str]]:
         """Return the fields of the judge's template."""

@@ -16,7 +16,7 @@ from ace_bench.core.types import Completion, Fault, Message, Record, Usage
 class Program:
     """Starts ``command`` once for each call and waits at most ``timeout`` seconds for its end.
 
-    ``simulated`` must be true if the program is not a language model.
+    ``simulated`` must be true if the program is no language model.
     """
 
     def __init__(self, *, command: Annotated[Sequence[Text], Meta(min_length=1)], timeout: Count, simulated: bool):

@@ -18,7 +18,6 @@ class Served {
 
   async get(name, query = {}) {
     const words = new URLSearchParams(query).toString();
-    if (location.protocol === "file:") throw new Error("browsers block the data of a page that is opened as a file. Run `python -m http.server` in this folder and open http://localhost:8000");
     const answer = await fetch(`data/${name}.bin${words && `?${words}`}`).catch(() => null);
     if (!answer) throw new Error("the server does not answer. Start `ace-bench view` again, or serve the folder of a site with a web server");
     if (!answer.ok) throw new Error(await answer.text());

@@ -1,4 +1,4 @@
-"""Forked processes and their messages: bytes over a connected socket, with their length in front.
+"""Forked processes, and messages between them: bytes behind their length over a connected socket.
 
 Agent code may run the other end of a connection. Memory grows only with what has arrived, up to a limit.
 """

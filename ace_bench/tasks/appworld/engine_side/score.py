@@ -51,7 +51,7 @@ def evaluate(request: Mapping[str, Any], control: int) -> Mapping[str, Any]:
 
 @contextmanager
 def _unchanged_outputs(request: Mapping[str, Any]) -> Iterator[str]:
-    """Write the outputs of an episode that did nothing."""
+    """Make the outputs of an episode that did nothing."""
     task = request["task"]
     with tempfile.TemporaryDirectory() as outputs:
         shutil.copytree(f"{request['root']}/data/tasks/{task}/dbs", f"{outputs}/tasks/{task}/dbs")

@@ -260,7 +260,7 @@ def _exit_on_signal(number: int, _frame: object) -> None:
 
 
 def main() -> None:
-    """Load the engine and handle requests. In the end, always stop all processes and remove the folder."""
+    """Load the engine, then handle requests; whatever happens, end all processes and remove the folder."""
     root, folder, task = sys.argv[1:]
     # Agent code imports by name: it must not find the folder that this package was imported from.
     sys.path.remove(os.environ.pop("PYTHONPATH"))

@@ -27,7 +27,7 @@ SPLITS = ("train", "dev", "test_normal", "test_challenge")
 
 
 class Test(NamedTuple):
-    """One test of an evaluation: its description, its Python statements, and whether doing nothing passes it."""
+    """One requirement of an evaluation: its description, its Python statements, and whether doing nothing passes."""
 
     requirement: str
     code: str
@@ -73,7 +73,7 @@ class Task:
 
     @property
     def apps(self) -> Sequence[str]:
-        """The apps that the solution needs, without the supervisor app."""
+        """The apps that the solution needs besides the supervisor's own."""
         return sorted({api.split(".")[0] for api in self.apis} - {"supervisor"})
 
     @property
