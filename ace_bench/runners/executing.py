@@ -80,7 +80,7 @@ def _describe_run(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
     described = format_json({**environment, **spec.metadata})
     folder.write({SETTINGS: spec.text, IDENTITY: format_json(spec.identity.dump()), ENVIRONMENT: described})
     folder.set_status("running")
-    changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules})
+    changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules}, sweep=host.sweep)
     if changes:
         host.say(f"This run continues with other software than before: {', '.join(changes)}.", style="yellow")
     return environment

@@ -74,6 +74,8 @@ class Signals:
 class Host:
     """Where a run's output goes, the ``command`` that started it, for its records, and what it shares with other runs.
 
+    ``sweep`` is the command that started it together with other runs.
+
     ``signals`` stop all runs of a process that has several. ``owns_process`` is false where the process must outlive
     the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probed`` holds the fastest
     reply to a probe by ``Served.probe_key``. ``limits`` are the limits that several runs of the process have together,
@@ -82,6 +84,7 @@ class Host:
 
     console: Console
     command: str | None = None
+    sweep: str | None = None
     signals: Signals | None = None
     owns_process: bool = True
     on_folder: Callable[[Path], object] = lambda _: None

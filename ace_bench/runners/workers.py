@@ -45,7 +45,8 @@ class Workers:
     """Makes runs, ``count`` at a time.
 
     With ``captures`` the output of each run is in its outcome, else it goes to the console. ``compose`` returns the
-    configuration of a run. The runs share ``limits``, and the servers that they start.
+    configuration of a run. The runs share ``limits``, and the servers that they start. ``sweep`` is the command that
+    continues all of them.
     """
 
     def __init__(
@@ -55,12 +56,14 @@ class Workers:
         captures: bool = False,
         compose: Callable[[Overrides], RunConfig] | None = None,
         limits: SharedLimits | None = None,
+        sweep: str | None = None,
     ) -> None:
         self.count = count
         self.stopped = threading.Event()
         self.compose = compose or partial(compose_run, compose=Composer(config_folders()))
         self._captures = captures
         self._limits = limits or SharedLimits()
+        self._sweep = sweep
         self._signals = Signals()
         self._probed: dict[str, ProbeReply] = {}
         self._servers = ServerPool(keeps_idle=True)
@@ -101,7 +104,13 @@ class Workers:
             reported = reporting(command, signals=self._signals, live=live, begun=turn.close, output=output)
             try:
                 with reported as report:
-                    host = replace(report.host, probed=self._probed, limits=self._limits, servers=self._servers)
+                    host = replace(
+                        report.host,
+                        sweep=self._sweep,
+                        probed=self._probed,
+                        limits=self._limits,
+                        servers=self._servers,
+                    )
                     report.metrics = run(self.compose(overrides), host)
             except Exception:  # an error of the program, which is one row
                 traceback.print_exc(file=output)

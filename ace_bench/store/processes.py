@@ -43,13 +43,14 @@ class Commit:
 class Process:
     """One process. Times are UTC, ``seconds`` its wall time; ``how`` is ``None`` if it was killed or still runs.
 
-    ``command`` repeats the run, without secrets. ``python``, ``platform``,
-    ``packages``, ``git`` and ``host`` come from ``describe_environment``; ``code`` holds the digests of the modules
-    that decide the result (``code_of``).
+    ``command`` repeats the run, without secrets, and ``sweep`` all runs that one command asked for. ``python``,
+    ``platform``, ``packages``, ``git`` and ``host`` come from ``describe_environment``; ``code`` holds the digests of
+    the modules that decide the result (``code_of``).
     """
 
     at: datetime
     command: str | None = None
+    sweep: str | None = None
     python: str = ""
     platform: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -105,12 +106,13 @@ class ProcessLog(AppendLog[Process | _End]):
         """All processes so far; once it has begun, the last one is this."""
         return _join_ends(self._entries)
 
-    def begin(self, command: str | None, environment: Mapping[str, Any]) -> list[str]:
+    def begin(self, command: str | None, environment: Mapping[str, Any], *, sweep: str | None = None) -> list[str]:
         """Record that this process begins; return what is other software than in the one before it.
 
         Raises ``FolderUnwritable``.
         """
-        process, earlier = _new_process(command, environment), without_checks(self.processes)[-1:]
+        process = replace(_new_process(command, environment), sweep=sweep)
+        earlier = without_checks(self.processes)[-1:]
         began = {name: value for name, value in asdict(process).items() if name not in _End.__dataclass_fields__}
         self._add(process, began)
         self.sync()
@@ -139,10 +141,10 @@ class ProcessLog(AppendLog[Process | _End]):
         self._entries.append(entry)
 
 
-def command_of(overrides: Sequence[str]) -> str:
-    """Return the command that repeats a run with these overrides, without secrets."""
+def command_of(arguments: Sequence[str], *, name: str = "run") -> str:
+    """Return the command that repeats a run, or a sweep, with these arguments, without secrets."""
     folders = [f"--config-dir={folder}" for folder in os.environ.get(CONFIG_DIRS, "").split(os.pathsep) if folder]
-    return shlex.join(map(redact_argument, ["ace-bench", "run", *folders, *overrides]))
+    return shlex.join(map(redact_argument, ["ace-bench", name, *folders, *arguments]))
 
 
 def read_processes(folder: str | Path) -> list[Process]:

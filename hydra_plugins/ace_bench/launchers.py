@@ -6,6 +6,7 @@ need an older cloudpickle than other parts of this project.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from ace_bench.runners.shared_limits import Part
 
 _NAME = "hydra_plugins.ace_bench.launchers"
+_PLAN = ("hydra/sweeper=planned", "hydra.sweeper.plan=")
+"""Start of the words that name a sweep's plan, which ``cli.experiment`` adds to what the user typed."""
 _NODES: Mapping[str, Mapping[str, Any]] = {
     # Hydra takes "basic" where no launcher is named. Its own could not share limits between runs.
     "basic": {"_target_": f"{_NAME}.ThreadsLauncher", "n_jobs": 1},
@@ -105,8 +108,10 @@ class ThreadsLauncher(RunsLauncher):
         """Make all runs and return their results; Ctrl-C stops the runs cleanly and starts no further ones."""
         from ace_bench.runners.schedule import cores
         from ace_bench.runners.workers import Workers, make_all
+        from ace_bench.store.processes import command_of
 
-        workers = Workers(1)
+        typed = [word for word in sys.argv[1:] if not word.startswith(_PLAN)]
+        workers = Workers(1, sweep=command_of(typed))
         count = self._at_a_time
         if count == -1:
             limited = workers.compose(tuple(job_overrides[0])).settings["max_calls_in_flight"] is not None

@@ -39,6 +39,7 @@ from ace_bench.runners.planning import Composer
 from ace_bench.runners.schedule import cores
 from ace_bench.runners.small_run import REHEARSED
 from ace_bench.runners.workers import Workers
+from ace_bench.store.processes import command_of
 
 
 def reproduce(options: argparse.Namespace) -> int:
@@ -76,7 +77,9 @@ def reproduce(options: argparse.Namespace) -> int:
     )
     usual = cores() if request.backbone == EMBEDDED else max(1, len(wanted)) if limited else 1
     workers = options.jobs or usual
-    reproduction = Reproduction(request, wanted, index, console, Workers(workers, captures=workers > 1))
+    sweep = command_of(options.settings, name="reproduce")
+    made_by = Workers(workers, captures=workers > 1, sweep=sweep)
+    reproduction = Reproduction(request, wanted, index, console, made_by)
     if options.dry_run:
         reproduction.show()
     elif Manifest(request).holds and not reproduction.unfinished(continue_begun=True):
