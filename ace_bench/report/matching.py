@@ -1,8 +1,9 @@
 """Which runs on disk fulfil a plan, which may be shown in its place, and in which settings a run differs from one.
 
 A run in place of a planned one differs in settings that can be named. It has a mark and lists these settings, and it is
-never compared. A run that differs in what a cell is about stays out of it: another model, task or labels, real or
-simulated, real or sample data, a setting of the cell's own plan, or the settings that make it another cell's run.
+never compared. A run that differs in what a cell is about stays out of it: another model, task or labels, another size,
+real or simulated, real or sample data, a setting of the cell's own plan, or the settings that make it another cell's
+run.
 """
 
 from __future__ import annotations
@@ -34,6 +35,11 @@ _DATA = ("data_dir", "sample_data", "data", "instruction")
 """Settings of a task that name its data or its instruction. Digests of settings leave them out."""
 _MATTERS = ("roles", "backbone.model", "backbone.name", "backbone.quantization")
 """Settings, by how their paths start, with which a number means something else."""
+_SIZES = (
+    *("limit", "mode.epochs", "mode.batch_size", "mode.window", "method.max_reflection_rounds"),
+    *("method.auto", "method.max_metric_calls", "method.max_full_evals"),
+)
+"""Settings of how much a run learns from, and how long: with another one it is another experiment."""
 _TEMPLATE, _THINKING = "chat_template_kwargs", ("thinking", "enable_thinking")
 """The field of a request for a model's chat template, and the switches of thinking in it."""
 _OPTION_GROUPS = ("task", "method", "mode", "agent", "backbone")
@@ -174,8 +180,9 @@ Earlier = Callable[[PlannedRun, int], RunSummary | None]
 class Similar:
     """Runs that are shown in a cell, one a seed, and in what they differ from its plan.
 
-    ``refused`` says in what other finished runs of the same task, method and mode differ: another model, other data, or
-    real runs in place of simulated ones. It also names the differences of runs that differ more than the shown ones.
+    ``refused`` says in what other runs of the same task, method and mode differ: another model, another size, other
+    data, or real runs in place of simulated ones. It also names the differences of runs that differ more than the shown
+    ones.
     """
 
     runs: tuple[RunSummary, ...] = ()
@@ -184,7 +191,7 @@ class Similar:
 
 
 class SimilarRuns:
-    """The finished runs of a results folder, by how they differ from plans."""
+    """The runs of a results folder, by how they differ from plans. Only finished ones are shown in place of others."""
 
     def __init__(
         self,
@@ -199,14 +206,16 @@ class SimilarRuns:
         for plan in plans:
             self._plans.setdefault(plan.kind, []).append(plan)
         self._configurations = configurations
-        finished = (run for run in runs if run.finished)
-        latest = latest_repetitions(finished, lambda run: (settings_digest(configurations.of_run(run)), run.seed))
+        latest = latest_repetitions(runs, lambda run: (settings_digest(configurations.of_run(run)), run.seed))
         self._runs = defaultdict[tuple[str, str, str], list[tuple[str, RunSummary]]](list)
         for (digest, _), run in latest.items():
             self._runs[run.task, run.method, run.mode].append((digest, run))
 
-    def find(self, planned: PlannedRun, variant: Variant, earlier: Earlier) -> Similar:
-        """Return the runs that differ least from a plan under the conditions of a variant."""
+    def find(self, planned: PlannedRun, variant: Variant, earlier: Earlier, *, any_size: bool = False) -> Similar:
+        """Return the runs that differ least from a plan under the conditions of a variant.
+
+        Runs of another size are refused, unless ``any_size``.
+        """
         groups: dict[tuple[str, ...], dict[int, RunSummary]] = {}
         refused: dict[str, None] = {}
         differences = dict[str, tuple[str, ...]]()
@@ -217,7 +226,11 @@ class SimilarRuns:
             if reason := _other_kind(run, variant, differs):
                 refused.setdefault(reason)
             elif differs and self._fits(run, planned, differs, earlier):
-                groups.setdefault(differs, {})[run.seed] = run
+                sizes = () if any_size else [override for override in differs if key_of(override) in _SIZES]
+                if sizes:
+                    refused.setdefault(", ".join(sizes))
+                elif run.finished:
+                    groups.setdefault(differs, {})[run.seed] = run
         if not groups:
             return Similar(refused=tuple(refused))
         differs, by_seed = min(groups.items(), key=lambda group: (len(group[0]), -len(group[1]), group[0]))

@@ -99,7 +99,7 @@ class RunStates:
         simulated = f"backbone={EMBEDDED}" in job.extra or bool(self._compose(option)["backbone"].get("simulated"))
         variant = Variant(backbone="", name="", overrides=tuple(job.extra), simulated=simulated)
         similar = self._similar.find(
-            job.planned, variant, lambda run, seed: self.run(replace(job, planned=run, seed=seed))
+            job.planned, variant, lambda run, seed: self.run(replace(job, planned=run, seed=seed)), any_size=True
         )
         return ", ".join(similar.differs) if job.seed in {run.seed for run in similar.runs} else ""
 
@@ -154,8 +154,8 @@ class Reproduction:
         counts = Counter(filter(None, map(self._states.similar, jobs)))
         for settings, number in counts.items():
             self._console.print(
-                f"{number} of these exist as finished runs that differ in {settings}: tables show them, marked; given "
-                "these settings, this command takes them in place of new runs.",
+                f"{number} of these exist as finished runs that differ in {settings}: given these settings, this "
+                "command takes them in place of new runs.",
                 style="yellow",
             )
 
@@ -186,7 +186,10 @@ class Reproduction:
         self._show_similar(unfinished)
         self._make(unfinished)
         if self._workers.stopped.is_set():
-            self._console.print("Stopped; the same command continues.")
+            names = ",".join(name for name in self._request.names if not name.startswith("figure_"))
+            shown = f"{command_line('tables')} table={names} results={self._request.results}" if names else ""
+            hint = f" `{shown}` shows what is there so far." if shown else ""
+            self._console.print(f"Stopped; the same command continues.{hint}")
             return EXIT_INTERRUPTED
         manifest = Manifest(self._request)
         inputs = manifest.inputs()

@@ -119,7 +119,7 @@ def test_a_run_that_fails_stops_no_other_and_is_continued_by_the_next_call(repro
     said = " ".join(reproduce(*REHEARSED, "limit=3", "--dry-run")[1].split())
     assert "begun " in said
     assert "exist" not in said
-    assert "1 of these exist as finished runs that differ in limit=3: tables show them" in " ".join(
+    assert "1 of these exist as finished runs that differ in limit=3: given these settings" in " ".join(
         reproduce(*REHEARSED, "--dry-run")[1].split()
     )
     assert reproduce(*REHEARSED, "limit=3")[0] == 0
