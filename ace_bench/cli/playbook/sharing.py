@@ -19,14 +19,15 @@ from ace_bench.report.escaping import csv_of
 from ace_bench.report.evidence import read_steps
 from ace_bench.report.histories import BulletHistory, bullet_history, history
 from ace_bench.store.files import write_files
-from ace_bench.store.results import read_metrics, read_object, read_settings
+from ace_bench.store.results import IDENTITY, read_about, read_metrics, read_object, read_settings
 
-_EXPORT_HELP = """Write a finished run's playbooks as text files, named as the authors' finance code names them.
+_EXPORT_HELP = """Write a run's playbooks as text files, named as the authors' finance code names them.
 
     ace-bench playbook export RUN_FOLDER --out FOLDER
 
 FOLDER then holds final_playbook.txt and, with mode.select=best, best_playbook.txt. In intermediate_playbooks/ are every
-50th playbook (--every) and the last of each epoch, or of each window of an online run.
+50th playbook (--every) and the last of each epoch, or of each window of an online run. A run that has not finished has
+last_playbook.txt in place of the final one.
 
 With --history, bullet_history.csv says in which step, and when, each bullet of the last playbook was created, last
 changed and last used.
@@ -42,28 +43,38 @@ _OURS = {
     "skill": "ace_bench.cli.playbook.agent_files:write_skill",
 }
 
-INTERMEDIATE = "intermediate_playbooks"
+INTERMEDIATE, LAST = "intermediate_playbooks", "last_playbook.txt"
 
 
 def playbook_files(run: Path, *, every: int) -> Mapping[str, str]:
-    """Return the texts by file name, with every ``every``-th playbook. Raises ``DataError`` and ``StoreError``."""
-    metrics = read_metrics(run)
-    if metrics is None:
-        raise DataError(f"{run} is not the folder of a finished run; finish it with the command that started it")
-    if not metrics["steps"]:
-        raise DataError(f"{run} only evaluated a context, without adapting it; name a run that adapts a playbook")
+    """Return the texts by file name, with every ``every``-th playbook. Raises ``DataError`` and ``StoreError``.
+
+    A run that has not finished has no final playbook. Its last one is ``last_playbook.txt``, and the epoch or window
+    that it was in has none.
+    """
+    finished = read_metrics(run) is not None
+    if not finished and not (run / IDENTITY).is_file():
+        raise DataError(f"{run} is not the folder of a run; name one that adapts a playbook")
+    steps = [*read_steps(run)]
+    if not steps:
+        state = "only evaluated a context, without adapting it" if finished else "has not learnt anything yet"
+        raise DataError(f"{run} {state}; name a run that adapts a playbook")
     texts = [_text(context, run) for context in history(run)][1:]
-    epochs = [step.epoch for step in read_steps(run)]
-    online = metrics["mode"] == "online"
+    epochs = [step.epoch for step in steps]
+    online = read_about(run)["mode"] == "online"
     names = (
         _name_online_steps(len(texts), read_settings(run)["mode"]["window"], every)
         if online
         else _name_offline_steps(epochs, every)
     )
-    files = {f"{INTERMEDIATE}/{name}_playbook.txt": texts[index] for name, index in names}
+    files = {
+        f"{INTERMEDIATE}/{name}_playbook.txt": texts[index]
+        for name, index in names
+        if finished or not name.endswith("_final") or index < len(texts) - 1
+    }
     best = run / "contexts" / "best.json"
     chosen = {"best_playbook.txt": _text(restore(read_object(run, "contexts/best.json")), run)} if best.exists() else {}
-    return {**files, "final_playbook.txt": texts[-1], **chosen}
+    return {**files, "final_playbook.txt" if finished else LAST: texts[-1], **chosen}
 
 
 def _name_offline_steps(epochs: Sequence[int], every: int) -> Iterator[tuple[str, int]]:
@@ -104,7 +115,7 @@ def export_playbooks(arguments: Sequence[str]) -> int:
     """Write the files and return the exit status."""
     forms = _all_forms()
     parser = Parser("playbook export", _EXPORT_HELP.format(forms=", ".join(forms)))
-    parser.add_argument("run", type=Path, help="folder of a finished run; with --as also a playbook file")
+    parser.add_argument("run", type=Path, help="folder of a run; with --as also a playbook file")
     parser.add_argument("--as", dest="form", choices=sorted(forms), help="form (default: the authors' texts)")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to; with --as what the form is")
     parser.add_argument("--every", type=count, default=50, help="steps between intermediate playbooks (default: 50)")
@@ -117,5 +128,6 @@ def export_playbooks(arguments: Sequence[str]) -> int:
     files = playbook_files(options.run, every=options.every)
     tables = {"bullet_history.csv": _history(options.run)} if options.history else {}
     write_files({options.out / name: text for name, text in {**files, **tables}.items()})
-    print_line(f"{options.out}: {len(files)} playbooks")
+    note = f", the last one after step {sum(1 for _ in read_steps(options.run))} of an unfinished run" * (LAST in files)
+    print_line(f"{options.out}: {len(files)} playbooks{note}")
     return 0

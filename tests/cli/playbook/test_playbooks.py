@@ -46,7 +46,7 @@ def test_an_online_run_gives_steps_and_windows(tmp_path):
 
 
 def test_runs_without_playbooks_are_refused(tmp_path, capsys):
-    reasons = {tmp_path / "none": "not the folder of a finished run"}
+    reasons = {tmp_path / "none": "not the folder of a run"}
     for method, reason in (("dc", "only playbooks"), ("base", "without adapting")):
         reasons[launch(tmp_path, *SMALL[:2], "limit=2", "mode.epochs=1", f"method={method}").folder] = reason
     for folder, reason in reasons.items():
