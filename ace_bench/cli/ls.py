@@ -2,12 +2,13 @@
 
     ace-bench ls
     ace-bench ls results/main task=finer method=ace,base
-    ace-bench ls --state "broken off" --json
+    ace-bench ls --state stopped --json
 
-A run is finished, running, broken off (the same command continues it, unless an older version made it), failed, or
-damaged. A copy has the result of another folder of the same run. Folders of one run with different results are
-contradictory. Dollars that a backbone does not report are n/a; the time covers adaptation and evaluation. The backbone
-is the model that the run asks for, with the calls that other models answered.
+A run is finished, running, stopped (the same command continues it, unless an older version made it), failed, or
+damaged. One that has not finished shows how many samples it has learnt from or was tested on, and the score of its
+first attempts so far. A copy has the result of another folder of the same run. Folders of one run with different
+results are contradictory. Dollars that a backbone does not report are n/a; the time covers adaptation and evaluation.
+The backbone is the model that the run asks for, with the calls that other models answered.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from ace_bench.core.terminal import shown, write
 from ace_bench.core.types import Record
 from ace_bench.report.choosing import with_settings
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import Found, RunSummary, find_runs
+from ace_bench.report.records import RUNNING, STOPPED, Found, RunSummary, find_runs
 from ace_bench.report.same_runs import CONTRADICTORY
-from ace_bench.store.folder import is_in_use
+from ace_bench.report.unfinished import so_far
 
 _UNKNOWN = "n/a"
 _ABOUT = ("task", "source", "method", "backbone", "mode", "seed")
@@ -35,8 +36,9 @@ _HEADINGS = ("task", "data", "method", "backbone", "mode", "seed", "score", "sta
 _SPEED = ("tokens_per_s", "call_tokens_per_s")
 _FIGURES = ("simulated", "metric", "score", "calls", "usd", "seconds", *_SPEED)
 _MODELS = ("model", "other_models")
+_PROGRESS = ("stage", "done", "total", "score_so_far")
 _COPY, _OLDER = "copy", "an older version made it, so no command continues it"
-_STATES = ("finished", "running", "broken off", "failed", CONTRADICTORY, _COPY, "damaged")
+_STATES = ("finished", RUNNING, STOPPED, "failed", CONTRADICTORY, _COPY, "damaged")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -73,12 +75,12 @@ def _rows(results: Found, conditions: Sequence[str]) -> Iterator[Record]:
         yield {**_row(run), **({"state": _COPY} if run.folder in copies else {})}
     for damaged in () if conditions else results.damaged:
         row_values = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
-        yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES)) | row_values
+        yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES, *_PROGRESS)) | row_values
 
 
 def _row(run: RunSummary) -> Record:
     """Return the row of a run; ``score`` is in percent, ``seconds`` only known of a finished run."""
-    metrics, ended = run.metrics, run.finished or run.state in ("failed", CONTRADICTORY)
+    metrics = run.metrics
     row = {
         **{name: getattr(run, name) for name in _ABOUT},
         "model": run.model or None,
@@ -86,22 +88,25 @@ def _row(run: RunSummary) -> Record:
         "simulated": run.simulated,
         "metric": metrics["headline"]["metric"] if metrics else None,
         "score": metrics["headline"]["after"] if metrics else None,
-        "state": run.state if ended else "running" if is_in_use(run.folder) else "broken off",
+        "state": run.state,
         "reason": run.reason or (_OLDER if run.older and not metrics else ""),
         "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()) if metrics else None,
         "usd": run.value("usd.total"),
         "seconds": round(sum(part.get("wall_s", 0.0) for part in metrics["timing"].values()), 1) if metrics else None,
         **{name: run.value(f"timing.total.{name}") for name in _SPEED},
         "folder": str(run.folder),
+        **dict.fromkeys(_PROGRESS),
     }
     if metrics:
         return row
     try:
-        spent = Progress(run.folder).record()
+        spent, score = Progress(run.folder).record(), so_far(run).score
     except StoreError as error:
         return {**row, "state": "damaged", "reason": str(error)}
     models = count_models((run.asked_model(role), model, number) for role, model, number in spent["models"])
-    return {**row, **{name: spent[name] for name in ("calls", "usd", *_SPEED)}, "other_models": other_models(models)}
+    progress = {name: spent[name] for name in ("stage", "done", "total")} | {"score_so_far": score}
+    costs = {name: spent[name] for name in ("calls", "usd", *_SPEED)}
+    return {**row, **costs, **progress, "other_models": other_models(models)}
 
 
 def _backbone(row: Record) -> str | None:
@@ -118,5 +123,8 @@ def _cells(row: Record) -> tuple[str, ...]:
     cost = _UNKNOWN if usd is None else f"${usd:,.2f}"
     time = _UNKNOWN if seconds is None else f"{seconds:,.0f}s"
     mark = " simulated" if row["simulated"] else ""
-    score = _UNKNOWN if score is None else f"{score:.2f}{mark}"
-    return tuple(shown(" ".join(cell.split())) for cell in (*leading, score, row["state"], cost, time, row["folder"]))
+    latest, state = row["score_so_far"], row["state"]
+    score = f"{score:.2f}{mark}" if score is not None else _UNKNOWN if latest is None else f"{latest:.2f} so far{mark}"
+    if row["done"]:
+        state += f", {row['stage']} {row['done']} of {row['total'] or 'unknown'}"
+    return tuple(shown(" ".join(cell.split())) for cell in (*leading, score, state, cost, time, row["folder"]))

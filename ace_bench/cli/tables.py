@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -18,7 +18,8 @@ from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
     from ace_bench.report.records import Found, RunSummary
-    from ace_bench.report.tables.results_index import Style, Width
+    from ace_bench.report.tables.results_index import ResultsIndex, Style, Width
+    from ace_bench.report.tables.table import Continuing
 
 _TABLES_HELP = """Make tables from finished runs: the paper's, or with --rows or --columns any of your own.
 
@@ -78,7 +79,7 @@ def make_tables(arguments: Sequence[str]) -> int:
     parser.add_argument("--format", choices=list(_SUFFIXES.values()), help="default: all, or by the suffix of --out")
     parser.add_argument("--width", choices=["column", "page"], help="LaTeX: one of two columns, or all (default: fits)")
     parser.add_argument("--standalone", action="store_true", help="LaTeX: a whole document for pdflatex")
-    options = parser.parse_intermixed_args(arguments)
+    options = _parse(parser, arguments)
     names_result = any(word.startswith(("table=", "experiment=")) for word in options.words)
     form = {"width": options.width or "", "standalone": options.standalone}
     own_options = (options.rows, options.columns, options.metric, options.over, options.base)
@@ -130,7 +131,7 @@ def make_figures(arguments: Sequence[str]) -> int:
     group.add_argument("--y", help="score, or a metric (default: score)")
     group.add_argument("--lines", help="settings, separated by commas (default: method)")
     parser.add_argument("--width", choices=["column", "page"], help="with style=paper (default: what fits)")
-    options = parser.parse_intermixed_args(arguments)
+    options = _parse(parser, arguments)
     styles = [word.removeprefix("style=") for word in options.words if word.startswith("style=")]
     options.words = [word for word in options.words if not word.startswith("style=")]
     style, width = read_style(styles[-1] if styles else "screen"), cast("Width", options.width or "")
@@ -166,6 +167,18 @@ def _parser_of(kind: str, description: str | None) -> Parser:
     return parser
 
 
+def _parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line. ``results=FOLDER`` is the same as ``--results FOLDER``, as other commands write it."""
+    options = parser.parse_intermixed_args(arguments)
+    named = [word for word in options.words if word.startswith("results=")]
+    options.words = [word for word in options.words if word not in named]
+    if named and options.results:
+        raise ConfigError(f"{named[-1]} and --results {options.results} are two folders of runs; give one of them")
+    if named:
+        options.results = Path(named[-1].removeprefix("results="))
+    return options
+
+
 def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) -> int:
     """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``. Return the exit status."""
     from ace_bench.report.figures.write import write_figures  # slow to import, and --help does not need it
@@ -187,17 +200,34 @@ def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) ->
     wanted = Wanted(
         names=tuple(names), paper={"on": True, "off": False}.get(options.paper), differences=options.differences, **form
     )
-    write: Callable[[ResultsIndex, Path, Wanted], list[Path]] = write_tables if kind == "table" else write_figures
-    files = write(index, options.out or results / f"{kind}s", wanted)
+    out = options.out or results / f"{kind}s"
+    files = write_tables(index, out, wanted, note=_say_what_continues) if kind == "table" else write_figures(
+        index, out, wanted
+    )  # fmt: skip
     _say_what_is_wrong(index.found)
     if not any(file.name != TABLES for file in files):
-        example = {"table": "--rows method", "figure": "--x SETTING"}[kind]
-        print_line(
-            f"no finished run fills a {kind} of the paper; `ace-bench {kind}s {example}` shows your own runs", "yellow"
-        )
+        print_line(_nothing_filled(kind, index, named=bool(names)), "yellow")
     for file in files:
         print_line(file)
     return 0
+
+
+def _nothing_filled(kind: str, index: ResultsIndex, *, named: bool) -> str:
+    """Say why no result of the paper was written."""
+    example = {"table": "--rows method", "figure": "--x SETTING"}[kind]
+    own = dict.fromkeys(selection.model for selection in index.selections if not selection.preset)
+    if kind == "table" and own and not named:
+        return (
+            f"no table of the paper is about {', '.join(own)}; name those to fill, such as `ace-bench tables table=2`"
+        )
+    return f"no finished run fills a {kind} of the paper; `ace-bench {kind}s {example}` shows your own runs"
+
+
+def _say_what_continues(name: str, continuing: Continuing) -> None:
+    """Name the command that continues the runs of a table, or say that the table names several."""
+    commands = continuing.commands
+    first = f": {commands[0]}" if len(commands) == 1 else ", which the table lists"
+    print_line(f"Table {name}: {continuing}{first}")
 
 
 def _say_what_is_wrong(results: Found) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 from ace_bench.core.embedders import default_embedder
@@ -35,6 +37,8 @@ _NAMED = (("backbone",), ("backbone", "model"), ("task", "source"))
 """Settings that the name or the marks of the conditions already contain."""
 CHOOSING = (*GROUPS, *TOP, "backbone", "roles", "sampling", "protocol")
 """First parts of the settings that choose runs."""
+_CONDITIONS = ("backbone", "limit", "prompts", "embedder")
+_REPRODUCE = "reproduce"
 _MISSING = object()
 
 
@@ -52,6 +56,11 @@ class Variant:
     changes: tuple[str, ...] = ()
     simulated: bool = False
     source: str = ""
+
+    @property
+    def for_all(self) -> tuple[str, ...]:
+        """Its overrides for all runs, without those for one method or task."""
+        return tuple(override for override in self.overrides if not read_setting(override).only)
 
     @property
     def comparable(self) -> bool:
@@ -86,6 +95,7 @@ class Variant:
 class Selector:
     """Groups runs by their conditions: backbone, limit, prompt set, embedder, real or sample data, simulated or not.
 
+    The settings for one method or task that ``reproduce`` was given are conditions of all runs that it made.
     ``extra`` settings select the runs made with them. ``plans`` are runs of all kinds, to find out which settings can
     change an answer: only those are named.
     """
@@ -97,16 +107,18 @@ class Selector:
     def variants(self, runs: Iterable[RunSummary]) -> dict[Variant, list[RunSummary]]:
         """Return the chosen runs by their conditions."""
         members = defaultdict[str, list[RunSummary]](list)
+        asked = dict[Path, tuple[str, ...]]()
         for run in runs:
             settings = self.configurations.of_run(run)
             if self._is_chosen(run, settings):
                 conditions = [settings.get(key) for key in ("backbone", "prompts", "embedder")]
                 limit = None if self._has_own_limit(run) else settings.get("limit")
-                members[digest_of([*conditions, limit, run.source, run.simulated])].append(run)
+                asked[run.folder] = tuple(_asked(run.sweep))
+                members[digest_of([*conditions, limit, run.source, run.simulated, asked[run.folder]])].append(run)
         # Settings for one task or method make runs of one variant differ in their conditions.
         variants: dict[Variant, list[RunSummary]] = {}
         for alike in members.values():
-            variants.setdefault(self._variant(alike[0]), []).extend(alike)
+            variants.setdefault(self._variant(alike[0], asked[alike[0].folder]), []).extend(alike)
         return variants
 
     def _has_own_limit(self, run: RunSummary) -> bool:
@@ -158,7 +170,7 @@ class Selector:
         options = [override for override in overrides if key_of(override) == "backbone"] or [f"backbone={backbone}"]
         return [options[-1], *(override for override in overrides if key_of(override) != "backbone")]
 
-    def _variant(self, run: RunSummary) -> Variant:
+    def _variant(self, run: RunSummary, asked: Sequence[str]) -> Variant:
         settings = run.settings
         usual = self._usual_backbone(run, settings)
         top = {"limit": None, "prompts": "default", "embedder": default_embedder(simulated=run.simulated)}
@@ -182,7 +194,8 @@ class Selector:
                 overrides=tuple(overrides),
                 simulated=run.simulated,
                 source=run.source,
-            )
+            ),
+            asked,
         )
 
     def _name(self, option: str, settings: Settings, usual: Settings) -> str:
@@ -205,8 +218,8 @@ class Selector:
             self.configurations(overrides)["backbone"] if self.configurations.fit(overrides) else {}
         )  # it may no longer exist
 
-    def _with_extra(self, variant: Variant) -> Variant:
-        extra = {key_of(text): text for text in self.extra}
+    def _with_extra(self, variant: Variant, asked: Sequence[str] = ()) -> Variant:
+        extra = {key_of(text): text for text in (*asked, *self.extra)}
         kept = (override for override in variant.overrides if key_of(override) not in extra)
         first = ("backbone=", "backbone.")
         overrides = sorted(
@@ -235,6 +248,16 @@ class Selector:
                 for plan in (users[:1] if setting.path[0] == "backbone" else users)  # a backbone is the same for all
             ):
                 yield str(setting).removeprefix("+").removeprefix("backbone.")
+
+
+def _asked(command: str) -> Iterator[str]:
+    """Yield the settings of a recorded ``reproduce`` that can change an answer and are no other condition."""
+    _, name, *words = shlex.split(command) or ("", "")
+    for word in words if name == _REPRODUCE else ():
+        setting = read_setting(word)
+        condition = not setting.only and (setting.path[0] in _CONDITIONS or setting.path == ("task", "source"))
+        if "=" in word and setting.path[0] in CHOOSING and not condition:
+            yield word
 
 
 def _changed_backbone(settings: Settings, usual: Settings) -> Iterator[str]:

@@ -130,8 +130,8 @@ def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
     events = (event for line in lines for event in line.events if event.event == FINAL_TRIAL)
     counts = {event.first: event.last for event in events if event.first != event.last}
     graded = {line.key: line for line in lines if line.key in counts.values()}
-    first = (line for line in _rollouts(lines, split) if line.stage == Stage.ADAPT)
-    first_rollouts = _first_of_each(graded[counts[line.key]] if line.key in counts else line for line in first)
+    first = (line for line in rollouts_of(lines, split) if line.stage == Stage.ADAPT)
+    first_rollouts = first_of_each(graded[counts[line.key]] if line.key in counts else line for line in first)
     for step in (line for line in lines if line.kind == "step"):
         for sample in step.samples:
             if sample in first_rollouts:
@@ -141,8 +141,8 @@ def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
 
 def evaluations(folder: Path, split: str, context: str, kind: type[L]) -> dict[str, L]:
     """Return by sample the rollouts of the last evaluation of a context, given by digest."""
-    lines = [*_rollouts(read_lines_of(folder / "journal.jsonl", kind), split)]
-    return _first_of_each(line for line in reversed(lines) if line.stage == Stage.EVALUATE and line.context == context)
+    lines = [*rollouts_of(read_lines_of(folder / "journal.jsonl", kind), split)]
+    return first_of_each(line for line in reversed(lines) if line.stage == Stage.EVALUATE and line.context == context)
 
 
 def points_of(grades: Mapping[str, GradeScores], metric: str, headline: str) -> Points:
@@ -193,14 +193,14 @@ def spent(calls: Iterable[CallCosts], wanted: str) -> float | None:
     return figures[figure]
 
 
-def _rollouts(lines: Iterable[L], split: str) -> Iterator[L]:
+def rollouts_of(lines: Iterable[L], split: str) -> Iterator[L]:
     """Yield first rollouts in order. If one was repeated because a call had no answer, its last version counts."""
     tries = [line for line in lines if line.grade is not None and line.trial == 0]
     latest = {line.key or number: line for number, line in enumerate(tries)}
     return (line for line in latest.values() if line.split == split)
 
 
-def _first_of_each(lines: Iterable[L]) -> dict[str, L]:
+def first_of_each(lines: Iterable[L]) -> dict[str, L]:
     """Return the first rollout of each sample. Equal names and equal details are kept once, to save memory."""
     first_lines: dict[str, L] = {}
     details: dict[tuple[tuple[str, float], ...], dict[str, float]] = {}

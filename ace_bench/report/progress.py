@@ -142,17 +142,23 @@ class Progress:
         }
 
     def _expected_samples(self) -> tuple[int, Mapping[str, int]]:
-        """Return the epochs, and the number of samples by split. Nothing is expected before the run has written it."""
+        """Return the epochs, and the number of samples by split."""
         if self._totals is None:
-            try:
-                epochs = read_identity(self._folder)["settings"]["mode"].get("epochs", 1)
-                counts: dict[str, int] = {}
-                for sample in unpack_samples(read_object(self._folder, SAMPLES)).values():
-                    counts[sample.split] = counts.get(sample.split, 0) + 1
-            except (StoreError, DataError):
-                return 1, {}
+            epochs, counts = expected_samples(self._folder)
+            if not counts:
+                return epochs, counts
             self._totals = (epochs, counts)
         return self._totals
+
+
+def expected_samples(folder: Path) -> tuple[int, Mapping[str, int]]:
+    """Return the epochs of a run, and its number of samples by split, none before it has written them."""
+    try:
+        epochs = read_identity(folder)["settings"]["mode"].get("epochs", 1)
+        counts = Counter(sample.split for sample in unpack_samples(read_object(folder, SAMPLES)).values())
+    except (StoreError, DataError):
+        return 1, {}
+    return epochs, counts
 
 
 def _thin_out(points: list[T]) -> list[T]:

@@ -38,9 +38,12 @@ from ace_bench.report.folders import Problem, closed_folder, run_folders
 from ace_bench.report.same_runs import settle_same_runs
 from ace_bench.report.statistics import Points, mean_score
 from ace_bench.store.fidelity import certify
+from ace_bench.store.folder import is_in_use
 from ace_bench.store.processes import Process, read_processes
 from ace_bench.store.results import NOTHING, place_of_run, read_about, read_result, read_settings, read_status
 
+RUNNING, STOPPED = "running", "stopped"
+"""States of unfinished runs: a process works on it, or none does and the same command continues it."""
 _SEED = re.compile(r"seed\d+(?:-(?P<attempt>\d+))?")
 _SPENT = "spent."
 _SPENT_TESTED = "spent.tested."
@@ -116,6 +119,11 @@ class RunSummary:
     def settings(self) -> Mapping[str, Any]:
         """The resolved configuration. Raises ``StoreError``."""
         return read_settings(self.folder)
+
+    @property
+    def sweep(self) -> str:
+        """The command that made it together with other runs, "" for a run of its own. Raises ``StoreError``."""
+        return next((process.sweep for process in reversed(self.processes) if process.sweep), "")
 
     @cached_property
     def processes(self) -> Sequence[Process]:
@@ -296,7 +304,7 @@ def read_run(folder: Path) -> RunSummary:
     """Read one run folder, finished or not. Raises ``StoreError``."""
     metrics, identity = read_result(folder)
     metadata = metrics or read_about(folder)
-    status = {"state": "finished"} if metrics else read_status(folder)
+    status = {"state": "finished"} if metrics else _ended_status(folder)
     attempt = _SEED.fullmatch(folder.name)
     protocol = metadata.get("protocol", "paper")
     if not isinstance(protocol, str) or not protocol.isidentifier():
@@ -316,6 +324,14 @@ def read_run(folder: Path) -> RunSummary:
         reason=status.get("reason", ""),
         metrics=metrics or {},
     )
+
+
+def _ended_status(folder: Path) -> Record:
+    """Return the status of an unfinished run. A killed process could not write that it stopped."""
+    status = read_status(folder)
+    if status["state"] == RUNNING and not is_in_use(folder):
+        return {"state": STOPPED, "reason": "its process ended without a word"}
+    return status
 
 
 def marks_of(*, simulated: bool, source: str) -> str:

@@ -19,7 +19,7 @@ from ace_bench.core.types import Record
 from ace_bench.report.differences import CHOICES, Differences, differences, value_text
 from ace_bench.report.folders import Problem, closed_folder, run_names
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import RunSummary, check_comparable, read_run
+from ace_bench.report.records import RUNNING, RunSummary, check_comparable, read_run
 from ace_bench.report.same_runs import CONTRADICTORY, settle_same_runs
 from ace_bench.report.statistics import Points, compare
 
@@ -139,7 +139,8 @@ class Results:
             folder = os.path.join(self._base, name)
             stamp = _stamp(folder, _LISTED)
             before = self._read.get(key)
-            read[key] = before if before is not None and before.stamp == stamp else _read(Path(folder), name, stamp)
+            same = before is not None and before.stamp == stamp and not _may_have_died(before.result)
+            read[key] = before if before is not None and same else _read(Path(folder), name, stamp)
         if [*read.items()] != [*self._read.items()] or closed != self._closed or not self._version:
             self._version += 1
             self._known = _without_contradictions(read)
@@ -159,6 +160,11 @@ class Results:
                 os.path.relpath(problem.folder, self._base) if self._base else problem.folder
             )
             yield Problem(folder=Path(folder), reason=problem.reason)
+
+
+def _may_have_died(result: RunSummary | Problem) -> bool:
+    """Whether a run was under way. A process that is killed changes no file."""
+    return isinstance(result, RunSummary) and result.state == RUNNING
 
 
 def comparison(runs: Mapping[str, RunSummary]) -> Record:

@@ -13,13 +13,13 @@ from pathlib import Path
 from ace_bench.core.types import Record
 from ace_bench.report.page.content import VIEWER, render_tables
 from ace_bench.report.records import RunSummary
-from ace_bench.report.same_runs import CONTRADICTORY
 from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.formats import page_of
 from ace_bench.report.tables.grids import published_text, shown, statistics_grid
 from ace_bench.report.tables.own_tables import Layout, own_tables
 from ace_bench.report.tables.results_index import ALL, ResultsIndex
 from ace_bench.report.tables.table import Table
+from ace_bench.report.tables.unfinished import unfinished_grid
 from ace_bench.report.tables.write import table_names, tables_of
 
 _OTHERS = Layout(rows=("method", "labels", "backbone"))
@@ -46,10 +46,9 @@ def _tables(index: ResultsIndex) -> Iterator[Table]:
     used: set[Path] = set()
     for name in table_names(index.experiments, ()):
         for _, table in tables_of(name, index, ALL):
-            used |= {run.folder for cell in table.measured for run in cell.runs}
+            used |= {run.folder for cell in table.measured for run in (*cell.runs, *cell.unfinished)}
             yield table
-    runs = (run for run in index.found.runs if run.finished or run.state == CONTRADICTORY)
-    unused = [run for run in runs if run.folder not in used]
+    unused = [run for run in index.found.runs if run.folder not in used]
     if unused:
         yield from own_tables(unused, _OTHERS)
 
@@ -69,7 +68,7 @@ def _section(table: Table, links: Mapping[Path, str]) -> Record:
         "words": len(table.names),
         "published": table.paper.numbers,
         "rows": rows,
-        "statistics": statistics_grid(table),
+        "grids": (unfinished_grid(table), statistics_grid(table)),
         "notes": page.notes,
     }
 

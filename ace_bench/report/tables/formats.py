@@ -28,7 +28,8 @@ from ace_bench.report.tables.grids import (
     signed,
     statistics_grid,
 )
-from ace_bench.report.tables.table import MISSING, Heading, Table
+from ace_bench.report.tables.table import MISSING, Continuing, Heading, Table
+from ace_bench.report.tables.unfinished import unfinished_grid
 
 YES, NO = "✓", "✗"
 """Whether a method sees reference answers."""
@@ -45,18 +46,18 @@ class Page:
     label: str
     grids: tuple[Grid, ...]
     notes: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
+    continuing: Continuing | None = None
 
 
 def page_of(table: Table, extra: Iterable[Grid] = ()) -> Page:
-    """Return the text of a table: results, statistics, ``extra`` grids, notes, and the commands of missing runs."""
-    grids = (result_grid(table), statistics_grid(table), *extra)
+    """Return the text of a table: results, statistics, unfinished runs, ``extra`` grids, notes, and what continues."""
+    grids = (result_grid(table), statistics_grid(table), unfinished_grid(table), *extra)
     return Page(
         title=table.title,
         label=table.label,
         grids=tuple(grid for grid in grids if grid.rows),
         notes=tuple(" ".join(note.split()) for note in notes_of(table)),
-        commands=table.commands,
+        continuing=table.continuing,
     )
 
 
@@ -69,9 +70,9 @@ def markdown(page: Page) -> str:
         for grid in page.grids
     ]
     parts.append("\n".join(f"- {escaping.markdown(note)}" for note in page.notes))
-    if page.commands:
-        parts.append(f"{len(page.commands)} runs are missing; run these commands in this order:")
-        parts.append("```\n" + "\n".join(map(one_line, page.commands)) + "\n```")
+    if page.continuing:
+        parts.append(f"{escaping.markdown(str(page.continuing))}:")
+        parts.append("```\n" + "\n".join(map(one_line, page.continuing.commands)) + "\n```")
     return "\n\n".join(filter(None, parts)) + "\n"
 
 

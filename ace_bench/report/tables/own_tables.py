@@ -32,10 +32,11 @@ from ace_bench.report.differences import (
     short_names,
     value_text,
 )
-from ace_bench.report.records import RunSummary, latest_repetitions, marks_of
+from ace_bench.report.records import STOPPED, RunSummary, latest_repetitions, marks_of
 from ace_bench.report.tables.cells import Measured, Place, measure
 from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.table import MISSING, Cells, Heading, Table, compared_with
+from ace_bench.report.tables.unfinished import Planned, continuing
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -134,7 +135,12 @@ class _Pivot:
             base=base,
             base_title=title_of(rows[base], self._names) if base else "",
             notes=tuple(self._notes(has_base=bool(base), several=len(rows) > 1)),
+            continuing=continuing("", [Planned(plan=None, seed=run.seed, run=run) for run in self._unfinished()], ()),
         )
+
+    def _unfinished(self) -> list[RunSummary]:
+        """Return the runs that a command continues."""
+        return [run for run in self._runs if run.state == STOPPED and not run.older]
 
     def _title(self) -> str:
         metrics = ", ".join(metric_title(metric) for metric in self._layout.metrics)

@@ -95,6 +95,7 @@ class _Builder:
             if self.experiment.combined
             else ("Method", *(name.replace("_", " ").capitalize() for name in self._varied), *[_GT] * self._marked),
             base=base if base in cells else "",
+            bases=bases,
             base_title="base of the same scaffold" if bases else rows[base].texts[0] if base in cells else "",
             paper=self.paper,
             intro=(self.experiment.notes,) if self.experiment.notes else (),
@@ -212,10 +213,6 @@ class _Builder:
         if self.experiment.combined:
             yield f"Not planned: {'; '.join(self.experiment.combined.notes())}."
             yield from _left_out(table)
-            unfinished = ((cell, run) for cell in table.measured for run in cell.unfinished)
-            for cell, run in unfinished:
-                why = f": {run.reason}" if run.reason else ""
-                yield f"Not finished: {table.name_of(cell)}, seed {run.seed}, {run.state}{why}."
         for row, reason in self.experiment.not_reproducible.items():
             yield f"{row} is not reproduced: {reason}."
         yield from _name_similar(table)
@@ -269,7 +266,7 @@ def _name_similar(table: Table) -> Iterator[str]:
             not_shown.setdefault(reason, {}).setdefault(name)
     for names_by_reason, text in (
         (stand_ins, f"{SIMILAR} finished runs that are not the planned ones, compared with nothing; they differ in"),
-        (not_shown, "Finished runs of the same task, method and mode that are not shown, as they differ in"),
+        (not_shown, "Runs of the same task, method and mode that are not shown, as they differ in"),
     ):
         if names_by_reason:
             reasons = (f"{reason} ({_join_few(names)})" for reason, names in names_by_reason.items())

@@ -29,6 +29,7 @@ from ace_bench.report.matching import ModelNames, Runs, Similar, SimilarRuns, de
 from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting
 from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_bench.report.tables.cells import Measured, Place, measure
+from ace_bench.report.tables.unfinished import Planned
 
 Width = Literal["", "column", "page"]
 """One of two columns of a paper, or the whole page."""
@@ -66,11 +67,18 @@ ALL = Wanted()
 class Selection:
     """The runs of one variant, by plan."""
 
-    def __init__(self, index: ResultsIndex, variant: Variant, runs: Runs, members: Sequence[RunSummary] = ()) -> None:
-        """``runs`` may include other variants' runs. ``members`` belong to this one."""
+    def __init__(
+        self,
+        index: ResultsIndex,
+        variant: Variant,
+        runs: Runs,
+        members: Sequence[RunSummary] = (),
+        alike: Sequence[RunSummary] = (),
+    ) -> None:
+        """``runs`` may include other variants' runs. ``members`` belong to this one, and ``alike`` could fill cells."""
         self.variant, self.members = variant, members
         self.seeds = sorted({run.seed for run in members}) or [0]
-        self._kinds = {(run.task, run.method, run.mode) for run in members}
+        self._kinds = {(run.task, run.method, run.mode) for run in (*members, *alike)}
         self._runs, self._index, self._configurations = runs, index, index.configurations
         self._cells: dict[tuple[PlannedRun, str], Measured] = {}
         self.deviations = cache(self._deviations)
@@ -143,9 +151,10 @@ class Selection:
     def _planned_settings(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
         return self._configurations.identity(self._configurations.overrides(planned, extra))
 
-    def missing(self, planned: PlannedRun, results: Path) -> Iterator[str]:
-        """Yield the commands for the missing seeds of a planned run."""
-        done = {run.seed for run in self.finished(planned)}
+    def missing(self, planned: PlannedRun, results: Path) -> Iterator[Planned]:
+        """Yield the seeds of a planned run that have not finished, each with its command."""
+        runs = {run.seed: run for run in self.find(planned)}
+        done = {seed for seed, run in runs.items() if run.finished}
         settings = self.variant.overrides
         for seed in self.seeds[: not done] if self.equal_seeds(planned) else self.seeds:
             if seed not in done:
@@ -157,7 +166,8 @@ class Selection:
                 )  # fmt: skip
                 files = [f"{need.setting}=FILE" for need in planned.needs]
                 arguments = overrides or [*self._configurations.overrides(planned, settings), *files]
-                yield f"{command_line('run')} {shlex.join([*arguments, f'seed={seed}', *folder])}{waiting}"
+                command = f"{command_line('run')} {shlex.join([*arguments, f'seed={seed}', *folder])}{waiting}"
+                yield Planned(plan=planned, seed=seed, run=runs.get(seed), command=command)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,11 +210,13 @@ class ResultsIndex:
         """The runs by conditions. Raises ``ConfigError`` if ``extra`` fits no run."""
         variants = self._selector.variants(self.found.runs)
         kinds = defaultdict[tuple[bool, str], list[RunSummary]](list)
+        alike = defaultdict[tuple[str, ...], list[RunSummary]](list)
         for variant, members in variants.items():
             kinds[variant.simulated, variant.source] += members
+            alike[variant.for_all] += members
         runs_by_kind = {kind: Runs(alike, self.configurations) for kind, alike in kinds.items()}
         return [
-            Selection(self, variant, runs_by_kind[variant.simulated, variant.source], members)
+            Selection(self, variant, runs_by_kind[variant.simulated, variant.source], members, alike[variant.for_all])
             for variant, members in variants.items()
         ]
 

@@ -7,7 +7,7 @@ print both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -69,13 +69,39 @@ class Heading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Continuing:
+    """The ``commands`` that make the ``missing`` runs of a table, and go on with those that were ``begun``.
+
+    ``older`` are other versions of this program that began some of them.
+    """
+
+    missing: int
+    begun: int
+    commands: tuple[str, ...]
+    older: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """Say what the commands do."""
+        states = [f"{self.begun} begun"] * bool(self.begun) + [f"{self.missing} missing"] * bool(self.missing)
+        count = len(self.commands)
+        which = f"These {count} commands complete them, in this order" if count > 1 else "This command completes them"
+        text = f"Runs that have not finished: {', '.join(states)}. {which}, and no answered call is paid for again"
+        if self.older:
+            text += (
+                f". ace-bench {', '.join(self.older)} began some: a command goes on with these only if data, prompts "
+                "and settings are still the same, and begins them anew otherwise"
+            )
+        return text
+
+
+@dataclass(frozen=True, kw_only=True)
 class Table:
     """One table of runs of one kind.
 
     ``names`` are the headers of the texts that name a row, ``printed_names`` those in LaTeX. ``base`` is the row that
     the others are compared with, "" without one, and ``base_title`` its name in notes. ``about`` holds the fields that
-    each line of CSV has. ``intro`` stands before the notes on statistics, ``notes`` after them. ``commands`` make the
-    runs that are missing.
+    each line of CSV has. ``intro`` stands before the notes on statistics, ``notes`` after them. ``bases`` are the base
+    rows of those rows that have their own. ``continuing`` makes the runs that are missing.
     """
 
     title: str
@@ -88,15 +114,21 @@ class Table:
     printed_names: tuple[str, ...] = ()
     base: str = ""
     base_title: str = ""
+    bases: Mapping[str, str] = field(default_factory=dict)
     paper: PaperShown = NO_PAPER
     intro: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
+    continuing: Continuing | None = None
 
     @property
     def measured(self) -> list[Measured]:
         """All cells, line by line."""
         return [cell for line in self.cells.values() for cell in line.values()]
+
+    def base_of(self, row: str, column: str) -> Measured | None:
+        """Return the base of a cell, ``None`` for one without, and for the base itself."""
+        base = self.bases.get(row, self.base)
+        return self.cells[base][column] if base in self.cells and base != row else None
 
     def name_of(self, cell: Measured) -> str:
         """Return the titles of a cell's row and column."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -25,7 +25,8 @@ from ace_bench.report.tables.grids import Grid, number
 from ace_bench.report.tables.latex import latex
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import ALL, ResultsIndex, Selection, Wanted
-from ace_bench.report.tables.table import Heading, PaperShown, Table
+from ace_bench.report.tables.table import Continuing, Heading, PaperShown, Table
+from ace_bench.report.tables.unfinished import continuing
 from ace_bench.store.files import write_files
 
 CLAIMS = "claims"
@@ -67,7 +68,12 @@ class TableFiles(NamedTuple):
 
 
 def write_tables(
-    index: ResultsIndex, out: Path, wanted: Wanted = ALL, *, measured: Mapping[str, TableFiles] = MappingProxyType({})
+    index: ResultsIndex,
+    out: Path,
+    wanted: Wanted = ALL,
+    *,
+    measured: Mapping[str, TableFiles] = MappingProxyType({}),
+    note: Callable[[str, Continuing], object] | None = None,
 ) -> list[Path]:
     """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``.
 
@@ -75,13 +81,16 @@ def write_tables(
 
     Names are names of tables, such as ``2`` and ``4a``, with ``4`` for both its parts, and ``claims``. Without names
     all tables with a finished run are written, except for experiments that list methods. Each shows runs of one set of
-    conditions. ``measured`` are tables of measurements by name, which are also written. Raises ``ConfigError``,
+    conditions. ``measured`` are tables of measurements by name, which are also written. ``note`` gets the name of each
+    table with runs that were begun and have not finished, and what continues them. Raises ``ConfigError``,
     ``DataError`` and ``FileUnwritable``.
     """
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
     files: dict[Path, str] = {}
     for table in chain(_pages(names, index, wanted), measured.values()):
+        if note and table.page.continuing and table.page.continuing.begun:
+            note(table.page.label.partition("-")[0], table.page.continuing)
         texts = {"md": markdown(table.page), "tex": table.latex(wanted), "csv": table.csv}
         files |= {out / f"{table.stem}.{suffix}": texts[suffix] for suffix in wanted.formats}
     if "md" not in wanted.formats:
@@ -143,9 +152,8 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
         for selection, table in tables_of(name, index, wanted):
             slug = selection.variant.slug
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
-            commands = tuple(_commands(name, table, selection, index))
             costs = [efficiency_grid(table), pairs_grid(table)] if plan.combined else [_cost_grid(table)]
-            page = page_of(replace(table, commands=commands), costs)
+            page = page_of(replace(table, continuing=_continuing(name, table, selection, index)), costs)
             yield TableFiles(stem, page, csv([table]), printed_grid(table))
             if plan.combined and not table.empty:
                 yield _costs(table, f"table_{name}_costs_{slug}")
@@ -165,17 +173,23 @@ def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[
         )
         return paper_table(name, selection, index.refusal, paper=paper)
 
-    any_runs = False
+    any_runs, refused = False, list[tuple[Selection, Table]]()
     for selection in index.selections:
         if model and selection.preset != model and (selection.preset or not _stands_in(selection, wanted)):
             continue
         table, members = build(selection), {run.folder for run in selection.members}
-        if any(run.folder in members or not cell.differs for cell in table.measured for run in cell.runs):
+        if any(
+            run.folder in members or not cell.differs
+            for cell in table.measured
+            for run in (*cell.runs, *cell.unfinished)
+        ):
             any_runs = True
             yield selection, table
+        elif any(cell.elsewhere for cell in table.measured):
+            refused.append((selection, table))
     if wanted.names and not any_runs:
         empty = index.empty_selection(experiment.model)
-        yield empty, build(empty)
+        yield from refused or [(empty, build(empty))]
 
 
 def _stands_in(selection: Selection, wanted: Wanted) -> bool:
@@ -225,12 +239,12 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
     yield from ((selection, {}) for selection in index.selections if not selection.preset)
 
 
-def _commands(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Iterator[str]:
-    """Yield the commands of the runs that are missing and that the program does not refuse."""
+def _continuing(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Continuing | None:
+    """Return what makes the runs that have not finished and that the program does not refuse."""
     refused = {cell.planned for cell in table.measured if cell.refused or (cell.runs and cell.differs)}
-    for run in index.experiments.runs(name):
-        if run not in refused:
-            yield from selection.missing(run, index.results)
+    plans = (plan for plan in index.experiments.runs(name) if plan not in refused)
+    planned = [one for plan in plans for one in selection.missing(plan, index.results)]
+    return continuing(name, planned, selection.members)
 
 
 def _cost_grid(table: Table) -> Grid:

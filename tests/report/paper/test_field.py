@@ -171,7 +171,7 @@ def test_the_cost_is_estimated_from_a_few_samples_before_it_is_paid(reproduce):
 
 def test_a_long_table_is_split_for_latex():
     grid = Grid(title="Costs of a run", header=("a",), rows=tuple((str(n),) for n in range(130)))
-    text = latex([Page(title="T", label="t", grids=(grid,), notes=(), commands=())])
+    text = latex([Page(title="T", label="t", grids=(grid,), notes=())])
     assert text.count(r"\begin{tabular*}") == 3
     assert text.count("T, continued") == 2
     assert text.count(r"\label{tab:t-costs-2}") == 1

@@ -1,0 +1,138 @@
+"""What the unfinished runs of a table have done so far, and the commands that continue them."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from ace_bench.core.errors import StoreError
+from ace_bench.core.program import command_line
+from ace_bench.report.planned import PlannedRun
+from ace_bench.report.records import RunSummary
+from ace_bench.report.tables.cells import Measured
+from ace_bench.report.tables.grids import Grid, number, signed_bounds
+from ace_bench.report.tables.table import MISSING, Continuing, Table
+from ace_bench.report.unfinished import SoFar, beside_base, so_far
+
+_HEADER = ("column", "seed", "state", "learnt from", "first attempts", "score so far", "base on these", "difference")
+_SEVERAL, _SEED, _RESULTS = ("table=", "figure=", "experiment="), "seed=", "results="
+_CHOOSING = {"methods=": "method", "tasks=": "task"}
+"""What a command can choose of an experiment that lists methods."""
+_LEVELS = 3
+"""Folders between the results folder and the folder of a run."""
+
+
+def unfinished_grid(table: Table) -> Grid:
+    """Lay out each unfinished run: samples learnt from, and first attempts against its base on the same samples."""
+    rows = [
+        (*table.rows[row].texts, table.columns[column].title, *_cells(run, table.base_of(row, column)))
+        for row, line in table.cells.items()
+        for column, cell in line.items()
+        for run in cell.unfinished
+    ]
+    title = "Not finished: what these runs have done so far, which is in no number above"
+    return Grid(title=title, header=(*table.names, *_HEADER), rows=tuple(rows))
+
+
+def _cells(run: RunSummary, base: Measured | None) -> Iterator[str]:
+    yield str(run.seed)
+    yield f"{run.state}: {run.reason}" if run.reason else run.state
+    try:
+        done = so_far(run)
+        beside = beside_base(run, done, (*base.runs, *base.unfinished) if base else ())
+    except StoreError as error:
+        yield from (str(error), *[MISSING] * 4)
+        return
+    yield learnt_text(done)
+    yield f"{len(done.points)} of {done.samples or 'unknown'} in {done.split}" if done.points else MISSING
+    yield MISSING if done.score is None else number(done.score, "percent")
+    if beside is None:
+        yield from (MISSING, MISSING)
+        return
+    tested = beside.comparison
+    yield f"{number(beside.base, 'percent')} (n = {tested.n})"
+    yield f"{tested.difference:+.1f}{signed_bounds(tested.interval)}"
+
+
+def learnt_text(done: SoFar) -> str:
+    """Say how many samples a run has learnt from."""
+    if done.planned == 0:
+        return MISSING
+    if not done.steps:
+        return "before step 1"
+    return f"{done.learnt} of {done.planned or 'unknown'}" if done.learnt else f"step {done.steps}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """A run of a table that has not finished: its seed, its folder if it was begun, and a command for it alone."""
+
+    plan: PlannedRun | None
+    seed: int
+    run: RunSummary | None
+    command: str = ""
+
+
+def continuing(name: str, planned: Sequence[Planned], made: Iterable[RunSummary]) -> Continuing | None:
+    """Return what makes the unfinished and missing runs of an experiment, ``None`` without any.
+
+    A command that asked for several of them at once (``reproduce``, or a sweep) stands for all that it asked for. It is
+    read from the runs it ``made``. All others have a command of their own: the one that began them, with all settings.
+    """
+    sweeps: dict[str, Sequence[str]] = {}
+    for run in made:
+        if run.sweep:
+            sweeps.setdefault(_with_results(run.sweep, run.folder), shlex.split(run.sweep))
+    commands: dict[str, None] = {}
+    for one in planned:
+        if one.run is not None and one.run.sweep:
+            commands.setdefault(_with_results(one.run.sweep, one.run.folder))
+    for one in planned:
+        if one.run is not None and one.run.sweep:
+            continue
+        asked = next((text for text, words in sweeps.items() if one.plan and _asks_for(words, name, one)), None)
+        if command := asked or _command_of(one):
+            commands.setdefault(command)
+    if not commands:
+        return None
+    begun = [one.run for one in planned if one.run is not None]
+    return Continuing(
+        missing=len(planned) - len(begun), begun=len(begun), commands=tuple(commands), older=_older(begun)
+    )
+
+
+def _command_of(one: Planned) -> str:
+    """Return the command of one run: the one that began it, or the planned one."""
+    began = "" if one.run is None else next((process.command or "" for process in reversed(one.run.processes)), "")
+    return _with_results(began, one.run.folder) if one.run is not None and began else one.command
+
+
+def _asks_for(words: Sequence[str], name: str, one: Planned) -> bool:
+    """Whether the words of a command ask for a run of an experiment."""
+    values = {key: word.partition("=")[2].split(",") for word in words for key in [f"{word.partition('=')[0]}="]}
+    names = [value for key in _SEVERAL for value in values.get(key, ())]
+    if not {name, name.rstrip("ab"), name.removeprefix("figure_"), "all"} & {*names}:
+        return False
+    plan = one.plan
+    return str(one.seed) in values.get(_SEED, ["0"]) and all(
+        plan is not None and plan.option(group) in values[key] for key, group in _CHOOSING.items() if key in values
+    )
+
+
+def _with_results(command: str, folder: Path) -> str:
+    """Return a recorded command for runs whose results folder lies where ``folder`` is now."""
+    results = folder.parents[_LEVELS] if len(folder.parents) > _LEVELS else folder.resolve().parents[_LEVELS]
+    words = shlex.split(command)
+    typed = next((word.removeprefix(_RESULTS) for word in words if word.startswith(_RESULTS)), "results")
+    if Path(typed).resolve() != results.resolve():
+        words = [*(word for word in words if not word.startswith(_RESULTS)), f"{_RESULTS}{results}"]
+    return f"{command_line(words[1])} {shlex.join(words[2:])}"
+
+
+def _older(begun: Iterable[RunSummary]) -> tuple[str, ...]:
+    """Return the other versions of this program that worked last on some runs."""
+    versions = {run.processes[-1].packages.get("ace-bench", "") for run in begun if run.processes}
+    return tuple(sorted(versions - {"", version("ace-bench")}))
