@@ -137,7 +137,9 @@ def test_json_that_the_server_could_not_parse_is_an_unreadable_reply(server, tmp
     assert ran.metrics["faults"]["evaluate"] == {}, "it is an attempt that failed"
 
 
-@pytest.mark.parametrize("what", ["key_insight", "seasoned analyst"], ids=["its schema", "its prompt"])
+@pytest.mark.parametrize(
+    "what", ["key_insight", "You are shown one attempt at a question"], ids=["its schema", "its prompt"]
+)
 def test_a_role_of_which_every_call_is_refused_stops_the_run(what, server, tmp_path):
     server.backbone.refuses = lambda text: what in text
     stopped = launch(
