@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -44,22 +45,34 @@ _FURTHER_CLAUSE = re.compile(r"[;:].*", re.DOTALL)
 
 
 class _Copies:
-    """Counts sentences of replies, those that stand in their own prompt, and those of them in the ``first`` one."""
+    """Counts sentences of replies, and keeps those that stand in their own prompt, each with its session."""
 
     def __init__(self) -> None:
-        self._total = self._copied = self._shared = 0
+        self._total = 0
+        self._copied: list[tuple[str, str]] = []
 
-    def add(self, sentences: Sequence[str], prompt: Sequence[str], first: Sequence[str]) -> int:
-        """Add the sentences of a reply, and return how many are copied. ``first`` is empty in the first session."""
-        copied = [sentence for sentence in sentences if _stands_in(prompt, sentence)]
+    def add(self, session: str, sentences: Sequence[str], prompt: Sequence[str]) -> int:
+        """Add the sentences of a reply, and return how many are copied."""
+        copied = [(session, sentence) for sentence in sentences if _stands_in(prompt, sentence)]
         self._total += len(sentences)
-        self._copied += len(copied)
-        self._shared += sum(_stands_in(first, sentence) for sentence in copied)
+        self._copied += copied
         return len(copied)
 
-    def sums(self) -> Sentences | None:
-        """Return the numbers; ``None`` without sentences."""
-        return Sentences(total=self._total, copied=self._copied, shared=self._shared) if self._total else None
+    def sums(self, reference: _Prompt) -> Sentences | None:
+        """Return the numbers, given the prompt that shows what all share; ``None`` without sentences."""
+        shared = sum(
+            session != reference.session and _stands_in(reference.texts, sentence) for session, sentence in self._copied
+        )
+        return Sentences(total=self._total, copied=len(self._copied), shared=shared) if self._total else None
+
+
+class _Prompt(NamedTuple):
+    """A prompt. The shortest one shows the fewest bullets, and is the same in whatever order the calls ended."""
+
+    size: float = math.inf
+    call: str = ""
+    session: str = ""
+    texts: Sequence[str] = ()
 
 
 class _RoleCounts:
@@ -74,8 +87,7 @@ class _RoleCounts:
         self.half_copied: set[str] = set()
         """Sessions in whose last reply at least half of the sentences are copied."""
         self._sentences, self._bullets = _Copies(), _Copies()
-        self._first: tuple[str, Sequence[str]] | None = None
-        """Session and messages of the first prompt."""
+        self._shortest = _Prompt()
 
     def add(self, call: CallRecord) -> None:
         """Add an answered call."""
@@ -97,11 +109,10 @@ class _RoleCounts:
         # Who is asked a second time is shown the first reply, which may well be repeated.
         messages = request.messages[:-2] if _asks_again(request.messages) else request.messages
         prompt = [message.content for message in messages]
-        self._first = self._first or (call.session, prompt)
-        first = () if call.session == self._first[0] else self._first[1]
+        self._shortest = min(self._shortest, _Prompt(sum(map(len, prompt)), call.id, call.session, prompt))
         value = None if request.schema is None else _read_object(call.completion.text)
         sentences = [*_sentences(call.completion.text if value is None else value)]
-        copied = self._sentences.add(sentences, prompt, first)
+        copied = self._sentences.add(call.session, sentences, prompt)
         if 0 < len(sentences) <= 2 * copied:
             self.half_copied.add(call.session)
         else:
@@ -109,7 +120,7 @@ class _RoleCounts:
         operations = None if value is None else value.get("operations")
         if isinstance(operations, list):
             self.curations.append((call.session, not operations))
-            self._bullets.add([*_sentences(operations)], prompt, first)
+            self._bullets.add(call.session, [*_sentences(operations)], prompt)
 
     def quality(
         self, *, unreadable: int, failed_once: int, proposals: Mapping[str, Proposals], wrong: Collection[str]
@@ -130,9 +141,9 @@ class _RoleCounts:
         )
         return RoleQuality(
             replies=replies,
-            sentences=self._sentences.sums(),
+            sentences=self._sentences.sums(self._shortest),
             proposals=proposals,
-            bullets=self._bullets.sums(),
+            bullets=self._bullets.sums(self._shortest),
             curations=_count_curations(self.curations, wrong) if self.curations else None,
         )
 

@@ -48,7 +48,7 @@ class Sentences(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers of sentences of five words or more in the replies of a role.
 
     ``copied`` ones stand word for word in the prompt that the reply answers. ``shared`` are those of them that also
-    stand in the role's first prompt, in another session: the words of the template, or a text that all samples share.
+    stand in the role's shortest prompt, of another session: words of the template, or a text that all samples share.
     """
 
     total: int = 0
