@@ -2,16 +2,23 @@
 
 import io
 import re
+import shutil
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from ace_bench import tasks
 from ace_bench.cli.main import main
+from ace_bench.cli.own_table import propose
 from ace_bench.core.resources import CONFIG_DIRS
+from ace_bench.store.calls import read_calls
 from ace_bench.store.folder import RunFolder
 from tests.backbones.openai_compatible.scripted import answer, serving
 from tests.launching import launch
 from tests.outcomes import outcomes
+
+TICKETS = Path(tasks.__file__).parent / "samples" / "qa" / "tickets.csv"
 
 
 @pytest.fixture
@@ -63,7 +70,45 @@ def test_a_model_is_asked_and_its_budget_estimated_before_the_file_is_written(ru
     assert "calls: 9" in written
 
 
+def test_a_table_of_ones_own_is_looked_at_and_the_printed_command_runs_it(run_command, tmp_path):
+    shutil.copy(TICKETS, tmp_path / "tickets.csv")
+    words = ("init", "tickets.csv", "limit=2", "mode.before=false", "mode.epochs=1")
+    status, out, err = run_command(*words, typed="\n\n\n\nSay: which team, or 'none'?\nbase\n\n\n")
+    assert status == 0, err
+    assert "tickets.csv: 60 rows; columns id, message, team, customer, split" in out
+    assert "always answering 'company desk' is right on 16.7% of the 18 test rows" in out
+    assert "[Answer with one of these: billing, company desk, delivery, returns, safety, workshop.]" in err
+    written = (tmp_path / "experiments" / "experiment" / "first.yaml").read_text()
+    assert {"  question: message", "  answer: team", "  id: id", "  group: customer"} <= {*written.splitlines()}
+    status, out, _ = run_command(*out.splitlines()[-1].split()[1:])
+    assert (status, "qa · base · embedded" in out) == (0, True)
+    prompt = next(read_calls(tmp_path / out.split()[-1])).request.messages[-1].content
+    assert "Say: which team, or 'none'?" in prompt
+
+
+def test_what_a_table_suggests():
+    def suggested(**columns):
+        chosen = propose(columns)
+        return chosen.question, chosen.answer, chosen.grader, chosen.split
+
+    sums = {"text": [f"{n} and {n}?" for n in range(6)], "solution": [f"{2 * n:,}" for n in range(6)]}
+    assert suggested(**sums) == ("text", "solution", "numeric", "")
+    options = {"choices": [["a", "b"]] * 6, "question": list("uvwxyz"), "answer": ["a", "b"] * 3}
+    assert suggested(**options) == ("question", "answer", "choice", "")
+    prose = {"x": ["a long question of some words"] * 6, "summary": [f"{n} {'word ' * 20}" for n in range(6)]}
+    assert suggested(**prose, fold=["train", "dev", "test"] * 2)[2:] == ("exact", "fold")
+    unnamed = {"a": [f"what is {n}, in one word of the list?" for n in range(6)], "b": ["yes", "no"] * 3}
+    assert suggested(**unnamed) == ("a", "b", "exact", "")
+
+
 WRONG_ANSWERS = [
+    "tickets.csv other.csv",
+    "missing.csv",
+    "tickets.csv --task finer",
+    "--task qa --data sample",
+    "tickets.csv --question nowhere",
+    "tickets.csv --answer message",
+    "tickets.csv --instruction Use_${this}",
     "--model gpt_51",
     "--model m@http://127.0.0.1:9/v1",
     "--model m@http://me:planted@h/v1",
@@ -79,6 +124,8 @@ WRONG_ANSWERS = [
 
 
 def test_a_wrong_answer_is_one_sentence_and_writes_nothing(snapshot, run_command, tmp_path):
+    shutil.copy(TICKETS, tmp_path / "tickets.csv")
+
     def refuse(words):
         status, _, err = run_command("init", *words.split(" "))
         assert (status, "planted" in err) == (2, False)
