@@ -125,7 +125,7 @@ def _prompt_roots(name: str) -> tuple[list[Path], ImportedSet | None]:
     if name in sets:
         return sets[name], None
     if not Path(name).is_dir():
-        raise ConfigError(f"prompts={name} is neither one of {', '.join(sorted(sets))} nor a folder")
+        raise ConfigError(f"prompts={name} is neither a prompt set ({', '.join(sorted(sets))}) nor a folder")
     imported = read_imported(Path(name))
     return [Path(name), *(sets[_DEFAULT] if imported else ())], imported
 

@@ -37,15 +37,6 @@ def test_reasoning_and_cited_bullets_are_kept():
     assert attempt.trajectory == ()
 
 
-@pytest.mark.parametrize("generator", [STRUCTURED, PLAIN, TAGGED])
-def test_an_answer_alone_is_the_whole_reply_of_every_method(generator):
-    context = {STRUCTURED: None, PLAIN: NoContext(), TAGGED: Cheatsheet(text="")}[generator]
-    short = PromptSet(ROOT / "prompts" / "short", task="qa", prompt_group="qa")
-    lm = Replies(" It is 5. ")
-    assert solve(lm, generator, context, prompts=short, scaffold="answer_alone").answer == "It is 5."
-    assert lm.texts == ["Shared text.\n\nQuestion: How much?\nAnswer:"], "without notes all methods ask the same"
-
-
 @pytest.mark.parametrize("scaffold", ["answer_alone", "json"])
 @pytest.mark.parametrize("generator", [STRUCTURED, PLAIN, TAGGED])
 def test_a_scaffold_asks_all_methods_for_one_form_of_reply(scaffold, generator):

@@ -1,18 +1,13 @@
 """Presets: the paper's settings, quick debugging, searches, and what others add from a folder of their own."""
 
-import json
-import re
 import subprocess
 import sys
-from importlib.resources import files
 
 import pytest
 import yaml
 
-from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.report.experiments import load_experiments
-from tests.backbones.serving import over_http, running
-from tests.launching import ROOT, composed, launch, options
+from tests.launching import ROOT, composed, options
 from tests.report.paper.test_experiments import compose
 
 PAPER = {
@@ -34,29 +29,6 @@ def command(*arguments, cwd):
 def test_a_preset_is_the_run_behind_a_number_of_the_paper(preset):
     planned = load_experiments().run(*PAPER[preset].split("/"))
     assert compose([f"experiment={preset}"]) == compose([*planned.overrides, "backbone=deepseek_v3_1"])
-
-
-def test_what_a_small_real_model_learns_is_in_no_prompt_and_asked_in_other_words():
-    samples = files("ace_bench.tasks") / "samples" / "rooms" / "questions.jsonl"
-    rows = [json.loads(line) for line in samples.read_text().splitlines()]
-    asked = {split: {row["question"] for row in rows if row["split"] == split} for split in ("train", "val", "test")}
-    assert {split: len(questions) for split, questions in asked.items()} == {"train": 24, "val": 8, "test": 40}
-    assert len(set.union(*asked.values())) == 72, "no question is in two splits"
-    assert {row["answer"][0] for row in rows} == {row["answer"][0] for row in rows[:12]}, "the first 12 teach all facts"
-    prompts = "".join(path.read_text() for path in (ROOT / "prompts" / "short").rglob("*.j2"))
-    things = {row["answer"][0].split()[1] for row in rows}
-    places = {row["answer"][0].split()[-1].strip(".") for row in rows}
-    assert len(things) == len(places) == 4
-    assert not (things | places) & set(re.findall(r"[a-z]+", prompts.lower()))
-
-
-@pytest.mark.parametrize("method", ["base", "icl", "ace", "combee", "dc", "mem_prompt"])
-def test_the_methods_run_with_the_prompts_for_small_models(method, tmp_path):
-    with running(ReaderServer(host="127.0.0.1", port=0)) as server:
-        served = over_http(server.address)
-        ran = launch(tmp_path, "experiment=real_small_model", f"method={method}", *served, "limit=2")
-    assert ran.status == 0
-    assert ran.metrics["headline"]["n"] == 2
 
 
 def test_what_a_user_chooses_wins_over_a_preset_and_debug_wins_over_both_presets():
