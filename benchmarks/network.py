@@ -82,7 +82,7 @@ def _ours(url: str) -> Callable[[int], object]:
 
 
 def rollout_of(caller: Caller, number: int, reply: Completion) -> RolloutRecord:
-    """Return what a run keeps of an evaluation that took one call."""
+    """Return the records that a run keeps of an evaluation with one call."""
     return RolloutRecord(
         key=caller.session,
         stage=caller.stage,

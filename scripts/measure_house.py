@@ -48,7 +48,7 @@ ALONE = ("concurrency=1", "mode.before=false")
 NAME, SEED = "traced_name", 40_013
 """Two settings that no other part of the program mentions."""
 MOST_LOOKED_AT = 3_000
-"""Objects that are looked at in search of the settings, for each argument."""
+"""At most so many objects of each argument are searched for the settings."""
 MAKES, STARTS = ("core/settings.py", "make_part"), ("ace/learner.py", "start")
 """The functions that make a part of a run, at a path of the configuration, and the initial context."""
 MADE = ("method", "task", "initial context")

@@ -55,7 +55,7 @@ class Change:
         return (ROOT / self.path).read_text().count("\n", 0, self.start) + 1
 
     def __str__(self) -> str:
-        """Return the place, and what becomes what."""
+        """Return the place of the change, with its old and new text."""
         return f"{self.path}:{self.line()}  {self.old}  ->  {self.new}"
 
 

@@ -112,7 +112,7 @@ class PlaybookLearner(BaseMethod[Playbook]):
         return replace(self, verifier=None)
 
     def workload(self, arena: Arena, learning: Learning) -> Workload:
-        """Return from no retry and no check to all reflection rounds and all attempts of the verifier."""
+        """Return spans from no retry and no check to all reflection rounds and all checks of the verifier."""
         reflections, retries = self.rounds.limits_in(arena, learning)
         per_sample = exactly(learning.samples)
         attempts = Span(1, 1 + retries) + (exactly(0) if self.verifier is None else self.verifier.attempts)

@@ -123,7 +123,7 @@ class OfficialConversation(Conversation):
 class OfficialTrimming:
     """Shortens what follows the instructions to ``limit`` characters, as the official agents do.
 
-    The oldest outputs are replaced by ``output_left_out``, except in the last messages; then the oldest pairs of
+    First ``output_left_out`` replaces the oldest outputs, except in the last messages. Then the oldest pairs of
     messages go, and ``history_left_out`` ends the message that states the task. The instructions end with the message
     of index ``task``.
     """

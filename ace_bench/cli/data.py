@@ -162,7 +162,7 @@ def convert(options: argparse.Namespace) -> Made | None:
 
 
 def write(files: Made, folder: Path, console: Console) -> None:
-    """Write files of rows; an existing file with other contents is not touched and is an error."""
+    """Write files of rows. An existing file with other contents is an error and stays unchanged."""
     # All rows are read before the first file is written, so that a bad one leaves nothing half done.
     for name, rows in list(files):
         final = folder / name

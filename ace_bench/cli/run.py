@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _refuse_launcher(arguments: Sequence[str]) -> None:
-    """Raise ``ConfigError`` if a launcher is chosen for a single run, which it would not start."""
+    """Raise ``ConfigError`` for a launcher with a single run, as launchers only start sweeps."""
     from ace_bench.core.errors import ConfigError
     from ace_bench.core.resources import config_folders, options
 

@@ -91,7 +91,7 @@ class Instruction(ContextValue):
 
     @classmethod
     def measure(cls, text: str, *, count: TokenCounter, demonstrations: tuple[Demonstration, ...] = ()) -> Instruction:
-        """Build one with its length in tokens."""
+        """Build an instruction with its length in tokens."""
         return cls(text=text, text_tokens=count(text), demonstrations=demonstrations)
 
     @property

@@ -64,7 +64,7 @@ def is_plain_call(node: ast.Call) -> bool:
 
 
 def rebinds(statement: ast.stmt, names: frozenset[str]) -> bool:
-    """Whether plain names, or ``names``, stand for something else afterwards, or may do so unseen."""
+    """Whether plain names, or ``names``, have or may have another value afterwards."""
     for node in ast.walk(statement):
         match node:
             case ast.ClassDef() | ast.Attribute(ctx=ast.Store() | ast.Del()):

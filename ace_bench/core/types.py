@@ -108,7 +108,7 @@ class Usage:
         return add_known(self.prompt, self.completion)
 
     def __add__(self, other: Usage) -> Usage:
-        """Sum field by field; a sum with an unknown term is unknown."""
+        """Add field by field. A sum with an unknown term is unknown."""
         return Usage(**{name: add_known(value, getattr(other, name)) for name, value in vars(self).items()})
 
 

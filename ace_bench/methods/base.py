@@ -110,7 +110,7 @@ class BaseMethod(ABC, Generic[C]):
         return context
 
     def prepare(self, context: C, samples: Sequence[Sample], step: Step, arena: Arena) -> ContextUpdate[C]:
-        """Attempt samples under the context as it is."""
+        """Attempt samples with the unchanged context."""
         return ContextUpdate(context=context)
 
     def update(self, context: C, rollouts: Sequence[Rollout], step: Step, arena: Arena) -> ContextUpdate[C]:

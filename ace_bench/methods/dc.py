@@ -85,7 +85,7 @@ class DynamicCheatsheet(BaseMethod[Cheatsheet]):
     ) -> ContextUpdate[Cheatsheet]:
         """Ask for a whole new cheatsheet; if the reply holds none, the old one stays with an event.
 
-        ``fields`` are the prompt's besides the cheatsheet; where a prompt is too long, they show less of ``shown``.
+        ``fields`` are the prompt's other fields. If a prompt is too long, they show less of ``shown``.
         """
 
         def send(part: Shown) -> tuple[str | None]:

@@ -24,7 +24,7 @@ from ace_bench.report.records import RunSummary
 R = TypeVar("R", bound=RunSummary)
 
 SAMPLE_SETTINGS = ("limit", "source", "data", "task.")
-"""Settings that select samples, by how their paths start: scores over different samples cannot be compared."""
+"""Settings that select samples, by the start of their path. Scores over different samples cannot be compared."""
 SCORE = "score"
 """The name of the headline metric of each task."""
 _SUGGESTED = 12

@@ -71,9 +71,9 @@ def write_around_fall(folder: Path) -> bool:
 class BulletHistory:
     """A bullet of a run's last playbook. Steps count from 0. A time is when the journal recorded the step, in UTC.
 
-    ``created`` and ``changed`` are the bullet's steps: -1, without a time, for what the run started from.
-    ``last_used`` is the last step in which the Generator cited the bullet or a vote was cast on it (or on a bullet that
-    was merged into it), ``None`` if there is none. Times are ``None`` in folders of versions that recorded none.
+    ``created`` and ``changed`` are the bullet's steps: -1, without a time, for what the run started from. ``last_used``
+    is the last step in which the Generator cited the bullet or a vote was cast on it (or on a bullet that was merged
+    into it). It is ``None`` without such a step. Times are ``None`` in folders of versions that recorded none.
     """
 
     id: str

@@ -34,12 +34,12 @@ _NOT_COMPARED = {f"{group}.{name}" for group, name in CONTEXT_FILES} | {"mode.be
 _DATA = ("data_dir", "sample_data", "data", "instruction")
 """Settings of a task that name its data or its instruction. Digests of settings leave them out."""
 _MATTERS = ("roles", "backbone.model", "backbone.name", "backbone.quantization")
-"""Settings, by how their paths start, with which a number means something else."""
+"""Settings that change the meaning of a number, by the start of their path."""
 _SIZES = (
     *("limit", "mode.epochs", "mode.batch_size", "mode.window", "method.max_reflection_rounds"),
     *("method.auto", "method.max_metric_calls", "method.max_full_evals"),
 )
-"""Settings of how much a run learns from, and how long: with another one it is another experiment."""
+"""Settings of how much and how long a run learns. Runs that differ in them are different experiments."""
 _TEMPLATE, _THINKING = "chat_template_kwargs", ("thinking", "enable_thinking")
 """The field of a request for a model's chat template, and the switches of thinking in it."""
 _OPTION_GROUPS = ("task", "method", "mode", "agent", "backbone")

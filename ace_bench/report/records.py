@@ -288,7 +288,7 @@ def precedence(run: RunSummary) -> tuple[bool, bool, int]:
 
 
 def _misplaced(runs: Iterable[RunSummary]) -> Iterator[Problem]:
-    """Yield the folders that have another run's name. The names of links say nothing."""
+    """Yield the folders that have another run's name. Names of links are ignored."""
     parents: dict[str, str] = {}  # the seeds of a run share theirs, and to resolve a path takes long
     for run in runs:
         parent, name = os.path.split(run.folder)

@@ -169,9 +169,9 @@ def reasons_wide(seeds: int, base: int | None, units: int, *, streams: bool) -> 
 
     It returns nothing for 93 to 97.5%.
 
-    It is of a difference between sides with ``seeds`` and ``base`` seeds (one where a base does not adapt), or of a
-    score where ``base`` is ``None``. ``units`` are samples, or groups of them. ``make statistics`` measures the designs
-    with a reason apart from the others.
+    It belongs to a difference of two sides with ``seeds`` and ``base`` seeds, or to a score if ``base`` is ``None``. A
+    base that does not adapt has one seed. ``units`` are samples, or groups of them. ``make statistics`` measures the
+    designs with a reason apart from the others.
     """
     fewest, most = sorted((seeds, seeds if base is None else base))
     scores = base is None

@@ -179,7 +179,7 @@ def _split(task: Task, outcome: RunOutcome) -> Record:
 
 
 def _learning(task: Task, journal: Journal) -> Record:
-    """Return the scores on the learnt samples, before and after curation; nothing where no such rollouts were made."""
+    """Return the scores on the learnt samples before and after curation, or nothing without such rollouts."""
     pairs = [event for step in journal.steps for event in step.events if event["event"] == POST_UPDATE_ROLLOUT]
     if not pairs:
         return {}

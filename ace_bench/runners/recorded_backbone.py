@@ -109,7 +109,7 @@ class RecordedEmbedder:
         self._calls = EmbeddingCalls(lambda: self._ask, paid)
 
     def embed(self, texts: Sequence[str]) -> Matrix:
-        """Return a unit vector per text; each is asked for once."""
+        """Return a unit vector for each text. A text is embedded only once."""
         return self._calls.embed(texts)
 
     def _ask(self, messages: Sequence[Message], schema: Record | None = None) -> Completion:

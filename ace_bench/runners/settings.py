@@ -102,7 +102,7 @@ class Settings:
 
     @property
     def folder_mode(self) -> int:
-        """The mode of new folders, before the umask takes its part."""
+        """The mode of new folders, before the umask."""
         return _FOLDER_MODES[self.results_mode]
 
 

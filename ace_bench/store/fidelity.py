@@ -34,7 +34,7 @@ _SHOWN = 5
 
 
 class AuthorsChoices(msgspec.Struct, frozen=True, kw_only=True):
-    """What a repository of the authors does for some tasks: ``authors_choices.yaml`` says what the fields are."""
+    """The choices of an authors' repository for some tasks. ``authors_choices.yaml`` documents the fields."""
 
     name: str
     tasks: tuple[str, ...]

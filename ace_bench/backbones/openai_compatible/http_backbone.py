@@ -27,7 +27,7 @@ class HttpBackbone:
     """Base class. Safe to use from many threads; nothing is sent and no key is read before the first call."""
 
     address_setting = "base_url"
-    """What the settings call the address."""
+    """The name of the setting that holds the address."""
 
     def __init__(self, address: Address, *, retry: Retry, prices: PriceCard):
         self.prices = prices

@@ -1,8 +1,7 @@
 """What a refusal says: that the prompt is too long, that a filter blocked it, that the reply was no JSON.
 
-Servers say the same in many words. So what is looked for is their structure: a code, or a part of the prompt and a
-limit that it passes. Refusals about another limit, such as requests a minute or the reply's length, are ruled out
-first.
+Servers say the same in many words. So their structure is matched: a code, or a part of the prompt and a limit that it
+exceeds. Refusals about another limit, such as requests a minute or the reply's length, are ruled out first.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Launch:
     how_to_install: ClassVar[str]
     phases: ClassVar[Wordings]
     fixes: ClassVar[Wordings]
-    """What the server's log says while it starts, and where it fails."""
+    """Texts of the server's log that name a phase of its start or a failure."""
 
     executable: Text | None
     log_dir: Text

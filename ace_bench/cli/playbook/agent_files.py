@@ -97,7 +97,7 @@ def read_edits(path: Path) -> Block:
 
 
 def import_playbook(arguments: Sequence[str]) -> int:
-    """Print what changed, write the playbook, and return the exit status."""
+    """Print the changes, write the playbook, and return the exit status."""
     parser = Parser("playbook import", __doc__)
     parser.add_argument("source", type=Path, help="Markdown file, or folder of a skill")
     parser.add_argument("--into", type=Path, required=True, metavar="FILE.json", help="playbook to change, or to make")

@@ -50,7 +50,7 @@ _RUN_MIB, _ENGINE_MIB, _EPISODE_MIB = 20, 350, 100
 MiB with one episode at a time and 720 MiB with eight, on the mini-world. Twice that is reserved for an episode, because
 real worlds are larger."""
 _STEPS = 10
-"""Turns of an AppWorld episode, about (paper, table 14)."""
+"""Approximate number of turns of an AppWorld episode (paper, table 14)."""
 _SHARE = 0.9
 """Share of the free memory that runs may take."""
 _MEMORY, _LIMIT, _USED = (

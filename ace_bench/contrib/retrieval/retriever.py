@@ -144,7 +144,7 @@ class Retriever:
         return self.expander(query)
 
     def _candidates(self, query: str, vector: Vector | None) -> Candidates:
-        """Return the best of the rankings; two rankings are fused, a single one is kept as it is."""
+        """Return the best of the rankings. Two rankings are fused, and a single one stays unchanged."""
         fetch = _FETCH * self._top_k
         rankings: list[Candidates] = []
         if vector is not None:

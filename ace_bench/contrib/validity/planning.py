@@ -185,7 +185,7 @@ class Laboratory:
     def cost(self, planned: PlannedRun) -> tuple[Account, Account, Account]:
         """Return its low, typical and high cost; a finished run costs nothing.
 
-        Where files of other runs are not there yet, an evaluation with an empty playbook takes its place.
+        While files of other runs are missing, it estimates an evaluation with an empty playbook instead.
         """
         ready = all(map(self._is_finished, planned.sources))
         if ready and self._is_finished(planned):

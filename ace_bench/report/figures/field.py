@@ -128,8 +128,8 @@ def place_names(axis: Axes, points: Sequence[Point], kinds: Mapping[str, Look]) 
     """Write the names, the front's first and in bold. Returns the room they take, in points of the figure.
 
     They cover neither points nor each other: in three panels of 16 points at most one marker, where adjustText 1.4
-    covered 4 to 32 and took 14 times as long. The figure must have been drawn: its layout and the limits of the axis
-    may not change any more.
+    covered 4 to 32 and took 14 times as long. Draw the figure first, as its layout and the limits of the axis must not
+    change afterwards.
     """
     from matplotlib.transforms import Bbox
 

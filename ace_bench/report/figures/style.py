@@ -250,7 +250,7 @@ def _change_words(figure: Figure, change: Callable[[str], str]) -> None:
 
 
 def _leave_out_hatches(figure: Figure) -> None:
-    """Leave out hatches, which take LaTeX minutes."""
+    """Leave out hatches, because LaTeX needs minutes for them."""
     from matplotlib.patches import Patch
 
     for part in figure.findobj(Patch):

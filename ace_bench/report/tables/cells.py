@@ -208,7 +208,7 @@ def _leakage(run: RunSummary) -> str:
 
 
 def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
-    """Say where different code made the runs that a cell averages, and which changes of code a user accepted."""
+    """Note cells that average runs of different code, and the changes of code that a user accepted."""
     codes = [last_code(run.processes) for run in runs]
     changed = sorted({name for code, next_code in pairwise(codes) for name in changed_modules(code, next_code)})
     notes = [f"seeds by different code: {modules_in_words(changed)}"] if changed else []

@@ -280,7 +280,7 @@ def _shared_settings(settings: Sequence[Settings]) -> Settings:
 
 
 def _order(path: str, value: Any, metrics: Mapping[str, int]) -> tuple[int, float, str]:
-    """Sort metrics as given, and other values: null, numbers, texts, missing ones."""
+    """Keep metrics in the given order. Sort other values: null, numbers, texts, missing values."""
     if path == METRIC:
         return 0, float(metrics[value]), ""
     if path == SAMPLES:

@@ -25,7 +25,7 @@ from ace_bench.tasks.appworld.engine_side.processes import INTERPRETER_KILLED
 _KILLED = (None, -signal.SIGKILL, INTERPRETER_KILLED)
 """Statuses of a server that was killed: its monitor, its world, or the interpreter that the world passes on."""
 LOADING_S = 300.0
-"""Most seconds that the engine may take to load."""
+"""The engine may take this many seconds to load."""
 SERVER_S = 60.0
 """Most seconds that a server may take to start or to end; a fork usually takes a fraction of a second."""
 

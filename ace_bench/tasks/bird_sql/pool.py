@@ -45,8 +45,8 @@ class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
     """How a query ended: ``kind`` is rows, none (no query), error, timeout or crash.
 
     Digests of the rows: ``exact`` of their set, ``close`` of the set with reals at 12 digits, ``ordered`` of that set
-    in order of appearance. They are "" without rows to compare; ``exact`` of a text without a query is that of no rows.
-    ``utf8`` is whether all its text is UTF-8.
+    in order of appearance. They are "" without rows to compare. A text without a query has the ``exact`` of an empty
+    result. ``utf8`` is true if all its text is UTF-8.
     """
 
     kind: str
@@ -61,7 +61,7 @@ class ExecutionResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ran(self) -> bool:
-        """Whether there is a result, which may be empty."""
+        """Whether the query gave a result, even an empty one."""
         return self.kind == "rows"
 
     def same(self, gold: ExecutionResult) -> bool:

@@ -71,8 +71,8 @@ class CommonSettings:
 class EnvironmentTask:
     """Base class; a subclass loads the samples.
 
-    ``items`` are samples of the test data, ``training`` of the training data; ``None`` if both come from one set,
-    which ``split_ratio`` divides. With ``judge`` the scorers' model calls go to the role judge.
+    ``items`` are samples of the test data, and ``training`` of the training data. ``training`` is ``None`` if
+    ``split_ratio`` divides one set. With ``judge`` the scorers' model calls go to the role judge.
     """
 
     name: str = "environment"  # the folder of prompts; what it does not hold is in prompt_group

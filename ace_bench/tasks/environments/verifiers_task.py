@@ -18,7 +18,7 @@ from ace_bench.tasks.environments.task import CommonSettings, EnvironmentTask
 
 
 class VerifiersTask(EnvironmentTask):
-    """A taskset of ``verifiers``: its tasks ask, its tools are called, its rewards grade.
+    """A taskset of ``verifiers``: its tasks are the questions, and its rewards grade the answers.
 
     ``environment`` is the name of an installed taskset package, or ``FILE.py``; ``args`` are the settings of the
     taskset. ``train_args`` are further settings with which it loads its training data; without them ``split_ratio``

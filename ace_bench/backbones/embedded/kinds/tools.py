@@ -41,7 +41,7 @@ class ToolItem(Item):
         return (text, fit) if text and text not in self.tried else None
 
     def guesses(self) -> Mapping[str, float]:
-        """Score every tool by the share of the words of its name and description that question and hint have."""
+        """Score every tool by the share of the words in its name and description that question or hint have."""
         question_stems = set(content_stems(tokens(f"{self.cue} {self.hint}")))
         scores = {NO_CALL: 0.0}
         for name, tool in self.tools.items():

@@ -48,7 +48,7 @@ def follow(supervisor: int, values: Values) -> Values:
 
 
 def sum_payments(supervisor: int, values: Values) -> Values:
-    """Add up what was sent to or received from a circle; held-out tasks play later, with payments of their own."""
+    """Add up the payments to or from a circle. Held-out tasks play later and have further payments."""
     now = NOW if values["split"] == "train" else LATER
     friends = circle(supervisor, values["relationship"])
     extra = later_payments(supervisor, values["relationship"]) if now == LATER else ()
