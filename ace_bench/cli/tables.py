@@ -226,7 +226,7 @@ def _nothing_filled(kind: str, index: ResultsIndex, *, named: bool) -> str:
 def _say_what_continues(name: str, continuing: Continuing) -> None:
     """Name the command that continues the runs of a table, or say that the table names several."""
     commands = continuing.commands
-    first = f": {commands[0]}" if len(commands) == 1 else ", which the table lists"
+    first = f": {commands[0]}" if len(commands) == 1 else ". The table lists them."
     print_line(f"Table {name}: {continuing}{first}")
 
 
