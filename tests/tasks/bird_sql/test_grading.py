@@ -188,6 +188,7 @@ def test_metrics_over_all_and_by_difficulty(make):
         with task.open(sample) as session:
             wrong.append(session.grade(None))
             right.append(session.grade(wrong[-1].gold))
+    assert all(grade.group for grade in (*wrong, *right)), "questions about one database depend on each other"
     scores = task.score(right)
     assert set(scores.values()) == {100.0}
     levels = ("", "_simple", "_moderate", "_challenging")
