@@ -69,4 +69,4 @@ def test_all_results_are_listed_with_their_models_and_runs(commands):
         "experiment=seed_004 Retrieval of bullets by stage embedded none: a measurement",
     ):
         assert line in shown, line
-    assert len(shown) == 33
+    assert len(shown) == 35
