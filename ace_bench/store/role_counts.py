@@ -277,7 +277,7 @@ def _add_citations(numbers: Counter[str], attempts: Iterable[RolloutRecord], ids
         cited = {*attempt.attempt.cited}
         valid = sum(bullet in ids for bullet in cited)
         invented = len(cited) - valid
-        numbers.update(attempts=1, valid=valid, invented=invented, inventing=invented > 0)
+        numbers.update(attempts=1, valid=valid, invented=invented, inventing=int(invented > 0))
         if ids and not attempt.trial:
             which = "with_bullets" if valid else "without_bullets"
             numbers.update({which: 1, f"right_{which}": attempt.grade.correct})
