@@ -40,12 +40,16 @@ _MEANS = mean_at(_GRID)
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """How much of each effect of the paper is there, the seeds of each run, and the spread over seeds in points."""
+    """How much of each effect of the paper is there, the seeds of each run, and the spread over seeds in points.
+
+    A run of Dynamic Cheatsheet collapses with the probability ``collapse``, which costs it 15 points.
+    """
 
     share: float
     seeds: int
     spread: float = 1.5
     seed: int = 0
+    collapse: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +92,7 @@ class _Run(RunSummary):
         shared = np.random.default_rng([self.world.seed, len(self.true.split), size]).normal(size=(2, size))
         difficulty = _OWN * np.sqrt(0.5) * (shared[0] + np.repeat(shared[1][: size // group], group))
         quality = self.world.spread / 100 * rng.normal() if self.true.adapts else 0.0
+        quality -= 0.15 * self.collapsed
         fit = 0.7 * np.random.default_rng([self.world.seed, self.plan]).normal(size=size)
         points: dict[str, Points] = {}
         for name, mean in scores.items():
@@ -119,7 +124,12 @@ class WorldRuns(Selection):
         if planned not in self._told:
             return []
         number, true = self._told[planned]
-        return [_run(true, self._world, number, seed) for seed in range(self._world.seeds if true.adapts else 1)]
+        runs = [_run(true, self._world, number, seed) for seed in range(self._world.seeds if true.adapts else 1)]
+        if "method=dc" in planned.overrides:
+            rng = np.random.default_rng([self._world.seed, number])
+            for run in runs:
+                run.collapsed = rng.random() < self._world.collapse
+        return runs
 
     def equal_seeds(self, planned: PlannedRun) -> int:
         """Return that each plan has the seeds that it needs."""

@@ -95,6 +95,27 @@ def test_no_verdict_on_a_world_is_wrong_beyond_chance(world):
         assert gains["contradicted"] > 40
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("share", "wrong"), [(1.0, "contradicted"), (-1.0, "supported")])
+def test_claims_about_a_method_that_collapses_get_verdicts_and_others_are_as_they_were(share, wrong):
+    alone, collapsing = (
+        world_results(World(share=share, seeds=5, seed=2, collapse=collapse)) for collapse in (0.0, 0.2)
+    )
+    about = [after for after in collapsing if after.comparison and after.collapsed]
+    assert len(about) > 5
+    verdicts = [result.verdict for result in about]
+    assert verdicts.count("refused") <= len(about) / 2, "a claim whose cells have fewer than two other runs"
+    assert wrong not in verdicts
+    if share == 1:
+        assert "supported" in verdicts
+    others = [(before.verdict, after.verdict) for before, after in zip(alone, collapsing, strict=True)]
+    assert all(
+        before == after
+        for (before, after), result in zip(others, collapsing, strict=True)
+        if not result.collapsed and not result.claim.primary
+    )
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("design", DESIGNS)
 def test_intervals_keep_their_promise(design):

@@ -147,7 +147,7 @@ def coverage_notes(differences: Sequence[Comparison], scores: Sequence[Sequence[
     near_end = sum(difference.near_end for difference in differences)
     notes = [
         f"{near_end} of {len(differences)} intervals of differences have several seeds within 10 points of 0 or 100% "
-        "on one side: if seeds there vary by 8 points, only 83 to 93% hold the truth, which then lies nearer to 50%."
+        "on one side: if seeds there vary by 8 points, only 85 to 93% hold the truth, which then lies nearer to 50%."
     ] * bool(near_end)
     for kind, intervals in (("differences", [difference.wide for difference in differences]), ("scores", scores)):
         reasons = ", ".join(dict.fromkeys(chain.from_iterable(intervals)))

@@ -28,7 +28,7 @@ def test_rows_are_compared_with_a_base_and_never_average_over_other_settings(com
         "Formula accuracy": "70.0 [52.1, 83.3]*",
     }
     assert table.statistics(*best, "FiNER (limit=null) accuracy") == (
-        "30 | 2 (seeds 0, 1) | 0 | 0.0 | +31.7 [+12.8, +46.6] | 24.0 | 0.011 | <0.004 | - | 20 (+17, -3) | -"
+        "30 | 2 (seeds 0, 1) | 0 | 0.0 | +31.7 [+12.7, +46.7] | 24.1 | 0.012 | <0.004 | - | 20 (+17, -3) | -"
     )
     assert table.cells("ace", "0.9", "gold", "80000")["FiNER (limit=10) accuracy"] == "50.0 [23.7, 76.3]"
     assert table.noted("* differs from base labels=gold with p < 0.05")
