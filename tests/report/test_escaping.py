@@ -22,7 +22,7 @@ from ace_bench.report.tables.grids import Grid
 from ace_bench.report.tables.latex import latex
 from ace_bench.report.tables.own_tables import Layout as Shape
 from ace_bench.report.tables.own_tables import own_tables
-from ace_bench.report.tables.table import Heading
+from ace_bench.report.tables.table import Continuing, Heading
 from benchmarks.measuring import Grid as Measurements
 from benchmarks.measuring import markdown as benchmark_markdown
 from tests.report.paper.test_pivot import ACE, BASE, make
@@ -65,7 +65,13 @@ def named(table, name):
 
 def page(name):
     grid = Grid(title=f"Results {name}", header=(name, "n"), rows=((name, "-1.5"), ("a", name)))
-    return Page(title=name, label="x", grids=(grid,), notes=(name, f"as {name}"), commands=(name,))
+    return Page(
+        title=name,
+        label="x",
+        grids=(grid,),
+        notes=(name, f"as {name}"),
+        continuing=Continuing(missing=1, begun=0, commands=(name,)),
+    )
 
 
 def printed_page(table, name):

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -134,9 +135,11 @@ def test_a_run_on_other_data_is_not_the_planned_one(tmp_path):
     assert find(tmp_path, "limit=1", "task.source=real", plan=plan) is None
     shown = SimilarRuns(find_runs(tmp_path).runs, (), Configurations(compose), ModelNames((), compose))
     longer = Variant(backbone="embedded", name="embedded", overrides=("limit=2",), simulated=True, source="sample")
-    found, none = (shown.find(one, longer, lambda *_: None) for one in (plan, like))
-    assert ([run.folder for run in found.runs], found.differs) == ([done.folder], ("limit=1",))
-    assert none.runs == ()
+    other_form = replace(longer, overrides=("limit=1", "agent.scaffold=json"))
+    found, none = (shown.find(one, other_form, lambda *_: None) for one in (plan, like))
+    assert ([run.folder for run in found.runs], found.differs) == ([done.folder], ("agent.scaffold=own",))
+    assert not none.runs
+    assert not shown.find(plan, longer, lambda *_: None).runs, "fewer questions are another experiment"
 
 
 def test_a_models_run_on_sample_data_is_not_taken_for_one_on_real_data(tmp_path):
@@ -215,7 +218,18 @@ def leaves(record, path=""):
 
 def test_every_number_of_a_run_is_a_known_metric(tmp_path):
     run = launch(tmp_path, "task=formula", "task.source=sample", "method=ace", "limit=2", "mode.epochs=1")
-    besides = ("schema", "seed", "steps", "splits.", "as_authors.", "data.", "models.", "thoughts.", "cache.servers")
+    besides = (
+        "schema",
+        "seed",
+        "steps",
+        "splits.",
+        "as_authors.",
+        "role_quality.",
+        "data.",
+        "models.",
+        "thoughts.",
+        "cache.servers",
+    )
     for path in leaves(run.metrics):
         if not path.startswith(besides):
             check_metric(path, "here")
