@@ -53,8 +53,7 @@ def test_bullets_are_shown_in_order_of_creation_and_counters_apart() -> None:
     assert fields["official_excerpt"](["cm-00002", "none-00009", "sai-00010"]) == f"{strategies}\n{mistakes}"
     assert json.loads(fields["statistics"]())["by_section"]["STRATEGIES & INSIGHTS"]["count"] == 1
     assert book.excerpt(["cm-00002", "nope", FIRST, "cm-00002"]) == (
-        "[cm-00002] (common_mistakes; helpful 2, harmful 1, neutral 0) second\n"
-        "[others-00001] (others; helpful 0, harmful 0, neutral 0) first\n  [x-00009] line"
+        "[cm-00002] (common_mistakes) second\n[others-00001] (others) first\n  [x-00009] line"
     )
     assert (book.size, book.next_number) == (3, 11)
     assert book.tokens == sum(count(f"{one.line}\n") for one in book.bullets)

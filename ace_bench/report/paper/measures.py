@@ -31,6 +31,7 @@ _PATHS: Mapping[str, tuple[tuple[str, ...] | None, ...]] = {
     ),
     "tokens": ((*_STAGES, "total"), ("in", "out")),
     "usd": ((*_STAGES, "total"),),
+    "verification": (("kept", "refused", "rollouts", "calls"),),
     "cache": ((*_STAGES, "total"), ("cached_tokens", "share", "saved")),
     "timing": ((*_STAGES, "total"), (*_TIMES, "probe_tokens_per_s", "times_slower_than_probe")),
     "spent": ((*_STAGES, "tested"), _ANY, _ANY, ("in", "out", "calls", "rollouts", "samples")),
