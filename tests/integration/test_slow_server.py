@@ -40,7 +40,12 @@ def test_a_run_says_how_fast_the_server_wrote_and_what_to_try_where_it_was_slow(
     server.seconds = 0.5 if slow else 0.05
     run = ("method=base", "mode.epochs=1", "limit=8", "concurrency=8", "mode.before=false", "estimate=false")
     with running(server):
-        ran = launch(tmp_path, *overrides(SimpleNamespace(address=server.url), *run, "backbone.api_key_env=null"))
+        ran = launch(
+            tmp_path,
+            *overrides(
+                SimpleNamespace(address=server.url), *run, "backbone.api_key_env=null", "backbone.simulated=false"
+            ),
+        )
     longest = json.loads((ran.folder / ENDPOINTS).read_text())["backbone"]["longest_reply"]
     assert longest["tokens"] == 16
     total = ran.metrics["timing"]["total"]

@@ -28,7 +28,7 @@ def test_the_list_is_searched_filtered_sorted_and_grouped_and_the_address_holds_
     page = opened()
     expect(rows(page)).to_have_count(5)
     expect_text(rows(page).nth(0), "unreadable")
-    expect_text(rows(page).nth(1), "running")
+    expect_text(rows(page).nth(1), "stopped")
     page.get_by_label("Search").fill("method=ace seed=1")
     expect(rows(page)).to_have_count(1)
     expect_text(rows(page), f"{metrics_of(shelf.again)['headline']['after']:.2f}")
@@ -48,7 +48,7 @@ def test_the_list_is_searched_filtered_sorted_and_grouped_and_the_address_holds_
     group = rows(page).filter(has_text="seeds").filter(has_text="ace")
     mean = sum(metrics_of(folder)["headline"]["after"] for folder in (shelf.ace, shelf.again)) / 2
     expect_text(group, f"{mean:.2f} ±")
-    page.get_by_label("state").select_option("running")
+    page.get_by_label("state").select_option("stopped")
     expect(page.get_by_role("button", name="test accuracy")).to_have_count(0)  # none of them has a score
 
 
