@@ -82,6 +82,8 @@ class _RoleCounts:
         self.asked = self.asked_twice = self.cut = self.all_reasoning = self.failed_once = 0
         self.curations: list[tuple[str, bool]] = []
         """Sessions of the replies that hold a list of operations, and whether it is empty."""
+        self.sessions: set[str] = set()
+        """Sessions with a call."""
         self.repeated: set[str] = set()
         """Sessions in which something was asked a second time."""
         self.half_copied: set[str] = set()
@@ -98,6 +100,7 @@ class _RoleCounts:
         self.asked_twice += twice
         self.cut += call.completion.cut
         self.all_reasoning += call.completion.all_reasoning
+        self.sessions.add(call.session)
         if twice:
             self.repeated.add(call.session)
         elif call.fault is not None:
@@ -166,8 +169,10 @@ def count_roles(
     events = [event for step in steps for event in step.events]
     proposals, unreadable = _count_proposals(events), _count_unreadable(rollouts, events)
     failed_once = Counter({role: count.failed_once for role, count in counts.items()})
-    repeated = counts[GENERATOR].repeated
-    failed_once[GENERATOR] = sum(_is_unreadable(rollout) and rollout.key not in repeated for rollout in rollouts)
+    generator, unread = counts[GENERATOR], [rollout.key for rollout in rollouts if _is_unreadable(rollout)]
+    failed_once[GENERATOR] = sum(key not in generator.repeated for key in unread)
+    # A backbone may fail without a reply to record.
+    generator.asked += sum(key not in generator.sessions for key in unread)
     wrong = {rollout.key for rollout in rollouts if not rollout.grade.correct}
     roles = {
         role: counts[role].quality(

@@ -162,7 +162,7 @@ def test_an_attempt_that_cannot_be_read_is_wrong_and_is_learnt_from(kind, tmp_pa
     assert seen in reflector.prompt
     assert "max_tokens" not in reflector.prompt, "advice for the user is not for the model"
     assert len(script.of("curator")) == 1
-    assert "replies read at once, 2 unreadable" in (ran.folder / "summary.txt").read_text()
+    assert "1 of 3 replies read at once, 2 unreadable" in (ran.folder / "summary.txt").read_text()
 
 
 def test_a_failed_attempt_is_neither_reflected_on_nor_curated(tmp_path):
