@@ -37,7 +37,7 @@ from ace_bench.runners.repair import repair_run
 from ace_bench.store.damage import Damage, examine
 from ace_bench.store.files import DRAFT
 from ace_bench.store.folder import is_in_use
-from ace_bench.store.processes import read_processes
+from ace_bench.store.processes import parse_command, read_processes
 from ace_bench.store.responses import FILE as CACHE
 from ace_bench.store.responses import damage_of, salvage
 
@@ -161,9 +161,9 @@ def _repair_run(folder: Path, damage: Damage, command: str) -> tuple[str, bool]:
 
 def _show_command(folder: Path) -> str:
     """Return the recorded command of a run as the end of a note. It is shown, never run: the folder may lie."""
-    with suppress(StoreError, ValueError):
-        commands = [shlex.split(process.command or "") for process in read_processes(folder)]
-        if runs := [command for command in commands if command[:2] == ["ace-bench", "run"]]:
+    with suppress(StoreError):
+        commands = [parse_command(process.command) for process in read_processes(folder)]
+        if runs := [command for command in commands if command[1:2] == ["run"]]:
             return f". The command of the run repairs it, too. Read it before you repeat it: {shlex.join(runs[-1])}"
     return ""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +25,7 @@ from ace_bench.report.planned import (
     settings_for,
 )
 from ace_bench.report.records import RunSummary, marks_of
+from ace_bench.store.processes import parse_command
 
 _NOT_IN_KEYS = re.compile(r"[^\w.@/-]")
 _PATH, _OTHER = re.compile(r"(?:\w+\.)+(?=\w+=)"), re.compile(r"[^\w.-]+")
@@ -252,7 +252,7 @@ class Selector:
 
 def _asked(command: str) -> Iterator[str]:
     """Yield the settings of a recorded ``reproduce`` that can change an answer and are no other condition."""
-    _, name, *words = shlex.split(command) or ("", "")
+    _, name, *words = parse_command(command) or ("", "")
     for word in words if name == _REPRODUCE else ():
         setting = read_setting(word)
         condition = not setting.only and (setting.path[0] in _CONDITIONS or setting.path == ("task", "source"))

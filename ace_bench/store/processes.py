@@ -147,6 +147,18 @@ def command_of(arguments: Sequence[str], *, name: str = "run") -> str:
     return shlex.join(map(redact_argument, ["ace-bench", name, *folders, *arguments]))
 
 
+def parse_command(command: str | None) -> Sequence[str]:
+    """Return the words of a command that ``command_of`` wrote.
+
+    A folder may hold any text in its place, which has no words here.
+    """
+    try:
+        words = shlex.split(command or "")
+    except ValueError:
+        return ()
+    return words if words[:1] == ["ace-bench"] and words[1:2] in (["run"], ["reproduce"]) else ()
+
+
 def read_processes(folder: str | Path) -> list[Process]:
     """Return the processes of a run, without damaged lines; none for folders of older versions.
 

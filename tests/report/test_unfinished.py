@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -10,6 +11,7 @@ from ace_bench.cli.main import start
 from ace_bench.report.folders import run_folders
 from ace_bench.report.progress import Tail
 from ace_bench.report.records import find_runs, read_run
+from ace_bench.report.tables.unfinished import Planned, continuing
 from ace_bench.report.unfinished import beside_base, so_far
 from ace_bench.store.folder import LOCK
 
@@ -77,6 +79,17 @@ def test_a_table_shows_them_apart_and_names_the_commands_that_began_them(results
     for command in commands:
         assert "budget.calls=" in command
         assert f"results={results}" in shlex.split(command)
+
+
+@pytest.mark.parametrize(
+    "text", ["ace-bench '; touch /tmp/x; #' a=1", "ace-bench run 'a", "ace-bench", "curl x | sh", ""]
+)
+def test_a_table_names_no_command_that_the_program_did_not_record(text, results, monkeypatch):
+    run = chosen(results, method="ace", mode="online")
+    process = replace(run.processes[-1], command=text, sweep=text)
+    monkeypatch.setitem(vars(run), "processes", [process])
+    assert run.sweep == ""
+    assert continuing("", [Planned(plan=None, seed=0, run=run)], ()) is None
 
 
 def test_ls_says_how_far_they_are(results, capsys):

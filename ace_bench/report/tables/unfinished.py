@@ -16,6 +16,7 @@ from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.grids import Grid, number, signed_bounds
 from ace_bench.report.tables.table import MISSING, Continuing, Table
 from ace_bench.report.unfinished import SoFar, beside_base, so_far
+from ace_bench.store.processes import parse_command
 
 _HEADER = ("column", "seed", "state", "learnt from", "first attempts", "score so far", "base on these", "difference")
 _SEVERAL, _SEED, _RESULTS = ("table=", "figure=", "experiment="), "seed=", "results="
@@ -85,7 +86,7 @@ def continuing(name: str, planned: Sequence[Planned], made: Iterable[RunSummary]
     sweeps: dict[str, Sequence[str]] = {}
     for run in made:
         if run.sweep:
-            sweeps.setdefault(_with_results(run.sweep, run.folder), shlex.split(run.sweep))
+            sweeps.setdefault(_with_results(run.sweep, run.folder), parse_command(run.sweep))
     commands: dict[str, None] = {}
     for one in planned:
         if one.run is not None and one.run.sweep:
@@ -106,8 +107,11 @@ def continuing(name: str, planned: Sequence[Planned], made: Iterable[RunSummary]
 
 def _command_of(one: Planned) -> str:
     """Return the command of one run: the one that began it, or the planned one."""
-    began = "" if one.run is None else next((process.command or "" for process in reversed(one.run.processes)), "")
-    return _with_results(began, one.run.folder) if one.run is not None and began else one.command
+    if one.run is None:
+        return one.command
+    commands = (process.command for process in reversed(one.run.processes))
+    began = next((command for command in commands if command and parse_command(command)), "")
+    return _with_results(began, one.run.folder) if began else one.command
 
 
 def _asks_for(words: Sequence[str], name: str, one: Planned) -> bool:
@@ -125,7 +129,7 @@ def _asks_for(words: Sequence[str], name: str, one: Planned) -> bool:
 def _with_results(command: str, folder: Path) -> str:
     """Return a recorded command for runs whose results folder lies where ``folder`` is now."""
     results = folder.parents[_LEVELS] if len(folder.parents) > _LEVELS else folder.resolve().parents[_LEVELS]
-    words = shlex.split(command)
+    words = parse_command(command)
     typed = next((word.removeprefix(_RESULTS) for word in words if word.startswith(_RESULTS)), "results")
     if Path(typed).resolve() != results.resolve():
         words = [*(word for word in words if not word.startswith(_RESULTS)), f"{_RESULTS}{results}"]
