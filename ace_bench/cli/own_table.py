@@ -104,11 +104,10 @@ def describe(table: Table, path: Path, *, answer: str, split: str) -> Iterator[s
 
 
 def default_instruction(answers: Sequence[object], grader: str) -> str:
-    """Return a first instruction; it lists the answers where they are labels."""
-    labels = list(dict.fromkeys(str(label) for label in answers))
-    if grader == "exact" and _are_labels(answers):
-        return f"Answer with one of these: {', '.join(sorted(labels))}."
-    return ""
+    """Return a first instruction that lists the answers, "" if they are no labels or no setting can hold them."""
+    instruction = f"Answer with one of these: {', '.join(sorted(set(map(str, answers))))}."
+    fits = grader == "exact" and _are_labels(answers) and not _ESCAPED.search(instruction)
+    return instruction if fits else ""
 
 
 def settings_of(path: Path, given: Mapping[str, str | None], ask: Ask) -> list[str]:

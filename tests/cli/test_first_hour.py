@@ -10,7 +10,7 @@ import pytest
 
 from ace_bench import tasks
 from ace_bench.cli.main import main
-from ace_bench.cli.own_table import propose
+from ace_bench.cli.own_table import default_instruction, propose
 from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.store.calls import read_calls
 from ace_bench.store.folder import RunFolder
@@ -99,6 +99,12 @@ def test_what_a_table_suggests():
     assert suggested(**prose, fold=["train", "dev", "test"] * 2)[2:] == ("exact", "fold")
     unnamed = {"a": [f"what is {n}, in one word of the list?" for n in range(6)], "b": ["yes", "no"] * 3}
     assert suggested(**unnamed) == ("a", "b", "exact", "")
+
+
+def test_an_instruction_lists_the_labels_that_a_setting_can_hold():
+    assert default_instruction(["b", "a"] * 3, "exact") == "Answer with one of these: a, b."
+    assert default_instruction(['6"', "a"] * 3, "exact") == ""
+    assert default_instruction(["a", "b"], "exact") == default_instruction(["1"] * 3, "numeric") == ""
 
 
 WRONG_ANSWERS = [
