@@ -3,6 +3,7 @@
 import json
 import shlex
 from dataclasses import replace
+from pathlib import Path
 from statistics import fmean
 
 import pytest
@@ -81,9 +82,16 @@ def test_a_table_shows_them_apart_and_names_the_commands_that_began_them(results
         assert f"results={results}" in shlex.split(command)
 
 
-@pytest.mark.parametrize(
-    "text", ["ace-bench '; touch /tmp/x; #' a=1", "ace-bench run 'a", "ace-bench", "curl x | sh", ""]
-)
+@pytest.mark.parametrize("folder", ["/seed0", "/copies/seed0"])
+def test_a_run_without_its_results_folder_keeps_its_command(folder, results):
+    run = chosen(results, method="ace", mode="online")
+    moved = replace(run, folder=Path(folder))
+    vars(moved)["processes"] = run.processes
+    continued = continuing("", [Planned(plan=None, seed=0, run=moved)], ())
+    assert continued.commands == (run.processes[-1].command,)
+
+
+@pytest.mark.parametrize("text", ["ace-bench '; touch x; #' a=1", "ace-bench run 'a", "ace-bench", "touch x", ""])
 def test_a_table_names_no_command_that_the_program_did_not_record(text, results, monkeypatch):
     run = chosen(results, method="ace", mode="online")
     process = replace(run.processes[-1], command=text, sweep=text)

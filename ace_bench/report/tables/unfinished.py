@@ -127,10 +127,14 @@ def _asks_for(words: Sequence[str], name: str, one: Planned) -> bool:
 
 
 def _with_results(command: str, folder: Path) -> str:
-    """Return a recorded command for runs whose results folder lies where ``folder`` is now."""
-    results = folder.parents[_LEVELS] if len(folder.parents) > _LEVELS else folder.resolve().parents[_LEVELS]
+    """Return a recorded command for runs whose results folder lies where ``folder`` is now.
+
+    A folder that was copied out of its results folder may have too few parents. Its command stays as it is.
+    """
+    parents = folder.parents if len(folder.parents) > _LEVELS else folder.resolve().parents
     words = parse_command(command)
     typed = next((word.removeprefix(_RESULTS) for word in words if word.startswith(_RESULTS)), "results")
+    results = parents[_LEVELS] if len(parents) > _LEVELS else Path(typed)
     if Path(typed).resolve() != results.resolve():
         words = [*(word for word in words if not word.startswith(_RESULTS)), f"{_RESULTS}{results}"]
     return f"{command_line(words[1])} {shlex.join(words[2:])}"
