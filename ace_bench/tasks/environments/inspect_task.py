@@ -111,6 +111,6 @@ def _check(name: str, task: Task, *, judge: bool) -> None:
         raise SettingError(f"name={name} has {', '.join(needs)}, which is not supported: choose a task without")
     if not task.scorer:
         raise SettingError(f"name={name} has no scorer, so that its answers cannot be graded: give it one")
-    graders = [field for scorer in task.scorer if (field := registry_unqualified_name(scorer)) in _GRADED_BY_MODEL]
+    graders = [grader for scorer in task.scorer if (grader := registry_unqualified_name(scorer)) in _GRADED_BY_MODEL]
     if graders and not judge:
         raise SettingError(f"judge=false, and {name} is graded by a model ({', '.join(graders)}): set task.judge=true")
