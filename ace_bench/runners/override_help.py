@@ -49,6 +49,7 @@ _REMOVED: Mapping[str, str] = MappingProxyType(
         "backbone.connections": "connections stay open as long as they are used; leave it out",
         "backbone.rate.requests_per_minute": "set concurrency or max_calls_in_flight instead",
         "backbone.rate.tokens_per_minute": "set concurrency or max_calls_in_flight instead",
+        "backbone.server.arguments": "start another server yourself and set backbone.url",
         "backbone.server.block_size": "use backbone.server.flags=[--block-size,N]",
         "backbone.server.dtype": "use backbone.server.flags=[--dtype,NAME]",
         "batch": "calls go to the server one by one; leave it out",
