@@ -135,7 +135,7 @@ def test_the_field_has_a_panel_for_each_group_with_the_front(commands):
     figure = next(iter(figures.values()))
     assert all(axis.get_xscale() == "log" for axis in figure.axes)
     panels = {axis.get_title().partition("\n")[2]: axis for axis in figure.axes}
-    names = [(text.get_text(), text.get_fontweight()) for text in panels["answer_alone, online, labels none"].texts]
+    names = [(text.get_text(), text.get_fontweight()) for text in panels["answer_alone, stream, labels none"].texts]
     assert [name for name in names if name[0]] == [("dc 100%", "bold"), ("base 1%", "normal")]
 
 
