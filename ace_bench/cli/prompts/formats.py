@@ -145,9 +145,8 @@ def constant(path: Path, name: str) -> str:
     Raises ``DataError`` that names both.
     """
     for value in _assigned(path, name):
-        if isinstance(value, ast.Name) and value.id != name:
-            return constant(path, value.id)
-        text = text_of(value)
+        named = next(_assigned(path, value.id), None) if isinstance(value, ast.Name) else value
+        text = text_of(named)
         if text is not None:
             return text
     raise DataError(f"{path} assigns no text to {name}")

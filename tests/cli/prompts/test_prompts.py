@@ -71,6 +71,12 @@ def test_the_newer_layout_makes_the_same_set_and_its_own_prompts_replace_some(ch
 
 
 def test_no_checkout_and_a_taken_folder_are_told(checkout, tmp_path, capsys):
+    generator = checkout / "ace" / "prompts" / "generator.py"
+    whole = generator.read_text()
+    generator.write_text("A = GENERATOR_PROMPT\nGENERATOR_PROMPT = A\n")
+    assert start("prompts", [str(checkout), str(tmp_path / "out")]) == 2
+    assert "assigns no text to GENERATOR_PROMPT" in capsys.readouterr().err
+    generator.write_text(whole)
     assert start("prompts", [str(tmp_path), str(tmp_path / "out")]) == 2
     assert "is it a checkout" in capsys.readouterr().err
     assert start("prompts", [str(checkout), str(tmp_path)]) == 2
