@@ -181,7 +181,7 @@ def ask_as_written(lm: Lm, messages: Sequence[Message]) -> str:
 
 
 def without_repeats(text: str) -> str:
-    """Return a text with one of each passage that repeats itself at once, and one blank of many: models run away so."""
+    """Shorten passages and blanks that repeat without end, as models write them, to one of each."""
     return _REPEATS.sub(
         lambda run: run[1] if len(run[0]) > _LONGEST_REPEATS else run[0], _MANY_BLANKS.sub(" ", text)
     ).rstrip()

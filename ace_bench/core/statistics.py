@@ -201,7 +201,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 class Variances(msgspec.Struct, frozen=True, kw_only=True):
-    """Means of gains, and their variances from samples and seeds, of one comparison or, with axes in front, of many.
+    """Means of gains and their variances from samples and seeds. Leading axes of the arrays hold several comparisons.
 
     Two sides' variances from seeds are added, with Welch's degrees of freedom.
     """

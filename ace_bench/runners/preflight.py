@@ -177,7 +177,7 @@ def _fastest(backbone: Probing, longest: ProbeReply | None, probed: dict[str, Pr
 
 
 def _probe(backbone: Probing, *, continued: bool) -> Probe:
-    """Probe a backbone. If it worked before and cannot be used now, the run stops as it would later."""
+    """Probe a backbone. One that worked before and fails now stops the run, which can be continued."""
     try:
         return backbone.probe()
     except ConfigError as error:

@@ -105,7 +105,7 @@ _REACH, _LEAST, _PAIR = 7.0, 0.1, 0.7
 
 
 class Block(NamedTuple):
-    """Some entries of a context: their lessons of one verb, and an inverted index over their features.
+    """The lessons with one verb of some entries of a context, and an inverted index over their features.
 
     ``owners`` are the positions of the lessons' entries.
     """

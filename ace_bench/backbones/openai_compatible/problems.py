@@ -124,7 +124,7 @@ _RULES = (
     _Rule("unknown_model", (), _matches(_NO_MODEL)),
     _Rule("bad_request"),
 )
-"""The first matching rule decides. Status 413 with a rate is of one prompt that is too large for it."""
+"""The first matching rule decides. With status 413 a rate limit means that one prompt is larger than the rate."""
 
 _DISPOSITIONS = {
     **dict.fromkeys(("quota_exhausted", "authentication", "unknown_model", "redirected"), Disposition.STOP),

@@ -133,7 +133,7 @@ def says_filtered(codes: str, text: str) -> bool:
 
 
 def ended_by_filter(reason: str) -> bool:
-    """Whether the reason for which a reply ended is a filter's, in any provider's word for it."""
+    """Whether a filter ended the reply, by the word of any provider for it."""
     return bool(_FILTERED_END.search(reason))
 
 

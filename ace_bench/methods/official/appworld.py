@@ -17,7 +17,7 @@ from ace_bench.methods.official.learner import OfficialLearner, OfficialLesson, 
 from ace_bench.methods.official.playbook import TextPlaybook
 
 _FINISHED = ("completed", "cost")
-"""How an attempt must end to be a lesson; one that used up its steps is none."""
+"""The ends of attempts that are learnt from. An attempt that used up its steps teaches nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)
