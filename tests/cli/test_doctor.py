@@ -78,7 +78,9 @@ def test_all_that_is_found_and_done_is_printed(snapshot, tmp_path, monkeypatch, 
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("ace_bench.cli.doctor.abandoned_folders", list)  # of other tests
-    sound = made(tmp_path / "one", "task=formula", "task.source=sample", "limit=2", "method=base", "seed=3")
+    sound = made(
+        tmp_path / "one", "task=formula", "task.source=sample", "limit=2", "method=base", "seed=3", "concurrency=1"
+    )
     folders = {}
     for name in ("a_sound", "b_flipped", "c_lost", "d_unknown", "e_unread", "f_used", "g_stopped"):
         shutil.copytree(sound, folders.setdefault(name, tmp_path / "results" / name / sound.parent.name / "seed3"))
