@@ -19,10 +19,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ace_bench.cli.arguments import Parser, print_line
-from ace_bench.cli.own_table import SUFFIXES, settings_of
+from ace_bench.cli.own_table import settings_of
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders, options
 from ace_bench.store.files import write_files
+from ace_bench.tasks.qa.files import SUFFIXES
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _BUDGET = re.compile(r"(?P<amount>\d+(\.\d+)?)\s*(?P<what>usd|calls|tokens)?")

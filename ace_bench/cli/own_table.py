@@ -13,8 +13,6 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.tasks.qa.files import TextForm, read_file
 from ace_bench.tasks.qa.loading import NAMES
 
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".ndjson", ".json")
-"""Of the files that are tables of questions."""
 NONE = "none"
 """What a user types where no column fits."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
@@ -42,7 +40,7 @@ def read_table(path: Path) -> Table:
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """Names of columns, "" where none fits, and the grader that suits the answers."""
+    """Names of columns, "" where none fits."""
 
     question: str
     answer: str
@@ -50,7 +48,6 @@ class Proposal:
     split: str
     group: str
     choices: str
-    grader: str
 
 
 def propose(table: Table) -> Proposal:
@@ -71,7 +68,6 @@ def propose(table: Table) -> Proposal:
         split=split,
         group=_named(repeated, _GROUPS),
         choices=choices,
-        grader=suggest_grader(table.get(answer, ()), has_choices=bool(choices)),
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ace_bench import tasks
 from ace_bench.cli.main import main
-from ace_bench.cli.own_table import default_instruction, propose
+from ace_bench.cli.own_table import default_instruction, propose, suggest_grader
 from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.store.calls import read_calls
 from ace_bench.store.folder import RunFolder
@@ -89,7 +89,8 @@ def test_a_table_of_ones_own_is_looked_at_and_the_printed_command_runs_it(run_co
 def test_what_a_table_suggests():
     def suggested(**columns):
         chosen = propose(columns)
-        return chosen.question, chosen.answer, chosen.grader, chosen.split
+        grader = suggest_grader(columns[chosen.answer], has_choices=bool(chosen.choices))
+        return chosen.question, chosen.answer, grader, chosen.split
 
     sums = {"text": [f"{n} and {n}?" for n in range(6)], "solution": [f"{2 * n:,}" for n in range(6)]}
     assert suggested(**sums) == ("text", "solution", "numeric", "")

@@ -147,3 +147,5 @@ _READERS: Mapping[str, Callable[[Path, TextForm], Records]] = {
     ".csv": _table,
     ".tsv": _table,
 }
+SUFFIXES = tuple(_READERS)
+"""Of the files that can be read."""
