@@ -62,7 +62,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("settings", nargs="*", metavar="TABLE, KEY=VALUE", help=words)
     parser.add_argument("--name", default="first", help="of the file and of the folder in results/ (default: first)")
     parser.add_argument("--into", type=Path, default=Path("experiments"), help="folder (default: experiments)")
-    options_given = parser.parse_args(arguments)
+    options_given = parser.parse_intermixed_args(arguments)
     if not _NAME.fullmatch(options_given.name):
         raise ConfigError(f"--name {options_given.name} must be letters, digits, - and _")
     table, more = _table_and_settings(options_given.settings)

@@ -72,8 +72,8 @@ def test_a_model_is_asked_and_its_budget_estimated_before_the_file_is_written(ru
 
 def test_a_table_of_ones_own_is_looked_at_and_the_printed_command_runs_it(run_command, tmp_path):
     shutil.copy(TICKETS, tmp_path / "tickets.csv")
-    words = ("init", "tickets.csv", "limit=2", "mode.before=false", "mode.epochs=1")
-    status, out, err = run_command(*words, typed="\n\n\n\nSay: which team, or 'none'?\nbase\n\n\n")
+    words = ("init", "tickets.csv", "--budget", "none", "limit=2", "mode.before=false", "mode.epochs=1")
+    status, out, err = run_command(*words, typed="\n\n\n\nSay: which team, or 'none'?\nbase\n\n")
     assert status == 0, err
     assert "tickets.csv: 60 rows; columns id, message, team, customer, split" in out
     assert "always answering 'company desk' is right on 16.7% of the 18 test rows" in out
