@@ -107,12 +107,13 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     ``kinds`` are the enabled operation types and ``bullet_tokens`` the most tokens of one bullet. ``unknown_section``
     says whether an ADD to an unknown section is rejected, goes to ``others`` with a note (the official code does so
-    without a note), or creates the section.
+    without a note), or creates the section. ``repeats`` lets a content repeat another bullet's word for word.
     """
 
     kinds: Sequence[Kind] = KINDS
     bullet_tokens: int = 1_000
     unknown_section: UnknownSection = "reject"
+    repeats: bool = False
 
 
 class Applied(NamedTuple):
@@ -279,7 +280,7 @@ class _Draft(msgspec.Struct):
         content = clean(text)
         if not content:
             raise _Refused("the content is empty")
-        twin = self.bullets.find_by_content(comparable(content), besides=replacing)
+        twin = None if self.limits.repeats else self.bullets.find_by_content(comparable(content), besides=replacing)
         if twin is not None:
             raise _Refused(f"bullet {twin} already says exactly this")
         return content

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
@@ -14,13 +14,14 @@ from langchain_core.utils.function_calling import convert_to_openai_tool
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.core.types import Attempt, Turn
 from ace_bench.playbook.apply import Add, Limits, Operation, Tag, Votes, apply
-from ace_bench.playbook.bullets import clean, comparable
+from ace_bench.playbook.bullets import Bullet, clean, comparable, section_name
 from ace_bench.playbook.playbook import Playbook
 
 Outcome = Literal["success", "failure", "neutral"]
 _COUNTERS = {"success": "helpful", "failure": "harmful", "neutral": "neutral"}
+_MARKS: Mapping[Outcome, str] = {"success": "[+] ", "failure": "[-] ", "neutral": ""}
 _LONGEST = 240
-_LIMITS = Limits(kinds=("ADD", "TAG"))
+_LIMITS = Limits(kinds=("ADD", "TAG"), repeats=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,13 +68,13 @@ def entry_record(entry: Any) -> dict[str, str]:
 
 
 def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, step: int, refine: Refine) -> Playbook:
-    """Add entries and refine: one that the playbook holds already adds its outcome to that bullet's counters."""
+    """Add entries and refine. One with the category, content and outcome of a bullet adds to that bullet's counter."""
     touched: list[str] = []
     for entry in entries:
         sections = Playbook.start([*playbook.sections, entry["category"]]).sections
         if sections != playbook.sections:
             playbook = playbook.replace_fields(sections=sections)
-        twin = playbook.index.find_by_content(comparable(clean(entry["content"])))
+        twin = _find_same(playbook, entry)
         votes = Votes(**{_COUNTERS[entry["outcome"]]: 1})
         new = Add(section=entry["category"], content=entry["content"], votes=votes)
         operation: Operation = Tag(id=twin, votes=votes) if twin else new
@@ -81,6 +82,29 @@ def with_entries(playbook: Playbook, entries: Sequence[Mapping[str, str]], *, st
         playbook = applied.playbook
         touched += applied.touched
     return refine(playbook, touched, step)
+
+
+def _find_same(playbook: Playbook, entry: Mapping[str, str]) -> str | None:
+    """Return the id of the bullet with an entry's category, content and outcome."""
+    content, section, others = comparable(clean(entry["content"])), section_name(entry["category"]), list[str]()
+    while (bullet_id := playbook.index.find_by_content(content, besides=others)) is not None:
+        bullet = playbook.index.get(bullet_id)
+        if bullet is not None and bullet.section == section and outcome_of(bullet) == entry["outcome"]:
+            return bullet_id
+        others.append(bullet_id)
+    return None
+
+
+def outcome_of(bullet: Bullet) -> Outcome:
+    """Return what most votes on a bullet say; ``neutral`` where helpful and harmful ones are equal."""
+    return "success" if bullet.utility > 0 else "failure" if bullet.utility < 0 else "neutral"
+
+
+def with_marks(playbook: Playbook) -> Playbook:
+    """Return the playbook with ``[+]`` before what has worked and ``[-]`` before what has failed."""
+    decided = [bullet for bullet in playbook.bullets if bullet.utility]
+    marked = [replace(bullet, content=f"{_MARKS[outcome_of(bullet)]}{bullet.content}") for bullet in decided]
+    return playbook.with_index(playbook.index.changed(put=marked)) if marked else playbook
 
 
 _CITED = re.compile(r"\[([^\s\[\]]+-\d+)\]")

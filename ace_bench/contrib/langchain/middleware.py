@@ -23,6 +23,7 @@ from ace_bench.contrib.langchain.entries import (
     question_in,
     task_text,
     with_entries,
+    with_marks,
 )
 from ace_bench.contrib.langchain.frozen import with_text
 from ace_bench.contrib.langchain.roles import NO_FEEDBACK, AceRoles, as_json
@@ -35,6 +36,7 @@ from ace_bench.playbook.refine import Refiner
 
 SECTIONS = ("strategies", "tool_use", "common_mistakes", "final_answer")
 _CITE = "When you rely on an entry, name its id in square brackets."
+_MARKED = "An entry marked [+] has worked, one marked [-] has failed. Prefer the first and avoid the second."
 
 
 class ACEState(AgentState[Any]):
@@ -60,7 +62,8 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
 
     ``reflector`` is ``observe`` (no model; every entry is neutral), any other function of a reply, or ``AceRoles``:
     ACE's own Reflector and Curator. A subclass can override ``reflect`` instead. ``initial`` is the playbook of new
-    threads: a value or a saved file; ``sections`` belong to an empty one. ``refiner`` keeps playbooks compact.
+    threads: a value or a saved file; ``sections`` belong to an empty one. ``refiner`` keeps playbooks compact. The
+    default merges and filters bullets of ``AceRoles``. Entries of other reflectors stay apart and are only pruned.
     """
 
     state_schema = ACEState
@@ -76,7 +79,7 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
         super().__init__()
         self._reflector = reflector
         self._start = _start_playbook(initial, sections)
-        self._refiner = refiner or Refiner(make_embedder("hashing"))
+        self._refiner = refiner or _default_refiner(merges=isinstance(reflector, AceRoles))
         self._refining = threading.Lock()  # an agent may run in several threads, and a refiner caches embeddings
 
     def reflect(self, latest: AIMessage) -> Iterable[Any]:
@@ -151,12 +154,20 @@ class ACEMiddleware(AgentMiddleware[ACEState, Any, Any]):
             return self._refiner.refine(playbook, touched, step=step).playbook
 
     def _show_playbook(self, state: Mapping[str, Any]) -> str:
-        text = system_prompt(self._playbook(state))
-        return f"{text}\n\n{_CITE}" if text else ""
+        playbook = self._playbook(state)
+        marked = with_marks(playbook)
+        text = system_prompt(marked)
+        return "\n\n".join([text, *([_MARKED] if marked is not playbook else []), _CITE]) if text else ""
 
     def _with_task(self, request: ModelRequest[Any], response: ModelResponse[Any]) -> ExtendedModelResponse[Any]:
         task = task_text(request.system_prompt or "", request.tools)
         return ExtendedModelResponse(model_response=response, command=Command(update={"ace_task": task}))
+
+
+def _default_refiner(*, merges: bool) -> Refiner:
+    """Return a refiner that merges and filters, or one that only prunes, so that warnings stay."""
+    embedder = make_embedder("hashing")
+    return Refiner(embedder) if merges else Refiner(embedder, when="budget", harmful_min=None)
 
 
 def _start_playbook(initial: Playbook | str | Path | None, sections: Sequence[str]) -> Playbook:

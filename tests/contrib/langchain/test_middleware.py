@@ -2,12 +2,18 @@
 
 import asyncio
 import json
+import re
 import sqlite3
 from contextlib import closing
 
 import pytest
 from langchain.agents import create_agent
-from langchain.agents.middleware import ModelCallLimitMiddleware, SummarizationMiddleware, ToolRetryMiddleware
+from langchain.agents.middleware import (
+    ModelCallLimitMiddleware,
+    SummarizationMiddleware,
+    ToolRetryMiddleware,
+    wrap_model_call,
+)
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import MemorySaver
 
@@ -57,8 +63,12 @@ def called(state):
     return [call["name"] for m in messages[start:] if m.type == "ai" for call in m.tool_calls]
 
 
+def state_bullets(state):
+    return Playbook.load(state["ace_playbook"]).bullets
+
+
 def bullets(state):
-    return [bullet.content for bullet in Playbook.load(state["ace_playbook"]).bullets]
+    return [bullet.content for bullet in state_bullets(state)]
 
 
 def test_the_second_run_calls_the_right_tool_at_once(models):
@@ -81,7 +91,7 @@ GAINS = {  # of each run: score, calls, prompt tokens, learning calls, bullets
     "nothing": ((50.0, 19, 1424, 0, 0), (50.0, 19, 1423, 0, 0)),
     "heuristic": ((50.0, 19, 4524, 0, 19), (50.0, 19, 9253, 0, 38)),
     "ace": ((50.0, 19, 3318, 16, 3), (50.0, 16, 3333, 16, 3)),
-    "ace_gold": ((50.0, 19, 4421, 16, 8), (100.0, 16, 6077, 16, 8)),
+    "ace_gold": ((50.0, 19, 4653, 16, 8), (100.0, 16, 6521, 16, 8)),
 }
 
 
@@ -144,6 +154,39 @@ def test_a_subclass_or_a_function_reflects_instead_and_entries_that_cannot_be_us
     ):
         with pytest.raises(ValueError, match=message):
             ask(agent_on(models(), reflector=lambda _, entry=entry: [entry]))
+
+
+def test_entries_are_marked_by_their_outcome_and_stay_apart_by_category_and_outcome(models):
+    said = [
+        ("tool_use", "Ask the ledger.", "success"),
+        ("tool_use", "Ask the ledger.", "failure"),
+        ("checked", "Ask the ledger.", "success"),
+        ("tool_use", "Ask the archive.", "failure"),
+        ("tool_use", "Ask a colleague.", "neutral"),
+    ]
+    entries = [DeltaEntry(category=category, content=text, outcome=outcome) for category, text, outcome in said]
+    prompts = []
+
+    def reflect(reply):
+        return entries if not reply.tool_calls else []
+
+    @wrap_model_call
+    def read_prompt(request, handler):
+        prompts.append(request.system_prompt or "")
+        return handler(request)
+
+    agent = agent_on(models(), read_prompt, reflector=reflect)
+    for name in ("Acme", "Globex", "Initech", "Hooli"):
+        state = ask(agent, name)
+    kept = [(b.section, b.content, b.helpful, b.harmful, b.neutral) for b in state_bullets(state)]
+    votes = {"success": (4, 0, 0), "failure": (0, 4, 0), "neutral": (0, 0, 4)}
+    assert kept == [(category, text, *votes[outcome]) for category, text, outcome in said]
+    assert "[+]" not in prompts[0]
+    shown = [line for line in prompts[-1].splitlines() if "Ask" in line]
+    assert [re.sub(r"^.*?\d\] ?", "", line) for line in shown] == [
+        "[+] Ask the ledger.", "[-] Ask the ledger.", "[-] Ask the archive.", "Ask a colleague.", "[+] Ask the ledger.",
+    ]  # fmt: skip
+    assert "one marked [-] has failed" in prompts[-1]
 
 
 def test_it_learns_beside_summaries_limits_and_retries(models):
