@@ -5,8 +5,9 @@ times, the copies are shuffled and dealt to groups (the square root of the numbe
 operations for each group. A merger makes one delta of the proposals. So no call reads many more lessons than the
 square root of the batch.
 
-This follows the paper's abstract and its authors' page and post on Combee for GEPA. Their controller fits a power law
-to measured delays and chooses the size of batches by it; here the size is a setting, so that runs can be repeated.
+This follows the paper, and ``methods/official/combee.py`` the authors' code; docs/fidelity.md says what differs. Their
+controller fits a power law to measured delays and chooses the size of batches by it. Here the size is a setting, so
+that runs can be repeated.
 """
 
 from __future__ import annotations

@@ -104,6 +104,9 @@ class Method(Protocol[C]):
     def check(self, arena: Arena) -> None:
         """Raise ``ConfigError`` if the method cannot work with these settings, samples and labels; makes no calls."""
 
+    def check_batch(self, size: int) -> None:
+        """Raise ``ConfigError`` if the method cannot learn from ``mode.batch_size`` samples a step."""
+
     def select(self, context: C, sample: Sample) -> C:
         """Return the part of a context that the generator is shown for a sample (paper, section 3.1).
 

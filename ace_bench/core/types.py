@@ -304,13 +304,16 @@ class Rollout:
 class Step:
     """The position in adaptation: ``index`` counts the steps of all epochs from 0, ``total`` is their number.
 
-    All ``epochs`` have the same number of steps.
+    All ``epochs`` have the same number of steps. ``samples_before`` are the samples of the epoch's earlier steps, of
+    all its ``samples``.
     """
 
     index: int
     total: int
     epoch: int
     epochs: int = 1
+    samples_before: int = 0
+    samples: int = 1
 
     @property
     def epoch_total(self) -> int:

@@ -105,6 +105,9 @@ class BaseMethod(ABC, Generic[C]):
     def check(self, arena: Arena) -> None:
         """Accept all settings, samples and labels."""
 
+    def check_batch(self, size: int) -> None:
+        """Accept batches of any size."""
+
     def select(self, context: C, sample: Sample) -> C:
         """Show the whole context."""
         return context

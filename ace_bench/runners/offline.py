@@ -24,8 +24,8 @@ class Offline(Mode):
     ``select`` is the context to test: the ``final`` one (the paper names no selection), or the ``best`` on the
     validation split. ``validate`` says when that is evaluated, and what is best: with ``epochs`` every ``eval_every``
     steps and after each epoch, and the first of the best contexts; with ``multiples`` (the official code) after
-    each multiple of ``eval_every`` steps within an epoch, and the first of the best if it scores above 0, else the
-    initial context.
+    each step that ends at a multiple of ``eval_every`` samples of an epoch, and the first of the best if it scores
+    above 0, else the initial context.
     ``before`` also tests the context before adaptation. A method that optimises in one go takes one step without
     samples.
     """
@@ -48,8 +48,9 @@ class Offline(Mode):
         return self.shuffle and method.adaptation == "steps"
 
     def check(self, method: Method[Any]) -> None:
-        """Reject a method that only retries a sample; one that does not learn is only evaluated."""
+        """Reject a method that only retries, or takes no such batches; one that does not learn is only evaluated."""
         refuse_retries(method)
+        method.check_batch(self.batch_size)
 
     def shortened(self) -> Offline:
         """Return the mode with two epochs: the second one starts from a context that has learnt."""
@@ -94,8 +95,10 @@ class Offline(Mode):
             groups += [(epoch, order[i : i + self.batch_size]) for i in range(0, len(order), self.batch_size)]
         batches = []
         for index, (epoch, group) in enumerate(groups):
-            step = Step(index=index, total=len(groups), epoch=epoch, epochs=self.epochs)
-            validates = self._validates(step)
+            before = index % (len(groups) // self.epochs) * self.batch_size
+            place = {"samples_before": before, "samples": len(samples)}
+            step = Step(index=index, total=len(groups), epoch=epoch, epochs=self.epochs, **place)
+            validates = self._validates(step, before + len(group))
             batches.append(Batch(step=step, samples=group, scope=f"epoch{epoch}", validates=validates))
         return batches
 
@@ -108,10 +111,10 @@ class Offline(Mode):
             return "best", experiment.beginning.start
         return "best", best.context
 
-    def _validates(self, step: Step) -> bool:
-        """Whether the validation split is evaluated after a step."""
+    def _validates(self, step: Step, learnt: int) -> bool:
+        """Whether the validation split is evaluated after a step, with so many samples of the epoch learnt from."""
         if self.select == "final":
             return False
         if self.validate == "multiples":
-            return (step.epoch_index + 1) % self.eval_every == 0
+            return learnt % self.eval_every == 0
         return (step.index + 1) % self.eval_every == 0 or step.epoch_index + 1 == step.epoch_total

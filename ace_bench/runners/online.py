@@ -44,9 +44,10 @@ class Online(Mode):
         return self.shuffle and method.adaptation != "none"
 
     def check(self, method: Method[Any]) -> None:
-        """Reject offline optimisers."""
+        """Reject offline optimisers, and methods that take no such batches."""
         if method.adaptation == "fit":
             raise ConfigError(f"{type(method).__name__} optimises on a training split; use mode=offline")
+        method.check_batch(self.batch_size)
 
     def workload(self, experiment: Experiment) -> ModeWorkload:
         """Return one pass. A sample after the first step of its window may be rolled out again."""
@@ -69,18 +70,18 @@ class Online(Mode):
         """Return the steps of all windows; the first of a window attempts the whole window."""
         if not experiment.adapts:
             return ()
-        order, groups = self.tested(experiment), list[tuple[Sequence[Sample], Sequence[Sample]]]()
+        order, groups = self.tested(experiment), list[tuple[int, Sequence[Sample], Sequence[Sample]]]()
         for start in range(0, len(order), self.window):
             window = order[start : start + self.window]
             steps = range(0, len(window), self.batch_size)
-            groups += [(window[at : at + self.batch_size], () if at else window) for at in steps]
+            groups += [(start + at, window[at : at + self.batch_size], () if at else window) for at in steps]
         return [
             Batch(
-                step=Step(index=index, total=len(groups), epoch=0),
+                step=Step(index=index, total=len(groups), epoch=0, samples_before=before, samples=len(order)),
                 samples=samples,
                 window=window,
                 predicts=bool(window),
                 prepares=bool(window),
             )
-            for index, (samples, window) in enumerate(groups)
+            for index, (before, samples, window) in enumerate(groups)
         ]

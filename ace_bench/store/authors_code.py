@@ -20,8 +20,11 @@ UNKNOWN = "unknown"
 """The commit of a checkout without ``.git``."""
 FINANCE, APPWORLD = "ace-agent/ace@ba78d34", "ace-agent/ace-appworld@748a9dc"
 """The states of the authors' code that are followed, as OWNER/NAME@COMMIT."""
-_SAME_CALLS = {"ba78d34": ("d241ef8",)}
-"""Later commits by the one that is followed, whose calls and prompts are the same. ``make test-official`` compares."""
+_SAME_CALLS = {"ba78d34": ("d241ef8", "bcb7cea"), "bcb7cea": ("ba78d34", "d241ef8")}
+"""Other commits by the one that is followed, with the same prompts and, for what both have, the same calls.
+
+``make test-official`` compares.
+"""
 _AGENT = "agent"
 _LICENCES = {"Apache License": "Apache-2.0", "MIT License": "MIT"}
 

@@ -27,7 +27,6 @@ from ace_bench.store.lines import read_lines
 from ace_bench.store.requests import Spans
 from ace_bench.store.results import read_settings
 
-_ACE = "ace"
 _PROMPTS, _PROTOCOL = "prompts", "protocol"
 _SHOWN = 5
 """Switches that a line names; all are in ``metrics.json``."""
@@ -38,6 +37,7 @@ class AuthorsChoices(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     tasks: tuple[str, ...]
+    method: str
     loop: str
     settings: Mapping[str, Sequence[Any]]
     by_mode: Mapping[str, Mapping[str, Sequence[Any]]]
@@ -62,9 +62,7 @@ def certify(folder: Path, metrics: Record) -> Record:
     counts the calls by the field that is not as theirs (without a code: by the field that is sent), ``asked_again``
     replies by why they were asked for once more, and ``repeats_sent_once`` prompts that the authors' code sends again.
     """
-    code = next(
-        (choice for choice in _choices() if metrics["task"] in choice.tasks and metrics["method"] == _ACE), None
-    )
+    code = next((one for one in _choices() if metrics["task"] in one.tasks and metrics["method"] == one.method), None)
     calls = _read_calls(folder)
     if not calls and any(map(sum, (roles.values() for roles in metrics["calls"].values()))):
         raise StoreError(f"{folder / FILE} is missing; restore it")

@@ -3,6 +3,7 @@
     python tests/official/authors_finance.py CHECKOUT FOLDER URL [options of their finance/run.py]
 
 CHECKOUT is a checkout of ace-agent/ace, older or newer: the finance task moved from ``finance`` to ``eval/finance``.
+Batches, where it has them, are worked off in order, and shuffled as the seed of step ``0/combee/<step>`` says.
 FOLDER holds ``finance/data/sample_config.json`` and the files it names, and
 URL is a server that speaks the chat-completions protocol. ``FOLDER/record.json`` then holds ``calls`` (role, prompt and
 reply in order; of a Generator's the answer and its verdict), ``steps`` (the playbook after each, and the next number of
@@ -15,12 +16,14 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import random
 import shutil
 import sys
 import types
 import urllib.request
+from concurrent.futures import Future
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 _SECONDS = 600  # of a call: a real model on a small machine is slow
 _KEPT = ("final_results.json", "train_results.json", "test_results.json")
@@ -84,7 +87,9 @@ class Recorder:
 
         def graded(self_: Any, answer: str, target: str) -> bool:
             correct: bool = inner(self_, answer, target)
-            self.calls[-1] |= {"answer": answer, "correct": correct}
+            if self.calls[-1]["role"] == "generator":  # batches grade a first answer once more at the end
+                self.calls[-1].setdefault("answer", answer)
+                self.calls[-1].setdefault("correct", correct)
             return correct
 
         processor.answer_is_correct = graded
@@ -100,6 +105,42 @@ class Recorder:
             return answers
 
         loop._train_single_sample = step
+
+    def watch_batches(self) -> None:
+        """Note each batch. Its samples are worked off in order, so that an answer belongs to the call before it."""
+        batches = importlib.import_module("ace.ace_batch")
+        train = batches.ACEBatch._train_batch
+        batches.ThreadPoolExecutor, batches.as_completed = InOrder, list
+        batches.random = types.SimpleNamespace(shuffle=self._shuffle)
+
+        def step(system: Any, **options: Any) -> Any:
+            answers = train(system, **options)
+            self.steps.append({"after": system.playbook, "next": system.next_global_id})
+            return answers
+
+        batches.ACEBatch._train_batch = step
+
+    def _shuffle(self, items: list[Any]) -> None:
+        random.Random(f"0/combee/{len(self.steps)}").shuffle(items)
+
+
+class InOrder:
+    """A pool of threads without threads."""
+
+    def __init__(self, **_: Any) -> None:
+        pass
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def submit(self, function: Any, *arguments: Any, **options: Any) -> Future[Any]:
+        """Do the work at once."""
+        done: Future[Any] = Future()
+        done.set_result(function(*arguments, **options))
+        return done
 
 
 def _written(results: Path) -> dict[str, str]:
@@ -124,6 +165,8 @@ def main() -> None:
     run = importlib.import_module(f"{recorder.task}.run")
     recorder.watch_answers()
     recorder.watch_loop()
+    if Path(checkout, "ace", "ace_batch.py").exists():
+        recorder.watch_batches()
     sys.argv = ["run.py", *options, "--save_path", "authors"]
     run.main()
     Path("record.json").write_text(json.dumps({**vars(recorder), "files": _written(Path("authors"))}), encoding="utf-8")

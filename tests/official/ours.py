@@ -152,13 +152,16 @@ def _scores(folder: Path, contexts: Sequence[Context], rollouts: Mapping[str, Ro
 def _windows(folder: Path, contexts: Sequence[Context], rollouts: Mapping[str, RolloutRecord]) -> list[float]:
     """Return the accuracy of each window, predicted under the context before its first step."""
     window = read_settings(folder)["mode"]["window"]
-    samples = [record.samples[0] for record in _journal(folder, StepRecord)]
+    samples, steps = list[str](), list[int]()
+    for number, record in enumerate(_journal(folder, StepRecord)):
+        samples += record.samples
+        steps += [number] * len(record.samples)
     scores = []
     for start in range(0, len(samples), window):
         predicted = {
             record.sample: record.grade.detail
             for record in rollouts.values()
-            if record.stage is Stage.ADAPT and record.context == contexts[start].digest and not record.trial
+            if record.stage is Stage.ADAPT and record.context == contexts[steps[start]].digest and not record.trial
         }
         details = [predicted[sample] for sample in samples[start : start + window]]
         scores.append(sum(one["hits"] for one in details) / sum(one["labels"] for one in details))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from tests.official import ours
 from tests.official.authors import checkout, run_finance
-from tests.official.comparing import compare
+from tests.official.comparing import Side, compare
 from tests.official.data import finance
 from tests.official.replies import FinanceReplies, openings
 from tests.official.serving import serving
@@ -79,3 +79,50 @@ def test_each_step_equals_the_authors(tmp_path: Path, name: str, task: str, mess
         done = ours.run(code, tmp_path, server.url, f"task={task}", f"task.data_dir={data}", *overrides)
     compare(expected, ours.side(done))
     assert expected.steps[0].playbook != expected.steps[-1].playbook, "they learn from the script"
+
+
+BATCHES = {
+    "offline": Scenario(
+        ("--eval_steps", "4", "--batch_size", "4"),
+        ("mode.eval_every=4", "mode.epochs=1", "mode.batch_size=4"),
+        (14, 4, 4),
+    ),
+    "two epochs, parts of 3": Scenario(
+        (*OFFLINE[0], "--num_epochs", "2", "--batch_size", "4", "--curator_batch_size", "3"),
+        ("mode.eval_every=4", "mode.epochs=2", "mode.batch_size=4", "method.curator_batch_size=3"),
+        (10, 3, 3),
+    ),
+    "without ground truth or copies": Scenario(
+        (*OFFLINE[0], "--batch_size", "3", "--no-augmented_shuffling", "--no_ground_truth"),
+        (*OFFLINE[1], "mode.batch_size=3", "method.copies=1", "labels=correctness"),
+        (11, 3, 3),
+        INITIAL,
+    ),
+    "online": Scenario(
+        ("--mode", "online", "--online_eval_frequency", "5", "--batch_size", "2"),
+        ("mode=online", "mode.window=5", "mode.batch_size=2"),
+        (0, 0, 13),
+    ),
+}
+
+
+@pytest.mark.parametrize("messy", [False, True], ids=["clean", "messy"])
+@pytest.mark.parametrize("name", BATCHES)
+def test_each_batch_of_combee_equals_the_authors(tmp_path: Path, name: str, messy: bool) -> None:
+    code, scenario = checkout("ace"), BATCHES[name]
+    if not (code / "ace" / "ace_batch.py").exists():
+        pytest.skip(f"{code} has no batches: put a checkout of ace-agent/ace at bcb7cea there")
+    questions = finance("finer", **dict(zip(("train", "val", "test"), scenario.sizes, strict=True)))
+    data = questions.write(tmp_path)
+    theirs, overrides = scenario.write(tmp_path)
+    with serving(FinanceReplies(openings(code), questions.targets, messy=messy, seed=name)) as server:
+        expected = run_finance(code, tmp_path, server.url, "--task_name", "finer", *theirs)
+        settings = ("task=finer", f"task.data_dir={data}", *overrides)
+        done = ours.run(code, tmp_path, server.url, *settings, method="combee")
+    compare(in_any_order(expected), in_any_order(ours.side(done)))
+    assert expected.steps[0].playbook != expected.steps[-1].playbook, "they learn from the script"
+
+
+def in_any_order(side: Side) -> Side:
+    """Sort the calls: ours attempt all samples of a batch before they reflect, theirs go sample by sample."""
+    return replace(side, calls=sorted(side.calls, key=lambda call: (call.role, call.prompt, call.reply)), files={})

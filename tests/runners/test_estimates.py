@@ -36,8 +36,12 @@ def runs():
         mark = pytest.mark.thorough if method == "heuristic" else pytest.mark.slow
         run = (f"task={task}", f"method={method}", *RUNS.get(method, ONLINE))
         yield pytest.param(run, method in EXACT, id=" ".join(run[1:]), marks=mark)
-    verifying = ("task=finer", "method=ace", "method.verify=true", *RUNS["ace"])
-    yield pytest.param(verifying, False, id="method.verify=true", marks=pytest.mark.slow)
+    variants = (
+        ("method=ace", "method.verify=true", *RUNS["ace"]),
+        ("protocol=official", "method=combee", *RUNS["combee"]),
+    )
+    for variant in variants:
+        yield pytest.param(("task=finer", *variant), False, id=" ".join(variant[:2]), marks=pytest.mark.slow)
 
 
 @pytest.fixture

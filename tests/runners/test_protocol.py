@@ -7,7 +7,8 @@ from ace_bench.runners.planning import Composer
 from tests.launching import launch, options
 
 OFFICIAL = "protocol=official"
-OF_THE_AUTHORS_LOOP = {"method.measure_post_update", "method.curator_every", "method.token_budget"}
+_LOOP = {"method.measure_post_update", "method.curator_every", "method.token_budget"}
+OF_THE_AUTHORS_LOOPS = {"ace": _LOOP, "combee": {*_LOOP, "method.curator_batch_size"}}
 TASKS, METHODS, MODES = map(options, ("task", "method", "mode"))
 
 
@@ -47,7 +48,7 @@ def test_it_adds_no_setting_that_an_option_does_not_have(compose):
     for task, method, mode in chosen:
         words = [f"task={task}", f"mode={mode}", f"method={method}"]
         added = set(keys(compose([*words, OFFICIAL]))) - set(keys(compose(words)))
-        assert added <= (OF_THE_AUTHORS_LOOP if method == "ace" else set()), words  # a method of its own
+        assert added <= OF_THE_AUTHORS_LOOPS.get(method, set()), words  # methods of their own
 
 
 def test_other_packages_say_what_it_means_for_their_options(tmp_path):

@@ -37,6 +37,8 @@ _BULLET = re.compile(
 )
 _TITLE = re.compile(r"^##[ \t]+([A-Z][A-Z0-9 &,/'()-]*):?[ \t]*$", re.MULTILINE)
 _NOT_WORD = re.compile(r"\W+")
+_SAMPLE = re.compile(r"(?:\A|\n\n---\n\n)\[Sample \d+\] ")
+"""How a reflection of a batch begins."""
 _COUNTER = re.compile(
     r"^\[?([\w.-]{1,80})\]?:?(?=[ \t]+(?:helpful|harmful))(?:[ \t]+helpful[ =:]*(\d+),?)?(?:[ \t]+harmful[ =:]*(\d+))?",
     re.MULTILINE,
@@ -85,14 +87,8 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def reflection(self) -> str:
-        """The reflection; of a Reflector's whole reply, which imported prompts show, the texts of its fields."""
-        text = self.get("reflection")
-        try:
-            reply = json.loads(text)
-        except (ValueError, RecursionError):
-            return text
-        texts = reply.values() if isinstance(reply, dict) else [text]
-        return "\n".join(text for text in texts if isinstance(text, str))
+        """The reflections; of a Reflector's whole reply, which the authors' loops show, the texts of its fields."""
+        return "\n".join(_texts_of(reply) for reply in _SAMPLE.split(self.get("reflection")))
 
     @property
     def bullets(self) -> tuple[Entry, ...]:
@@ -112,6 +108,16 @@ class PromptParts(msgspec.Struct, frozen=True, kw_only=True):
     def operations(self) -> frozenset[str]:
         """Types of operation the prompt lists."""
         return frozenset(_OPERATION.findall(self.plain))
+
+
+def _texts_of(reflection: str) -> str:
+    try:
+        reply = json.loads(reflection)
+    except (ValueError, RecursionError):
+        return reflection
+    return (
+        "\n".join(text for text in reply.values() if isinstance(text, str)) if isinstance(reply, dict) else reflection
+    )
 
 
 def parse_prompt(messages: Sequence[Message]) -> PromptParts:

@@ -90,6 +90,7 @@ class OfficialAppWorld(OfficialLearner):
     """ACE as the AppWorld code runs it."""
 
     lesson = _Lesson
+    batches = "the authors' parallel agent is not followed"
 
     def curations(self, reflections: int) -> Span:
         """Every reflected attempt is curated."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from ace_bench.core.method import POST_UPDATE_ROLLOUT, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
@@ -23,11 +24,22 @@ from ace_bench.playbook.apply import reject
 _IGNORED = "the authors' code does nothing but ADD"
 
 
-class _Lesson(OfficialLesson):
+@dataclass(kw_only=True)
+class FinanceLesson(OfficialLesson):
     """Learns from a sample, and counts the tags at once."""
 
+    tags: list[Any] = field(default_factory=list)
+    """All that the Reflector has given, in order."""
+
     def learn(self, first: Rollout) -> None:
-        """Reflect and try again, round by round, and curate from the last reflection.
+        """Reflect round by round, and curate from the last reflection."""
+        reflected, reflections = self.reflect_on(first)
+        if reflections and (self.step.epoch_index + 1) % self.method.curator_every == 0:
+            prompt_values = self.curator_fields(self.step.epoch_index, self.step.epoch_total, reflections[-1])
+            self.curate(reflected, first, prompt_values, before_last="".join(reflections[-2:-1]))
+
+    def reflect_on(self, first: Rollout) -> tuple[Rollout, Sequence[str]]:
+        """Reflect and try again, round by round; return the last rollout that was reflected on, and the reflections.
 
         The rounds end when an answer is right or, where ``labels`` hides that, when it repeats the one before. Each
         new answer and reflection runs under the playbook with the tags counted so far.
@@ -47,24 +59,23 @@ class _Lesson(OfficialLesson):
             latest = self.arena.rollout(first.sample, self.playbook, trial=trial, reflection=reflection)
             if is_settled(reflected, latest):
                 break
-        if reflections and (self.step.epoch_index + 1) % self.method.curator_every == 0:
-            self._curate(reflected, first, reflections)
+        return reflected, reflections
 
     def _reflect(self, rollout: Rollout, first: Rollout, before: str) -> str | None:
         """Return the Reflector's reply, with its tags counted; ``None`` if the model fails."""
         fields = partial(reflector_fields, rollout)
         reply = self.ask(REFLECTOR, rollout, ask_once, fields, session=first.key, reflection=before)
         if reply is not None:
-            self.playbook = self.playbook.with_tags(official_tags(reply), count=self.arena.counter("generator"))
+            tags = official_tags(reply)
+            self.tags += tags
+            self.playbook = self.playbook.with_tags(tags, count=self.arena.counter("generator"))
         return reply
 
-    def _curate(self, rollout: Rollout, first: Rollout, reflections: Sequence[str]) -> None:
+    def curate(self, rollout: Rollout, first: Rollout, prompt_values: Record, *, before_last: str) -> None:
         """Apply the Curator's operations; those that the authors' code cannot apply are dropped together.
 
         Without operations their code drops the blanks around the text, without a reply it leaves the text as it is.
         """
-        prompt_values = self.curator_fields(self.step.epoch_index, self.step.epoch_total, reflections[-1])
-        before_last = "".join(reflections[-2:-1])
         operations = self.ask(
             CURATOR, rollout, ask_for_operations, lambda _: prompt_values, session=first.key, reflection=before_last
         )
@@ -87,7 +98,8 @@ class OfficialFinance(OfficialLearner):
     """ACE as the finance code runs it; ``measure_post_update`` attempts each sample once more, for a metric alone."""
 
     measure_post_update: bool
-    lesson = _Lesson
+    lesson = FinanceLesson
+    batches = "the authors' batches are method=combee"
 
     @property
     def extra_rollouts(self) -> int:
@@ -99,11 +111,13 @@ class OfficialFinance(OfficialLearner):
     ) -> ContextUpdate[TextPlaybook]:
         """Learn from one sample after another, and measure the gain."""
         learnt = super().update(context, rollouts, step, arena)
-        repeated = self._attempt_again(learnt.context, rollouts, arena) if self.measure_post_update else ()
+        repeated = self.attempt_again(learnt.context, rollouts, arena)
         return ContextUpdate(context=learnt.context, events=(*learnt.events, *repeated))
 
-    def _attempt_again(self, playbook: TextPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
+    def attempt_again(self, playbook: TextPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
         """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
+        if not self.measure_post_update:
+            return ()
         trial = 1 + self.max_reflection_rounds  # so that no rollout of the step is replayed
         retried = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
         return [

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from ace_bench.core.backbones import Lm
-from ace_bench.core.errors import RolloutFault, SettingError
+from ace_bench.core.errors import ConfigError, RolloutFault, SettingError
 from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload, exactly
 from ace_bench.core.replies import ask_once
 from ace_bench.core.settings import Count, Text
@@ -168,11 +168,19 @@ class OfficialLearner(BaseMethod[TextPlaybook]):
     draws_from_seed = False
     lesson: ClassVar[type[OfficialLesson]]
     """How a step learns."""
+    batches: ClassVar[str]
+    """What the authors' code has in place of a batch of several samples."""
 
     def __post_init__(self) -> None:
         """Raise ``SettingError`` for a missing file."""
         if self.initial is not None and not Path(self.initial).is_file():
             raise SettingError(f"initial={self.initial} is not a file: give a saved playbook, or null")
+
+    def check_batch(self, size: int) -> None:
+        """Refuse a batch of several samples."""
+        if size > 1:
+            rule = "protocol=official method=ace learns from one sample a step"
+            raise ConfigError(f"mode.batch_size={size}: {rule}; {self.batches}")
 
     @property
     def rounds(self) -> Rounds:

@@ -1,0 +1,73 @@
+"""The authors' batches: how reflections are dealt, which tags count, what a Curator is shown, and what is refused."""
+
+import json
+import re
+
+import pytest
+
+from tests.launching import launch
+from tests.methods.playing import starting_from
+from tests.runners.scripted import Scripted, answer, play, reflection
+
+SETTINGS = ("protocol=official", "method.measure_post_update=false", "method.max_reflection_rounds=1")
+DEALT = re.compile(r"\[Sample (\d+)\].*?insight of (toy-train-\d)", re.DOTALL)
+
+
+def curated(*contents):
+    added = [{"type": "ADD", "section": "others", "content": content} for content in contents]
+    return {"reasoning": "because", "operations": added}
+
+
+def learn(folder, *overrides, train=4, **scripts):
+    usual = {"reflector": lambda call: reflection(f"insight of {call.sample}"), "curator": lambda _: curated("new")}
+    script = Scripted(**{**usual, **scripts})
+    return script, play(folder, *SETTINGS, *overrides, script=script, method="combee", train=train)
+
+
+def test_copies_are_shuffled_and_each_curator_reads_a_part_under_the_playbook_of_the_one_before(tmp_path):
+    script, _ = learn(tmp_path / "a", "mode.batch_size=4", train=6)
+    prompts = [call.prompt for call in script.of("curator")]
+    dealt = [DEALT.findall(prompt) for prompt in prompts]
+    assert [[int(number) for number, _ in part] for part in dealt] == [[1, 2, 3, 4], [5, 6, 7, 8], [1, 2, 3, 4]]
+    of_first_batch = [sample for part in dealt[:2] for _, sample in part]
+    assert sorted(of_first_batch) == sorted([f"toy-train-{number}" for number in range(4)] * 2)
+    assert [re.search(r"Step (\d+) of (\d+)", prompt).groups() for prompt in prompts] == [
+        ("4", "6"), ("8", "6"), ("8", "6"),
+    ]  # fmt: skip
+    assert ["misc-00001" in prompt for prompt in prompts] == [False, True, True]
+    again, _ = learn(tmp_path / "b", "mode.batch_size=4", "concurrency=1", train=6)
+    assert [call.prompt for call in again.of("curator")] == prompts
+    other, _ = learn(tmp_path / "c", "mode.batch_size=4", "seed=1", train=6)
+    assert [call.prompt for call in other.of("curator")] != prompts
+    in_order, _ = learn(tmp_path / "d", "mode.batch_size=3", "method.copies=1", "method.curator_batch_size=2", train=3)
+    parts = [DEALT.findall(call.prompt) for call in in_order.of("curator")]
+    assert parts == [[("1", "toy-train-0"), ("2", "toy-train-1")], [("3", "toy-train-2")]]
+
+
+def test_the_last_tag_of_a_batch_counts_once(tmp_path):
+    initial = starting_from(tmp_path, "## OTHERS\n[misc-00007] helpful=2 harmful=0 :: keep calm\n")
+
+    def tag(call):
+        verdict = "harmful" if call.sample == "toy-train-2" else "helpful"
+        return {**reflection("insight"), "bullet_tags": [{"id": "misc-00007", "tag": verdict}]}
+
+    cite = {"generator": lambda call: answer(f"wrong on {call.sample}", "misc-00007")}
+    _, ran = learn(tmp_path / "a", "mode.batch_size=3", initial, train=3, reflector=tag, **cite)
+    text = json.loads((ran.folder / "contexts" / "final.json").read_text())["text"]
+    assert "[misc-00007] helpful=2 harmful=1 :: keep calm" in text
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (("method=combee",), "mode.batch_size=1 is method=ace in the authors' code"),
+        (("method=ace", "mode.batch_size=8"), "the authors' batches are method=combee"),
+        (("method=combee", "mode.batch_size=8", "method.curator_every=2"), "curated at every step"),
+        (("method=combee", "mode.batch_size=8", "task=appworld"), "not their parallel AppWorld agent"),
+        (("method=ace", "mode.batch_size=8", "task=appworld"), "the authors' parallel agent is not followed"),
+    ],
+)
+def test_what_is_not_followed_is_refused(overrides, message, tmp_path, capsys):
+    words = ("task=finer", "backbone=embedded", "protocol=official", "dry_run=true", *overrides)
+    assert launch(tmp_path, *words).status == 2
+    assert message in " ".join(capsys.readouterr().err.split())
