@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
@@ -22,13 +23,17 @@ from ace_bench.contrib.validity.planning import (
     keep,
     without,
 )
-from ace_bench.core.statistics import paired_difference
-from ace_bench.core.types import Record, Sample
+from ace_bench.core.statistics import LEVEL, clusters, score_bounds
+from ace_bench.core.types import Record
+from ace_bench.core.words import visible, words_of
 from ace_bench.report.evidence import read_lines_of
 from ace_bench.report.tables.grids import p_value
 
 _CONTROLS = 10
 """Other samples with whose reference each reply is compared."""
+_RUN = 5
+"""New words in a row that nobody guesses from the words before them (simulated: docs/validity.md)."""
+_WORD = re.compile(r"\d+(?:[.,]\d+)*|\w+")
 _TASK_SETTINGS = ("task", "method", "mode", "agent", "protocol", "labels")
 
 
@@ -60,74 +65,134 @@ def _replies(finished: Run) -> list[str]:
     return [answers[str(index)] for index in range(len(answers))]
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Probe:
+    """What is asked of each sample, the text that a reply may recite, and the sample's group.
+
+    ``least`` is how many new words a text needs to be counted.
+    """
+
+    instruction: str
+    questions: Sequence[str]
+    references: Sequence[str]
+    groups: Sequence[str]
+    least: int
+
+
 class Contamination(Study):
     """Whether the model knows the test set: continues questions, answers them unseen (task= may name several)"""
 
-    columns = ("task", "probe", "samples", "overlap", "by chance", "excess", "95% interval", "p")
+    columns = ("task", "probe", "samples", "recited", "95% interval", "by chance", "p (Holm)")
     note = (
-        "Overlap is the F1 of words with the text or answer of the same sample, by chance that with up to ten others: "
-        "what the form of questions and the frequency of answers give. An excess above 0 hints at a test set that the "
-        "model has seen, or at answers that do not need the whole question."
+        f"Recited: the reply has {_RUN} words in a row of the hidden half, or all of a shorter answer. Words that the "
+        "question shows do not count. By chance: the same with up to ten other samples. The test is exact: a reply "
+        "that knows nothing recites its own sample as often as any other."
     )
 
     def __init__(self, request: Request) -> None:
-        self._probes: dict[tuple[str, str], tuple[PlannedRun, Sequence[str]]] = {}
+        self._probes: dict[tuple[str, str], tuple[PlannedRun, _Probe]] = {}
         for task in request.overrides["task"].split(","):
             settings = {**request.having(request.seeds[0]), "task": task}
-            identified = find_run(settings)
-            samples = identified.task.samples("test")[: identified.limits.get("test")]
-            golds = [identified.task.failing_grade(sample).gold for sample in samples]
-            for name, (instruction, texts, references) in _probes(task, samples, golds).items():
-                probe = _ask(settings, [*zip(texts, references, strict=True)], instruction)
-                self._probes[task, name] = PlannedRun(overrides=probe), references
+            for name, probe in _probes(task, settings).items():
+                asked = _ask(settings, [*zip(probe.questions, probe.references, strict=True)], probe.instruction)
+                self._probes[task, name] = PlannedRun(overrides=asked), probe
         self.runs = [planned for planned, _ in self._probes.values()]
 
     def rows(self, make: Make) -> Iterator[Row]:
-        """Compare each reply with the reference of its sample, and with the references of others."""
-        for (task, name), (planned, references) in self._probes.items():
-            replies = _replies(make(planned))
-            scores = np.array([_own_and_others(index, reply, references) for index, reply in enumerate(replies)])
-            with_own, chance = scores.T
-            difference = paired_difference(
-                with_own[None], chance[None], [[index] for index in range(len(with_own))], paired=False
+        """Give the share of replies that recite their own sample, and how often they recite others."""
+        for (task, name), (planned, probe) in self._probes.items():
+            counts = _count(_replies(make(planned)), probe)
+            own = np.array([[float(recited) for recited, _ in counts.values()]])
+            groups = [probe.groups[index] for index in counts]
+            bounds = score_bounds(own, clusters(range(len(counts)), groups.__getitem__)) if len(counts) > 1 else None
+            if bounds is None:
+                yield Row(cells=(task, name, len(counts), None, None, None))
+                continue
+            chance = fmean(fmean(others) for _, others in counts.values())
+            share, low, high, by_chance = (round(100 * part, 1) for part in (float(own.mean()), *bounds, chance))
+            cells = (task, name, len(counts), share, f"{low} to {high}", by_chance)
+            yield Row(cells=cells, p=_exact_p(counts.values()))
+
+    def verdict(self, rows: Sequence[Row]) -> Iterator[str]:
+        """Say of each task whether the model recites more of it than chance explains."""
+        for task in dict.fromkeys(row.cells[0] for row in rows):
+            tests = {row.p: row for row in reversed(rows) if row.cells[0] == task and row.p is not None}
+            if not tests:
+                yield f"{task}: not tested, as under two samples hide {_RUN} words that their questions do not show."
+                continue
+            p = min(tests)
+            _, probe, samples, share, interval, by_chance = tests[p].cells
+            knows = "the model knows" if p < 1 - LEVEL else "no sign that the model knows"
+            yield (
+                f"{task}: {knows} the test set. It {probe}: {share}% of {samples} recited ({interval}), "
+                f"{by_chance}% by chance, p (Holm) {p_value(p)}."
             )
-            width = "{:.1f} to {:.1f}".format(*(100 * bound for bound in difference.bounds())) if difference else None
-            means = (
-                round(100 * float(value), 1) for value in (with_own.mean(), chance.mean(), (with_own - chance).mean())
-            )
-            yield task, name, len(with_own), *means, width, p_value(difference.p) if difference else None
 
 
-def _probes(
-    task: str, samples: Sequence[Sample], golds: Sequence[str]
-) -> Mapping[str, tuple[str, Sequence[str], Sequence[str]]]:
-    """Return the instruction, questions and references of each probe."""
-    texts = [sample.inputs["question"] for sample in samples]
+def _probes(task: str, settings: Overrides) -> Mapping[str, _Probe]:
+    """Return the probes of a task by what a model does that passes them."""
+    identified = find_run(settings)
+    samples = identified.task.samples("test")[: identified.limits.get("test")]
+    grades = [identified.task.failing_grade(sample) for sample in samples]
+    texts = [sample.asked for sample in samples]
     names = [f"Question {number} of the test set of the benchmark {task}" for number in range(1, len(texts) + 1)]
-    halves, quarters = (
-        [f"{name} begins:\n\n{text[: len(text) // part]}" for name, text in zip(names, texts, strict=True)]
-        for part in (2, 4)
-    )
-    unseen = f"{samples[0].inputs['background']}\n\nReply with your best answer alone, even where you cannot know it."
-    return {
-        "continues the question": (
-            "Continue the text word for word, as it stands in the benchmark. Reply with the rest alone.",
-            halves,
-            [text[len(text) // 2 :] for text in texts],
-        ),
-        "answers by number": (unseen, [f"{name}, in the order of its file, is not shown." for name in names], golds),
-        "answers from a quarter": (unseen, quarters, golds),
+    groups = [grade.group for grade in grades]
+    probes = {
+        "continues the question": _Probe(
+            instruction="Continue the text word for word, as it stands in the benchmark. Reply with the rest alone.",
+            questions=[f"{name} begins:\n\n{text[: len(text) // 2]}" for name, text in zip(names, texts, strict=True)],
+            references=[text[len(text) // 2 :] for text in texts],
+            groups=groups,
+            least=_RUN,
+        )
     }
+    if any(grade.gold for grade in grades):
+        background = samples[0].inputs["background"]
+        probes["answers by number"] = _Probe(
+            instruction=f"{background}\n\nReply with your best answer alone, even where you cannot know it.",
+            questions=[f"{name}, in the order of its file, is not shown." for name in names],
+            references=[grade.gold for grade in grades],
+            groups=groups,
+            least=1,
+        )
+    return probes
 
 
-def _own_and_others(index: int, reply: str, references: Sequence[str]) -> tuple[float, float]:
-    controls = [references[(index + step) % len(references)] for step in range(1, min(_CONTROLS + 1, len(references)))]
-    chance = fmean(_overlap(reply, reference) for reference in controls) if controls else 0.0
-    return _overlap(reply, references[index]), chance
+def _count(replies: Sequence[str], probe: _Probe) -> Mapping[int, tuple[bool, Sequence[bool]]]:
+    """Return by sample whether its reply recites it, and which other samples it recites.
+
+    Left out are samples, and others, whose text has too few words that the question does not show.
+    """
+    counts = {}
+    for index, (reply, question) in enumerate(zip(replies, probe.questions, strict=True)):
+        shown = frozenset(_words(question))
+        said = [word for word in _words(reply) if word not in shown]
+        others = min(_CONTROLS + 1, len(replies))
+        places = [index, *((index + step) % len(replies) for step in range(1, others))]
+        hidden = [[word for word in _words(probe.references[place]) if word not in shown] for place in places]
+        own, *rest = [_recites(said, text) if len(text) >= probe.least else None for text in hidden]
+        controls = [recited for recited in rest if recited is not None]
+        if own is not None and controls:
+            counts[index] = own, controls
+    return counts
 
 
-def _overlap(reply: str, reference: str) -> float:
-    """Return F1, computed from the words that both texts share."""
-    answered, wanted = reply.lower().split(), reference.lower().split()
-    common = sum((Counter(answered) & Counter(wanted)).values())
-    return 2 * common / (len(answered) + len(wanted)) if common else 0.0
+def _words(text: str) -> list[str]:
+    return words_of(" ".join(_WORD.findall(visible(text).lower())))
+
+
+def _recites(said: Sequence[str], hidden: Sequence[str]) -> bool:
+    """Whether some of the hidden words, ``_RUN`` in a row or all if there are fewer, are among those said."""
+    size = min(_RUN, len(hidden))
+    runs = {tuple(said[start : start + size]) for start in range(len(said) - size + 1)}
+    return any(tuple(hidden[start : start + size]) in runs for start in range(len(hidden) - size + 1))
+
+
+def _exact_p(counts: Iterable[tuple[bool, Sequence[bool]]]) -> float:
+    """Return the probability of as many recited samples where each reply recites its own as often as any other."""
+    recited, distribution = 0, np.ones(1)
+    for own, others in counts:
+        recited += own
+        rate = (own + sum(others)) / (1 + len(others))
+        distribution = np.convolve(distribution, [1 - rate, rate])
+    return float(distribution[recited:].sum())

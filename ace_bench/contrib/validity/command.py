@@ -27,7 +27,7 @@ from ace_bench.report.escaping import csv_of
 from ace_bench.report.records import marks_of
 from ace_bench.report.tables.cells import FEW_SEEDS
 from ace_bench.report.tables.formats import Page, markdown
-from ace_bench.report.tables.grids import Grid, coverage_notes, number
+from ace_bench.report.tables.grids import Grid, coverage_notes, number, p_value
 from ace_bench.report.tables.latex import latex
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import write_files
@@ -120,15 +120,17 @@ def _table(options: argparse.Namespace, study: Study, laboratory: Laboratory) ->
         runs.append(laboratory.make(planned))
         return runs[-1]
 
-    rows_found = [*study.rows(make)]
+    corrected = study.corrected_rows(make)
+    rows_found = [(*row.cells, None if row.p is None else p_value(row.p)) for row in corrected]
     sample = any(run.source == "sample" for run in runs)
     mark = marks_of(simulated=any(run.simulated for run in runs), source="sample" if sample else "")
     settings = [word for word in options.settings if not word.startswith(("results=", "backbone."))]
     rows = tuple(tuple("n/a" if value is None else str(value) for value in row) for row in rows_found)
+    notes = (*study.verdict(corrected), study.note, *_reservation(runs))
     page = Page(
         title=" ".join(filter(None, ("Validity:", options.kind, *settings, mark))),
         label=f"validity-{options.kind}",
         grids=(Grid(title=str(KINDS[options.kind].__doc__), header=study.columns, rows=rows),),
-        notes=(study.note, *_reservation(runs), *coverage_notes(study.gains, study.wide_scores)),
+        notes=(*notes, *coverage_notes(study.gains, study.wide_scores)),
     )
     return page, csv_of([dict(zip(study.columns, row, strict=True)) for row in rows_found])

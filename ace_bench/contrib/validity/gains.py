@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, cycle, islice
 
@@ -20,15 +20,14 @@ from ace_bench.contrib.validity.planning import (
     scores_of,
 )
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.measurement import Value
 from ace_bench.core.prompts import estimate_tokens
+from ace_bench.core.statistics import LEVEL
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.report import statistics
 from ace_bench.report.statistics import Interval, Seeds
 from ace_bench.report.tables.grids import p_value
 
-_SCORED = ("seeds", "score", "95% interval", "gain", "95% interval of it", "p")
-"""Columns of a score, after its name."""
+_SHUFFLED, _NEUTRAL_TEXT, _NO_PLAYBOOK = "shuffled words", "neutral text", "empty playbook"
 _NEUTRAL = (
     "Rivers carry fine sand to the sea. Old bridges were often built of local stone. Clouds form where moist air "
     "rises and cools. Bread keeps longer in a cool and dry place. Wool takes up water and still feels warm. Many "
@@ -38,22 +37,18 @@ _NEUTRAL = (
 
 
 class _Gains(Study):
-    """A check whose rows are scores and gains."""
+    """A check whose rows are gains of scores."""
 
-    def score_row(self, name: Value, seeds: Seeds, base: Seeds | None = None) -> Row:
-        """Return a name, the score with its interval and, with a base, the gain over it with interval and p."""
-        interval = statistics.score_interval(seeds)
-        if interval:
-            self.wide_scores.append(statistics.reasons_score_wide(seeds))
-        gain = self.gain(seeds, base) if base else (None, None, None)
-        return name, len(seeds), round(statistics.mean_score(seeds), 1), _bounds(interval), *gain
-
-    def gain(self, seeds: Seeds, base: Seeds, *, base_adapts: bool = False) -> Row:
+    def gain(self, seeds: Seeds, base: Seeds, *, base_adapts: bool = False) -> tuple[float, str | None, float]:
         """Return the gain over a base with its interval and p."""
         comparison = statistics.compare(seeds, base, base_adapts=base_adapts)
         if comparison.interval:
             self.gains.append(comparison)
-        return round(comparison.difference, 1), _bounds(comparison.interval), p_value(comparison.p)
+        return round(comparison.difference, 1), _bounds(comparison.interval), comparison.p
+
+
+def _score(seeds: Seeds) -> float:
+    return round(statistics.mean_score(seeds), 1)
 
 
 def _bounds(interval: Interval | None) -> str | None:
@@ -63,7 +58,7 @@ def _bounds(interval: Interval | None) -> str | None:
 class Transfer(_Gains):
     """Gains of a learned playbook on other tasks and models (--to)"""
 
-    columns = ("target", *_SCORED)
+    columns = ("target", "seeds", "score", "95% interval", "gain", "95% interval of it", "p (Holm)")
     note = "Gains are over the empty playbook under the same prompt (method=ace_empty) on the same target."
 
     def __init__(self, request: Request) -> None:
@@ -86,13 +81,18 @@ class Transfer(_Gains):
     def rows(self, make: Make) -> Iterator[Row]:
         """Compare each playbook on each target with the empty one there."""
         for name, (empty, full) in self._arms.items():
-            yield self.score_row(name, scores_of(full, make), scores_of([empty], make))
+            seeds = scores_of(full, make)
+            interval = statistics.score_interval(seeds)
+            if interval:
+                self.wide_scores.append(statistics.reasons_score_wide(seeds))
+            *gain, p = self.gain(seeds, scores_of([empty], make))
+            yield Row(cells=(name, len(seeds), _score(seeds), _bounds(interval), *gain), p=p)
 
 
 class Placebo(_Gains):
     """A learned playbook against shuffled words, scattered bullets, neutral text, and another task's (--other)"""
 
-    columns = ("playbook", *_SCORED[:3], "learned gains", *_SCORED[4:])
+    columns = ("playbook", "seeds", "score", "against", "its score", "gain", "95% interval", "p (Holm)")
     note = (
         "Shuffled words and neutral text have as many words per bullet as the learned playbook; scattered bullets have "
         "its contents in other sections. A playbook that helps by what it says beats all but the scattered one."
@@ -101,9 +101,9 @@ class Placebo(_Gains):
     def __init__(self, request: Request) -> None:
         sources = request.playbook_runs(request.overrides)
         changes = {
-            "shuffled words": _shuffle_words,
+            _SHUFFLED: _shuffle_words,
             "scattered bullets": _scatter,
-            "neutral text": lambda book: _fill_with_words(book, cycle(_NEUTRAL.split())),
+            _NEUTRAL_TEXT: lambda book: _fill_with_words(book, cycle(_NEUTRAL.split())),
         }
         self._learned = [frozen_run(source.overrides, source) for source in sources]
         self._arms = {
@@ -118,17 +118,37 @@ class Placebo(_Gains):
             self._arms[f"playbook of {task}"] = [
                 frozen_run(own_source.overrides, donor) for own_source, donor in zip(sources, donors, strict=True)
             ]
-        self._arms["empty playbook"] = [fixed_run(sources[0].overrides, "ace_empty")]
+        self._arms[_NO_PLAYBOOK] = [fixed_run(sources[0].overrides, "ace_empty")]
         self.runs = [*sources, *donors, *self._learned, *chain.from_iterable(self._arms.values())]
 
     def rows(self, make: Make) -> Iterator[Row]:
-        """Compare the learned playbook with each placebo."""
+        """Compare the learned playbook with each placebo, and a placebo with no playbook."""
         learned = scores_of(self._learned, make)
-        yield self.score_row("learned", learned)
-        for name, arm in self._arms.items():
-            scores = scores_of(arm, make)
-            gain = self.gain(learned, scores, base_adapts=name != "empty playbook")
-            yield (*self.score_row(name, scores)[:4], *gain)
+        placebos = {name: scores_of(arm, make) for name, arm in self._arms.items()}
+        for name, scores in placebos.items():
+            yield self._row("learned", learned, name, scores)
+        yield self._row(_NEUTRAL_TEXT, placebos[_NEUTRAL_TEXT], _NO_PLAYBOOK, placebos[_NO_PLAYBOOK])
+
+    def _row(self, name: str, seeds: Seeds, against: str, base: Seeds) -> Row:
+        *gain, p = self.gain(seeds, base, base_adapts=against != _NO_PLAYBOOK)
+        return Row(cells=(name, len(seeds), _score(seeds), against, _score(base), *gain), p=p)
+
+    def verdict(self, rows: Sequence[Row]) -> Iterator[str]:
+        """Say whether the playbook helps by what it says, and whether its form alone helps."""
+        tests = {(row.cells[0], row.cells[3]): row for row in rows}
+        yield _sentence(
+            "the playbook helps by what it says", [tests["learned", name] for name in (_SHUFFLED, _NEUTRAL_TEXT)]
+        )
+        yield _sentence("its form alone helps", [tests[_NEUTRAL_TEXT, _NO_PLAYBOOK]])
+
+
+def _sentence(claim: str, rows: Sequence[Row]) -> str:
+    """Say that a claim holds if every row is a gain that its test finds, with the gains."""
+    gains = [(row.cells[5], row.cells[3], 1.0 if row.p is None else row.p) for row in rows]
+    holds = all(isinstance(gain, float) and gain > 0 and p < 1 - LEVEL for gain, _, p in gains)
+    listed = " and ".join(f"{gain:+} over {against}, p (Holm) {p_value(p)}" for gain, against, p in gains)
+    text = claim if holds else f"no sign that {claim}"
+    return f"{text[0].upper()}{text[1:]}: {rows[0].cells[0]} gains {listed}."
 
 
 def _shuffle_words(book: Playbook) -> Playbook:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from ace_bench.api import Run, load_run, run
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Value
+from ace_bench.core.statistics import holm
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.report.statistics import Comparison, Seeds
 from ace_bench.runners.build import assemble
@@ -28,7 +29,14 @@ from ace_bench.store.results import METRICS
 
 Overrides = Mapping[str, str]
 """Settings of a run by key, as on a command line."""
-Row = tuple[Value, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """A row of a table: its cells, without the p-value that ends it; ``None`` where nothing is tested."""
+
+    cells: tuple[Value, ...]
+    p: float | None = None
 
 
 def parse_overrides(overrides: Sequence[str]) -> dict[str, str]:
@@ -138,6 +146,17 @@ class Study:
     def rows(self, make: Make) -> Iterator[Row]:
         """Make the runs and yield the rows; raises ``AceBenchError``."""
         raise NotImplementedError
+
+    def corrected_rows(self, make: Make) -> list[Row]:
+        """Return the rows with their p-values corrected as one family, by Holm's method."""
+        rows = [*self.rows(make)]
+        p_values = iter(holm([row.p for row in rows if row.p is not None]))
+        return [row if row.p is None else replace(row, p=next(p_values)) for row in rows]
+
+    def verdict(self, rows: Sequence[Row]) -> Iterable[str]:
+        """Say in a sentence or two what the corrected rows show."""
+        del rows
+        return ()
 
 
 def fixed_run(overrides: Overrides, method: str) -> PlannedRun:

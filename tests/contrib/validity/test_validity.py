@@ -1,16 +1,21 @@
 """Checks of what results mean, on runs of the embedded backbone and on models that know the answers."""
 
 from collections import Counter
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
+import numpy as np
 import pytest
 
 from ace_bench.api import load_run, load_runs
 from ace_bench.contrib.validity import command
 from ace_bench.contrib.validity.asking import Contamination
+from ace_bench.contrib.validity.gains import Placebo
 from ace_bench.contrib.validity.planning import Request, move_overrides
+from ace_bench.report.statistics import Point
 from tests.launching import launch
 
 SMALL = ("task.source=sample", "limit={train: 8, val: 6, test: 12}", "mode.epochs=1", "mode.before=false")
@@ -74,7 +79,7 @@ def test_placebos_have_the_words_of_what_was_learned(snapshot, check, tmp_path):
     [
         (("placebo", "--other", "formula"), 2 + 2 + 2 * 5 + 1),
         (("transfer", "--to", "task=formula", "--to", "backbone=embedded backbone.attention=1"), 2 + 3 * 3),
-        (("contamination", "task=finer,formula"), 2 * 3),
+        (("contamination", "task=finer,formula"), 2 * 2),
     ],
 )
 def test_a_check_plans_each_run_once(words, runs, check):
@@ -92,44 +97,115 @@ def test_settings_of_a_task_that_do_not_go_to_another_one_are_named():
     assert left_out == "", "it is set anew"
 
 
-class Knowing:
-    """A model that replies with the reference where it knows the question."""
+class Planted:
+    """A model that replies what a function of the prompt's last message says."""
 
     simulated = True
     context_length = None
 
-    def __init__(self, inner, known):
-        self._inner = inner
-        self._known = known
+    def __init__(self, inner, reply):
+        self._inner, self._reply = inner, reply
         self.name, self.identity, self.count = inner.name, inner.identity, inner.count
 
     def complete(self, messages, **kwargs):
-        text = messages[-1].content
-        known = next((answer for question, answer in self._known.items() if question in text), "no")
-        return replace(self._inner.complete(messages, **kwargs), text=known)
+        return replace(self._inner.complete(messages, **kwargs), text=self._reply(messages[-1].content))
 
 
-def made_by(folder, knows):
-    """Makes planned runs with a model that knows the references of those that ``knows`` accepts."""
+def made_by(folder, reply):
+    """Makes planned runs with a model of ``MODELS``."""
 
     def make(planned):
-        derived = planned.derive([make(one) for one in planned.sources]) if planned.derive else {}
-        words = {**planned.overrides, **derived}
-        file = words.get("task.data", "").removeprefix("{test: ").removesuffix("}")
-        rows = [msgspec.json.decode(line) for line in Path(file).read_text().splitlines()] if file else []
-        known = {row["question"]: row["answer"] for row in rows if knows(row)}
-        wrap = (lambda inner: Knowing(inner, known)) if file else None
-        return load_run(launch(folder, *(f"{key}={value}" for key, value in words.items()), backbone=wrap).folder)
+        file = planned.overrides["task.data"].removeprefix("{test: ").removesuffix("}")
+        rows = [msgspec.json.decode(line) for line in Path(file).read_text().splitlines()]
+        says = partial(reply, {row["question"]: row["answer"] for row in rows})
+        words = (f"{key}={value}" for key, value in planned.overrides.items())
+        return load_run(launch(folder, *words, backbone=lambda inner: Planted(inner, says)).folder)
 
     return make
 
 
-def test_a_model_that_knows_the_test_set_is_found_out(snapshot, tmp_path):
-    """It knows questions and answers, not numbers; eleven others are more than the ten of which chance is taken."""
-    words = ["task=formula", "seed=0", *SMALL[:2], f"results={tmp_path}"]
+def shown_half(prompt):
+    return prompt.partition(" begins:")[2]
+
+
+def reciting(references, prompt):
+    """The reference of the question in a prompt, else the shown half again."""
+    return next((answer for question, answer in references.items() if question in prompt), shown_half(prompt) or "no")
+
+
+def texts_of(references):
+    return {question: answer for question, answer in references.items() if "begins" in question}
+
+
+def answers_of(references):
+    return {question: answer for question, answer in references.items() if "begins" not in question}
+
+
+def halved(references):
+    return dict([*references.items()][::2])
+
+
+MODELS = {
+    "repeats the half": lambda _, prompt: shown_half(prompt) * 2,
+    "repeats the prompt": lambda _, prompt: f"The question begins: {prompt} And so on.",
+    "lists all answers": lambda references, _: " ".join(references.values()),
+    "knows texts": lambda references, prompt: reciting(texts_of(references), prompt),
+    "knows half of the texts": lambda references, prompt: reciting(halved(texts_of(references)), prompt),
+    "knows answers": lambda references, prompt: reciting(answers_of(references), prompt),
+}
+"""What a model replies, by the references of all questions of a run and its prompt."""
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("task", ["finer", "formula"])
+def test_a_model_knows_the_test_set_if_it_recites_what_it_was_not_shown(task, model, tmp_path):
+    words = [f"task={task}", "seed=0", "task.source=sample", "limit={test: 30}", f"results={tmp_path}"]
     study = Contamination(Request.read(words, OPTIONS))
-    rows = study.rows(made_by(tmp_path, lambda row: "begins" in row["question"]))
-    assert [", ".join(map(str, row)) for row in rows] == snapshot
+    rows = study.corrected_rows(made_by(tmp_path, MODELS[model]))
+    (sentence,) = study.verdict(rows)
+    assert ("no sign" not in sentence) is model.startswith("knows"), sentence
+    for _, _, _, _, interval, _ in (row.cells for row in rows):
+        low, high = map(float, interval.split(" to "))
+        assert 0 <= low < high <= 100
+
+
+@dataclass
+class Scored:
+    """A finished run with planted scores."""
+
+    seed: int
+    scores: list[float]
+    metrics: ClassVar = {"headline": {"metric": "accuracy"}}
+
+    def points(self, metric):
+        return {f"{index:03}": Point(score=score) for index, score in enumerate(self.scores)}
+
+
+def worlds(study, content, form, count=40, samples=100):
+    """Yield the verdicts in worlds where what a playbook says, and its form, solve these shares of the samples."""
+    arms = {"learned": study._learned, **study._arms}
+    chances = dict.fromkeys(arms, 0.3 + form) | {"empty playbook": 0.3}
+    chances |= dict.fromkeys(("learned", "scattered bullets"), 0.3 + form + content)
+    for world in range(count):
+        rng = np.random.default_rng(world)
+        hardness = rng.uniform(size=samples)
+        runs = {
+            id(planned): Scored(seed, [float(hard < rng.normal(chances[name], 0.02)) for hard in hardness])
+            for name, arm in arms.items()
+            for seed, planned in enumerate(arm)
+        }
+        yield [*study.verdict(study.corrected_rows(lambda planned, runs=runs: runs[id(planned)]))]
+
+
+@pytest.mark.parametrize(
+    ("content", "form", "helps"), [(0, 0, (0, 0)), (0.2, 0, (1, 0)), (0, 0.2, (0, 1)), (0.2, 0.2, (1, 1))]
+)
+def test_placebos_tell_what_a_playbook_says_from_its_form(content, form, helps, tmp_path):
+    words = ["task=finer", "seed=0,1,2", *SMALL, f"results={tmp_path}"]
+    said = [*worlds(Placebo(Request.read(words, OPTIONS)), content, form)]
+    for place, expected in enumerate(helps):
+        found = sum(not sentences[place].startswith("No sign") for sentences in said) / len(said)
+        assert found >= 0.95 if expected else found <= 0.05
 
 
 @pytest.mark.parametrize(
