@@ -111,10 +111,11 @@ def _finding(category: str, calls: Sequence[ActionCall], fact: str, step: int, s
 
 
 def _fact(call: ActionCall, observation: str) -> str:
-    """Return what the call's rule looks for in an output, or the output's beginning."""
+    """Return what the call's rule looks for in an output and how much more there is, or the output's beginning."""
     matches_of_rule = re.finditer(call.rule.fact, observation) if call.rule.fact else ()
-    matches = list(dict.fromkeys(match[1] for match in matches_of_rule if match[1]))[:_MOST_MATCHES]
-    listed = f"{call.rule.label or ''} {', '.join(matches)}".strip()
+    matches = list(dict.fromkeys(match[1] for match in matches_of_rule if match[1]))
+    more = [f"and {len(matches) - _MOST_MATCHES} more"] if len(matches) > _MOST_MATCHES else []
+    listed = f"{call.rule.label or ''} {', '.join([*matches[:_MOST_MATCHES], *more])}".strip()
     return listed if matches else _short(observation)
 
 

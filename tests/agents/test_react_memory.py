@@ -25,6 +25,15 @@ def after(*steps):
     return memory
 
 
+def test_a_file_is_noted_by_what_it_exports_and_a_long_list_by_how_much_more_it_has():
+    memory = ExecutionMemory(tools("files_sql"))
+    exported = "export interface Store {\nexport const SIZE = 3\nexport default class Disk {\nconst own = 1\n"
+    memory.note(1, "print(open('store.ts').read())", exported)
+    memory.note(2, "print(open('many.py').read())", "".join(f"def f{number}(): pass\n" for number in range(43)))
+    assert "read('store.ts'): defines Store, SIZE, Disk\n" in memory.text
+    assert memory.text.endswith("f38, f39, and 3 more")
+
+
 def everywhere(_step):
     return True
 
@@ -144,7 +153,7 @@ def test_the_block_stays_compact_however_long_the_episode():
     assert memory.text == "\n".join(["Previous look-ups:", *lines])
     names = [f'{{"name": "n{n}"}}' for n in range(50)]
     (finding,) = after((LOGIN, f'{{"parameters": [{", ".join(names)}]}}')).findings
-    assert finding.fact == f"names {', '.join(f'n{n}' for n in range(40))}"
+    assert finding.fact == f"names {', '.join(f'n{n}' for n in range(40))}, and 10 more"
 
 
 @pytest.mark.slow
