@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from ace_bench.cli.arguments import DIFFERENCES, Parser, print_line
+from ace_bench.cli.arguments import DIFFERENCES, Parser, count, print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
 from ace_bench.core.terminal import write
@@ -42,6 +42,9 @@ In your own, rows and columns are settings by path (method.refiner.threshold) or
 over seeds with 95% intervals; differences to the base row have paired tests, corrected over the table. Only seeds are
 averaged: runs of one cell that differ in anything else get rows of their own, and runs that tested different samples
 get columns of their own. Simulated and real runs are in tables of their own. KEY=VALUE[,VALUE] chooses runs.
+
+If you look at results while you add seeds, say by --looks at how many points in all. `ace-bench plan` says how many
+seeds a comparison needs.
 """
 _FIGURES_HELP = """Make figures from finished runs, as PDF and PNG: the paper's, or with --x a metric against a setting.
 
@@ -62,7 +65,7 @@ in which the runs differ; --lines names those that come first in its name. Runs 
 Simulated and real runs are in figures of their own, and tasks in panels of their own. KEY=VALUE[,VALUE] chooses runs.
 """
 _RESULTS = Path("results")
-_OPTIONS = ("results", "out")
+_OPTIONS = ("results", "out", "looks")
 """Options of these commands that a user may take for settings."""
 _SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 
@@ -70,6 +73,7 @@ _SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 def make_tables(arguments: Sequence[str]) -> int:
     """Make tables: the paper's, or of your own runs."""
     parser = _parser_of("table", _TABLES_HELP)
+    parser.add_argument("--looks", type=count, default=1, help="looks at the results in all, while seeds are added")
     group = parser.add_argument_group("tables of your own runs; --out is then a file, instead of the standard output")
     group.add_argument("--rows", help="settings, separated by commas (default: method)")
     group.add_argument("--columns", help="settings, separated by commas (default: task)")
@@ -85,7 +89,7 @@ def make_tables(arguments: Sequence[str]) -> int:
     own_options = (options.rows, options.columns, options.metric, options.over, options.base)
     if own_options == (None,) * 5 and (names_result or options.format is None):
         kinds = [suffix[1:] for suffix, kind in _SUFFIXES.items() if kind == (options.format or kind)]
-        return _write_paper_results("table", options, formats=tuple(kinds), **form)
+        return _write_paper_results("table", options, formats=tuple(kinds), looks=options.looks, **form)
     text = _own_table(options, form)
     if options.out is None:
         write(text)
@@ -111,6 +115,7 @@ def _own_table(options: argparse.Namespace, form: dict[str, Any]) -> str:
         metrics=words(options.metric or "score", "--metric"),
         over_seeds=options.over != "nothing",
         base=options.base or "",
+        looks=options.looks,
     )
     tables = own_tables(chosen_runs(options), layout)
     if kind == "csv":

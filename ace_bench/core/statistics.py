@@ -244,6 +244,13 @@ class Variances(msgspec.Struct, frozen=True, kw_only=True):
             seeds_df=np.where(seeds > 0, seeds**2 / np.maximum(inverse, np.finfo(float).tiny), 1.0),
         )  # fmt: skip
 
+    def reach(self, level: float = LEVEL) -> Array:
+        """Return half the widths of the intervals, as ``Estimate.margin`` does for one."""
+        from scipy.special import stdtrit
+
+        over_samples, over_seeds = (stdtrit(df, (1 + level) / 2) for df in (self.df, self.seeds_df))
+        return np.asarray(np.sqrt(self.samples * over_samples**2 + self.seeds * over_seeds**2))
+
     def estimate(self) -> Estimate:
         """Return the estimate of a single mean."""
         return Estimate(

@@ -15,6 +15,7 @@ import numpy as np
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import LEVEL, Array, Estimate, blocks, clusters, paired_difference, score_bounds
+from ace_bench.report.looks import level_of_look, overall_p
 
 EQUIVALENCE_LEVEL = 0.9
 """Confidence of the interval that must lie within a margin: two one-sided tests at 5% (Schuirmann 1987)."""
@@ -67,6 +68,7 @@ class Comparison:
     ``spread`` is the standard deviation of the difference over seeds. ``detectable`` is about the smallest difference
     that the test finds with a power of 80%. ``wide`` is why the interval is wider than 95% needs (``reasons_wide``).
     ``near_end`` says that it may be too narrow: one side's seeds vary near 0 or 100%, and the other has one.
+    ``p`` and the intervals are corrected for ``looks`` at the results while runs are added.
     """
 
     n: int
@@ -81,11 +83,14 @@ class Comparison:
     detectable: float | None = None
     wide: tuple[str, ...] = ()
     near_end: bool = False
+    looks: int = 1
     estimate: Estimate | None = field(default=None, repr=False)
 
     def interval_at(self, level: float) -> Interval | None:
         """Return the interval at another level than 95%."""
-        return _interval(*self.estimate.bounds(level), least=-1.0) if self.estimate else None
+        if self.estimate is None:
+            return None
+        return _interval(*self.estimate.bounds(level_of_look(level, self.looks)), least=-1.0)
 
     @property
     def discordant(self) -> int:
@@ -95,7 +100,7 @@ class Comparison:
 
 def mean_score(runs: Seeds) -> float:
     """Return the mean over samples and seeds, in percent."""
-    return 100.0 * float(_scores([runs])[0].mean())
+    return 100.0 * float(scores_of([runs])[0].mean())
 
 
 def score_interval(runs: Seeds) -> Interval | None:
@@ -103,32 +108,32 @@ def score_interval(runs: Seeds) -> Interval | None:
 
     With several seeds its variance includes that between seeds. With one, it is about this run's context only.
     """
-    bounds = score_bounds(_scores([runs])[0], _units([runs]).groups)
+    bounds = score_bounds(scores_of([runs])[0], units_of([runs]).groups)
     return _interval(*bounds) if bounds else None
 
 
 def reasons_score_wide(runs: Seeds) -> tuple[str, ...]:
     """Return why the ``score_interval`` is wider than 95% needs."""
-    units = _units([runs])
+    units = units_of([runs])
     return reasons_wide(len(runs), None, units.independent, streams=units.name == _BLOCKS)
 
 
 def seed_spread(runs: Seeds) -> float | None:
     """Return the standard deviation of the score over seeds, in percentage points, or ``None`` for one seed."""
-    (scores,) = _scores([runs])
+    (scores,) = scores_of([runs])
     return _spread(scores) if len(scores) > 1 else None
 
 
-def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison:
+def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True, looks: int = 1) -> Comparison:
     """Compare with a base, paired by sample and, where both have the same seeds, by seed.
 
-    A base that does not adapt has no playbook that varies with the seed: its seeds are averaged. Raises ``DataError``
-    if the samples differ.
+    A base that does not adapt has no playbook that varies with the seed: its seeds are averaged. ``looks`` is how often
+    the results are looked at in all, while runs are added. Raises ``DataError`` if the samples differ.
     """
-    scores, base_scores = _scores([ours, base])
+    scores, base_scores = scores_of([ours, base])
     if not base_adapts:
         base_scores = base_scores.mean(axis=0, keepdims=True)
-    units = _units([ours, base])
+    units = units_of([ours, base])
     gains = scores.mean(axis=0) - base_scores.mean(axis=0)
     signs = [*np.sign(gains.round(_DECIMALS))]
     is_paired = ours.keys() == base.keys() or 1 in (len(scores), len(base_scores))
@@ -138,10 +143,10 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
     return Comparison(
         n=gains.size,
         difference=100.0 * float(gains.mean()),
-        interval=_interval(*estimate.bounds(LEVEL), least=-1.0) if estimate else None,
+        interval=_interval(*estimate.bounds(level_of_look(LEVEL, looks)), least=-1.0) if estimate else None,
         better=signs.count(1),
         worse=signs.count(-1),
-        p=estimate.p if estimate else 1.0,
+        p=overall_p(estimate.p, looks) if estimate else 1.0,
         test=f"t over {'seeds and ' if repeated else ''}{units.name}",
         seeds_p=estimate.seeds_p if estimate else None,
         spread=_spread(scores - base_scores) if repeated and is_paired else None,
@@ -151,6 +156,7 @@ def compare(ours: Seeds, base: Seeds, *, base_adapts: bool = True) -> Comparison
             *[f"under {ENOUGH_DIFFERING} samples differ"] * (len(signs) - signs.count(0) < ENOUGH_DIFFERING),
         ),
         near_end=_varies_near_end(scores, base_scores),
+        looks=looks,
         estimate=estimate,
     )
 
@@ -186,7 +192,7 @@ def reasons_wide(seeds: int, base: int | None, units: int, *, streams: bool) -> 
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Units:
+class Units:
     """Groups of samples that are independent of each other, as indices into the sorted sample ids.
 
     ``independent`` is their number, or in a stream the number of samples in its blocks.
@@ -197,7 +203,7 @@ class _Units:
     independent: int
 
 
-def _scores(methods: Sequence[Seeds]) -> list[Array]:
+def scores_of(methods: Sequence[Seeds]) -> list[Array]:
     """Return the scores of each method by seed and sample, in their order, not the journal's."""
     if not all(methods) or not next(iter(methods[0].values())):
         raise DataError("there are no scores to compare; choose runs that evaluated at least one sample")
@@ -213,7 +219,7 @@ def _scores(methods: Sequence[Seeds]) -> list[Array]:
     ]
 
 
-def _units(methods: Sequence[Seeds]) -> _Units:
+def units_of(methods: Sequence[Seeds]) -> Units:
     """Return groups of samples, or blocks of consecutive samples where all streams of a method have the same order."""
     points = next(iter(methods[0].values()))
     names = sorted(points)
@@ -223,9 +229,9 @@ def _units(methods: Sequence[Seeds]) -> _Units:
         order = next(iter(orders))
         if len(orders) == 1 and order[0] >= 0:
             groups.sort(key=lambda group: min(order[index] for index in group))
-            return _Units(name=_BLOCKS, groups=blocks(groups), independent=len(groups))
+            return Units(name=_BLOCKS, groups=blocks(groups), independent=len(groups))
     name = _SAMPLES if len(groups) == len(names) else "groups"
-    return _Units(name=name, groups=groups, independent=len(groups))
+    return Units(name=name, groups=groups, independent=len(groups))
 
 
 def _spread(scores: Array) -> float:

@@ -9,6 +9,7 @@ from statsmodels.stats.proportion import proportion_confint
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import holm
+from ace_bench.report.looks import level_of_look, overall_p
 from ace_bench.report.statistics import (
     Interval,
     Point,
@@ -150,6 +151,23 @@ def test_holm_corrects_as_statsmodels_does():
     p_values = list(np.random.default_rng(5).random(12) ** 3)
     assert holm(p_values) == pytest.approx(list(multipletests(p_values, method="holm")[1]))
     assert holm([]) == []
+
+
+@pytest.mark.parametrize(("looks", "boundary"), [(1, 0.05), (2, 0.0294), (3, 0.0221), (5, 0.0158), (10, 0.0106)])
+def test_looks_are_corrected_by_pococks_boundary(looks, boundary):
+    """The published levels of a look."""
+    assert 1 - level_of_look(0.95, looks) == pytest.approx(boundary, abs=0.00005)
+    assert overall_p(1 - level_of_look(0.95, looks), looks) == pytest.approx(0.05)
+    assert overall_p(1e-12, looks) <= looks * 1e-12
+    assert overall_p(1.0, looks) == 1.0
+
+
+def test_a_comparison_that_is_looked_at_more_often_has_a_wider_interval_and_a_larger_p():
+    once, often = (compare(run(share(48, 30)), run(share(48, 24)), looks=looks) for looks in (1, 5))
+    assert once.p < 0.05 < often.p
+    assert once.interval.low > 0 > often.interval.low
+    assert often.interval == once.interval_at(level_of_look(0.95, 5))
+    assert often.interval_at(0.95) == often.interval
 
 
 def test_the_tasks_of_a_scenario_count_together():

@@ -15,12 +15,6 @@ Interval = tuple[Array, Array]
 """Centres, and half the widths."""
 
 
-def chosen_interval(parts: Variances, level: float) -> Interval:
-    """Return the shipped interval."""
-    over_samples, over_seeds = _quantile(parts.df, level), _quantile(parts.seeds_df, level)
-    return parts.value, np.sqrt(parts.samples * over_samples**2 + parts.seeds * over_seeds**2)
-
-
 def all_intervals(
     ours: Array,
     base: Array,
@@ -38,7 +32,7 @@ def all_intervals(
     total = samples + seeds
     averaged = total**2 / (samples**2 / parts.df + seeds**2 / df)
     harmonic = total / (samples / parts.df + seeds / df)
-    intervals: dict[str, list[Interval]] = {CHOSEN: [chosen_interval(parts, level) for level in levels]}
+    intervals: dict[str, list[Interval]] = {CHOSEN: [(parts.value, parts.reach(level)) for level in levels]}
     for name, middle, variance, freedom in (
         ("REML of both, averaged df", value, total, averaged),
         ("REML of both, harmonic df", value, total, harmonic),

@@ -16,7 +16,7 @@ from rich.console import Console
 from ace_bench.core.statistics import LEVEL, blocks, difference_variances, score_bounds
 from ace_bench.report.statistics import ENOUGH_DIFFERING, reasons_wide
 from ace_bench.store.files import write_files
-from tests.simulation.candidates import CHOSEN, Interval, all_intervals, chosen_interval
+from tests.simulation.candidates import CHOSEN, Interval, all_intervals
 from tests.simulation.claim_worlds import verdicts_page
 from tests.simulation.hard_worlds import (
     Drawn,
@@ -261,7 +261,7 @@ def _intervals(case: Case, drawn: Scores, levels: Sequence[float]) -> Mapping[st
         groups = blocks(groups)
     variances = difference_variances(ours, base, groups, paired=paired)
     if case.ours == 1:
-        return {CHOSEN: [chosen_interval(variances, level) for level in levels]}
+        return {CHOSEN: [(variances.value, variances.reach(level)) for level in levels]}
     return all_intervals(ours, base, groups, variances, levels, paired=paired)
 
 

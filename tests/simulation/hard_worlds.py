@@ -10,8 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from ace_bench.core.statistics import LEVEL, Array, difference_variances
-from tests.simulation.candidates import chosen_interval
+from ace_bench.core.statistics import Array, difference_variances
 from tests.simulation.score_worlds import mean_at
 
 DATABASES = (186, 163, 129, 64, 158, 106, 191, 145, 129, 174, 89)
@@ -35,8 +34,7 @@ class Drawn:
         """Return the share of intervals that hold the truth."""
         paired = self.ours.shape[-2] == self.base.shape[-2]
         variances = difference_variances(self.ours, self.base, self.groups, paired=paired)
-        centre, reach = chosen_interval(variances, LEVEL)
-        return float((np.abs(centre - self.truth) <= reach + 1e-12).mean())
+        return float((np.abs(variances.value - self.truth) <= variances.reach() + 1e-12).mean())
 
     def differing(self) -> float:
         """Return the median number of samples that differ."""
@@ -115,8 +113,8 @@ def supported_without_effect(tables: int) -> Iterator[float]:
             ours, base = (_answers(0.3, difficulty + _fit(rng, difficulty), seeds, spread, rng) for _ in range(2))
             best = base[:, collapsed:].mean(axis=-1).argmax(axis=-1) + collapsed
             base[:, :collapsed] = base[np.arange(tables), best][:, None]
-            centre, reach = chosen_interval(difference_variances(ours, base, _single(n), paired=True), LEVEL)
-            yield float((centre > reach).mean())
+            variances = difference_variances(ours, base, _single(n), paired=True)
+            yield float((variances.value > variances.reach()).mean())
 
 
 def _answers(level: float, odds: Array, seeds: int, spread: float, rng: np.random.Generator) -> Array:

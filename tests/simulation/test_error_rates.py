@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ace_bench.core.statistics import difference_variances, paired_difference
-from tests.simulation.candidates import CHOSEN, SAMPLES_ONLY, chosen_interval
+from tests.simulation.candidates import CHOSEN, SAMPLES_ONLY
 from tests.simulation.claim_worlds import WORLDS, World, verdicts_of, world_results
 from tests.simulation.error_rates import (
     DESIGNS,
@@ -43,7 +43,7 @@ def test_the_simulated_intervals_are_those_of_the_tables(seeds):
     case = Case(ours=seeds[0], base=seeds[1], methods=2, n=30, group=3, spreads=(4.0, 2.0))
     paired, drawn = seeds == (3, 3), draw(case, 3, np.random.default_rng(1))
     variances = difference_variances(drawn.ours, drawn.base[:, None], case.groups, paired=paired)
-    centre, reach = chosen_interval(variances, 0.99)
+    centre, reach = variances.value, variances.reach(0.99)
     for table, method in np.ndindex(3, 2):
         comparison = paired_difference(drawn.ours[table, method], drawn.base[table], case.groups, paired=paired)
         middle, half = centre[table, method], reach[table, method]

@@ -215,13 +215,13 @@ def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
     return [*notes, *(f"seed {run.seed} {accepted}" for run in runs if (accepted := accepted_code(run.processes)))]
 
 
-def compared_to(cell: Measured, base: Measured) -> Measured:
+def compared_to(cell: Measured, base: Measured, looks: int) -> Measured:
     """Compare a cell with the base row's, by a paired test if both are means of scores."""
     if cell.differs or base.differs:
         return cell
     tested, errors = None, list[str]()
     try:
-        tested = tested_difference(cell, base)
+        tested = tested_difference(cell, base, looks)
     except DataError as error:
         errors.append(str(error))
     notes_of_both = tuple(dict.fromkeys((*cell.notes, *base.notes, *errors)))
@@ -235,7 +235,7 @@ def few_seeds(*sides: Measured) -> bool:
     return any(varies(cell) and len(cell.points) < FEW_SEEDS for cell in sides)
 
 
-def tested_difference(cell: Measured, base: Measured) -> Comparison | None:
+def tested_difference(cell: Measured, base: Measured, looks: int) -> Comparison | None:
     """Test a cell against another, whose seeds are averaged where it does not adapt.
 
     Returns ``None`` if a side is not a mean of scores, if seeds collapsed, or if one sample gives no interval. Raises
@@ -243,7 +243,7 @@ def tested_difference(cell: Measured, base: Measured) -> Comparison | None:
     """
     if not (cell.points and base.points) or cell.collapsed or base.collapsed:
         return None
-    tested = compare(cell.points, base.points, base_adapts=varies(base))
+    tested = compare(cell.points, base.points, base_adapts=varies(base), looks=looks)
     return tested if tested.interval else None
 
 

@@ -11,7 +11,16 @@ from ace_bench.report.conditions import Variant
 from ace_bench.report.paper.claims import PaperClaim
 from ace_bench.report.statistics import Comparison, Interval, judge_equivalence
 from ace_bench.report.tables.cells import FEW_SEEDS
-from ace_bench.report.tables.grids import NOT_KNOWN, Grid, coverage_notes, p_value, seeds_text, signed, signed_bounds
+from ace_bench.report.tables.grids import (
+    NOT_KNOWN,
+    Grid,
+    coverage_notes,
+    looks_note,
+    p_value,
+    seeds_text,
+    signed,
+    signed_bounds,
+)
 
 Verdict = Literal[
     "supported", "contradicted", "equivalent", "inconclusive", "these playbooks only", "refused", "not measured"
@@ -25,8 +34,9 @@ SHARE = 0.5
 class ClaimResult:
     """A claim by our runs. ``value`` is in the claim's unit, ``None`` if a run is missing (``state``).
 
-    ``interval`` has the confidence ``level``. ``equal`` says that all seeds have the same value. A claim about scores
-    has a ``comparison``. ``few`` says that a side that adapts has fewer than three seeds.
+    ``interval`` has the confidence ``level``, together with those of all ``looks`` while runs are added. ``equal`` says
+    that all seeds have the same value. A claim about scores has a ``comparison``. ``few`` says that a side that adapts
+    has fewer than three seeds.
     ``collapsed`` of the ``adapted`` runs lost most of a large context in one step. Where they are all of one side they
     count as the best runs of their cells: then ``left_by_collapses`` is the verdict that holds whatever collapses cost
     that side, and ``with_collapses`` the difference as it was measured.
@@ -37,6 +47,7 @@ class ClaimResult:
     value: float | None = None
     interval: Interval | None = None
     level: float = LEVEL
+    looks: int = 1
     equal: bool = False
     comparison: Comparison | None = None
     few: bool = False
@@ -106,6 +117,7 @@ def printed_claims(results: Sequence[ClaimResult], *, simulated: bool, numbers: 
 def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str]:
     """Return the notes below the table."""
     family = sum(result.claim.primary for result in results)
+    looks = max((result.looks for result in results), default=1)
     return [
         "Differences of scores are in points, paired by sample and, where both sides have the same seeds, by seed. "
         "Averages over test sets weigh the sets as the paper does; scenarios stay together. Costs and shares are in "
@@ -121,6 +133,7 @@ def claims_notes(results: Sequence[ClaimResult], *, simulated: bool) -> list[str
         "the best runs of their cells, so that only the verdict which that makes harder is given. Refused: runs of "
         "both sides collapsed, a cell has fewer than two other runs, or the claim is of equality. An interval "
         "without a collapse is about runs that do not collapse.",
+        looks_note(looks),
         *coverage_notes([result.comparison for result in results if result.comparison is not None and result.bounds]),
         *(["Rehearsed: a stand-in answered, so the verdicts say nothing about the paper."] if simulated else []),
     ]

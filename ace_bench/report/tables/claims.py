@@ -10,6 +10,7 @@ from statistics import fmean, variance
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.statistics import LEVEL, Estimate, Source
 from ace_bench.report.experiments import Experiments
+from ace_bench.report.looks import level_of_look
 from ace_bench.report.paper.claims import Difference, PaperClaim, paper_claims
 from ace_bench.report.statistics import EQUIVALENCE_LEVEL, Interval, Point, Points, Seeds, compare
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, Place, varies
@@ -23,12 +24,17 @@ _LEAST = 1e-6
 
 
 def claim_results(
-    experiments: Experiments, selection: Selection, other_models: Mapping[str, Selection] | None = None
+    experiments: Experiments,
+    selection: Selection,
+    other_models: Mapping[str, Selection] | None = None,
+    *,
+    looks: int = 1,
 ) -> list[ClaimResult]:
     """Compute all claims from runs of one variant.
 
     ``other_models`` holds runs of the paper's other models under the same conditions. The intervals of the primary
-    claims about scores have the levels of Holm's method for that family.
+    claims about scores have the levels of Holm's method for that family. All are corrected for ``looks`` at the results
+    while runs are added.
     """
     selections = {**(other_models or {}), experiments.table("1").model: selection}
     results = []
@@ -37,7 +43,7 @@ def claim_results(
         if chosen is None:
             results.append(ClaimResult(claim=claim, state=f"no runs with {claim.model}"))
         else:
-            results.append(_Reader(experiments=experiments, selection=chosen).result(claim))
+            results.append(_Reader(experiments=experiments, selection=chosen, looks=looks).result(claim))
     return _with_family_levels(results)
 
 
@@ -83,6 +89,7 @@ class _Part:
 class _Reader:
     experiments: Experiments
     selection: Selection
+    looks: int
 
     def result(self, claim: PaperClaim) -> ClaimResult:
         if claim.run:
@@ -94,7 +101,7 @@ class _Reader:
         rows = sorted({part.ref.rpartition("/")[0] for part in all_parts if not part.cell.runs})
         missing = [row for row in rows if not self._is_published(row)]
         deviations = tuple(dict.fromkeys(text for part in all_parts for text in part.cell.deviations))
-        empty = ClaimResult(claim=claim, deviations=deviations)
+        empty = ClaimResult(claim=claim, looks=self.looks, deviations=deviations)
         if missing:
             return replace(empty, state=f"cells without a finished run in the rows {', '.join(missing)}")
         try:
@@ -157,7 +164,7 @@ def _test_claim(result: ClaimResult, parts: Sequence[_Part]) -> ClaimResult:
         base, base_adapts = _published_scores(taken, sizes, next(iter(gains.values()))), False
     else:
         base, base_adapts = _together(taken, sizes), any(varies(part.cell) for part in taken)
-    tested = compare(gains, base, base_adapts=base_adapts)
+    tested = compare(gains, base, base_adapts=base_adapts, looks=result.looks)
     adapting = [
         side
         for side, parts_of_side in ((gains, added), (base, taken))
@@ -282,8 +289,9 @@ def _with_ratio(result: ClaimResult, seeds: Sequence[int], values: Sequence[floa
     mean, count = fmean(logs), len(logs)
     if count == 1:
         return replace(result, value=percent(mean))
+    level = level_of_look(LEVEL, result.looks)
     spread = Source(variance=variance(logs, mean) / count, df=count - 1)
-    bounds = [percent(bound) for bound in Estimate(value=mean, samples=spread, units=count).bounds()]
+    bounds = [percent(bound) for bound in Estimate(value=mean, samples=spread, units=count).bounds(level)]
     interval = Interval(low=min(bounds), high=max(bounds))
     return replace(result, value=percent(mean), interval=interval, equal=max(logs) - min(logs) < _LEAST)
 

@@ -6,7 +6,7 @@ stream, once, in epochs, or one fit). Methods that retry by verdicts are a group
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -15,6 +15,7 @@ import numpy as np
 from ace_bench.core.errors import DataError
 from ace_bench.core.statistics import Array, clusters, holm
 from ace_bench.report.records import RunSummary
+from ace_bench.report.statistics import Comparison
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured, few_seeds, mean_of, tested_difference, varies
 from ace_bench.report.tables.grids import (
     SIGNIFICANT,
@@ -165,34 +166,80 @@ def efficiency_grid(table: Table) -> Grid:
     return Grid(title=title, header=(*header, "score per 1,000 tokens", "on the front"), rows=tuple(rows))
 
 
-def pairs_grid(table: Table) -> Grid:
-    """Test all pairs of each group, paired by sample, with p-values corrected over all of them."""
-    pairs, refused = [], 0
+@dataclass(frozen=True, kw_only=True)
+class Pair:
+    """A method's tested difference from another of its group, and its p-value corrected over the table's family."""
+
+    column: str
+    group: str
+    compared: Member
+    base: Member
+    tested: Comparison
+    p_holm: float = 1.0
+
+    @property
+    def key(self) -> tuple[str, frozenset[str]]:
+        """What is compared with what, in whichever order."""
+        return self.column, frozenset((self.compared.row, self.base.row))
+
+
+def with_pairs(table: Table) -> tuple[Table, list[Pair]]:
+    """Test all pairs of each group, paired by sample, as one family with the table's comparisons with its base rows."""
+    pairs = [*_tested_pairs(table)]
+    tests = {
+        (column, frozenset((row, base.place.row))): cell.comparison.p
+        for row, line in table.cells.items()
+        for column, cell in line.items()
+        if cell.comparison and (base := table.base_of(row, column)) is not None
+    }
+    with_base = len(tests)
+    tests |= {pair.key: pair.tested.p for pair in pairs}
+    adjusted = dict(zip(tests, holm([*tests.values()]), strict=True))
+
+    def corrected(cell: Measured) -> Measured:
+        base = table.base_of(cell.place.row, cell.place.column) if cell.comparison else None
+        return cell if base is None else replace(
+            cell, p_holm=adjusted[cell.place.column, frozenset((cell.place.row, base.place.row))]
+        )  # fmt: skip
+
+    cells = {row: {column: corrected(cell) for column, cell in line.items()} for row, line in table.cells.items()}
+    together = replace(table, cells=cells, other_tests=len(tests) - with_base)
+    return together, [replace(pair, p_holm=adjusted[pair.key]) for pair in pairs]
+
+
+def _tested_pairs(table: Table) -> Iterator[Pair]:
     for group in groups_of(table):
         for member, second in combinations([member for member in group.members if member.cell.points], 2):
             # The one that adapts less is the base, as in the table: its seeds are averaged where it does not adapt.
             base, compared = sorted((second, member), key=lambda member: (varies(member.cell), member.adapts))
             try:
-                tested = tested_difference(compared.cell, base.cell)
+                tested = tested_difference(compared.cell, base.cell, table.looks)
             except DataError:
                 continue  # the table's notes say that the samples differ
-            if tested is None:
-                refused += member.cell.collapsed or second.cell.collapsed
-            else:
-                has_few_seeds = few_seeds(compared.cell, base.cell)
-                pairs.append(
-                    (table.columns[group.column].title, group.title, compared.name, base.name, has_few_seeds, tested)
-                )
+            if tested:
+                yield Pair(column=group.column, group=group.title, compared=compared, base=base, tested=tested)
+
+
+def pairs_grid(table: Table, pairs: Sequence[Pair]) -> Grid:
+    """Show the tests of all pairs."""
     rows = []
-    for (*names, has_few_seeds, tested), p in zip(pairs, holm([tested.p for *_, tested in pairs]), strict=True):
-        mark = (THESE_PLAYBOOKS if has_few_seeds else SIGNIFICANT) * (p < 0.05)
-        difference = f"{tested.difference:+.1f}{signed_bounds(tested.interval)}{mark}"
-        rows.append((*names, difference, p_value(p), p_value(tested.p)))
-    header = ("column", "group", "method", "against", "difference (points)", f"p (Holm over {len(rows)})", "p")
+    for pair in pairs:
+        mark = (THESE_PLAYBOOKS if few_seeds(pair.compared.cell, pair.base.cell) else SIGNIFICANT) * (
+            pair.p_holm < 0.05
+        )
+        difference = f"{pair.tested.difference:+.1f}{signed_bounds(pair.tested.interval)}{mark}"
+        names = (table.columns[pair.column].title, pair.group, pair.compared.name, pair.base.name)
+        rows.append((*names, difference, p_value(pair.p_holm), p_value(pair.tested.p)))
+    header = ("column", "group", "method", "against", "difference (points)", f"p (Holm over {table.family})", "p")
     legend = [
         f"{SIGNIFICANT}: p (Holm) below 0.05. {THESE_PLAYBOOKS}: also, but a side that adapts has under {FEW_SEEDS} "
-        "seeds: about these playbooks only.",
-        *coverage_notes([tested for *_, tested in pairs]),
+        "seeds: about these playbooks only. These pairs and the table's comparisons with its base rows are one family.",
+        *coverage_notes([pair.tested for pair in pairs]),
     ]
+    refused = sum(
+        (first.cell.collapsed or second.cell.collapsed) and bool(first.cell.points and second.cell.points)
+        for group in groups_of(table)
+        for first, second in combinations(group.members, 2)
+    )
     legend += [f"{refused} pairs with seeds that collapsed are not tested."] if refused else []
     return Grid(title="All pairs", header=header, rows=tuple(rows), legend=tuple(legend))

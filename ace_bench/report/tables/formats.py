@@ -205,9 +205,8 @@ def _legend(table: Table, cell_rows: Iterable[Sequence[str | Number]]) -> Iterat
         yield f"Bold: best of {'its group' if grouped else 'a column'}."
     if NO in cells:
         yield f"{YES}: reference answers are seen; {NO}: at most whether an answer was right."
-    tested = sum(cell.comparison is not None for cell in table.measured)
-    if tested:
-        yield f"{SIGNIFICANT}: differs from {table.base_title} (p < 0.05, paired, Holm over {tested} comparisons)."
+    if family := table.family:
+        yield f"{SIGNIFICANT}: differs from {table.base_title} (p < 0.05, paired, Holm over {family} comparisons)."
     if THESE_PLAYBOOKS in marks:
         yield f"{THESE_PLAYBOOKS}: so do these playbooks; a method takes {FEW_SEEDS} seeds on each side that adapts."
     if OTHER_SETTING in marks:

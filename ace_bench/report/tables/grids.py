@@ -92,16 +92,15 @@ def notes_of(table: Table) -> list[str]:
     notes = [*table.intro]
     if not table.empty:
         notes.append(_INTERVALS)
-        family = sum(cell.comparison is not None for cell in table.measured)
-        if family:
+        if family := table.family:
             notes.append(
                 f"{SIGNIFICANT} differs from {table.base_title} with p < 0.05 by a test paired by sample, and by seed "
                 "where both have the same seeds (the t test of the interval), corrected by Holm's method for the "
-                f"{family} comparisons of this table. Detectable: the smallest change that the test finds with a power "
-                "of 80% at the 5% level. P over seeds: for these samples, a t test with seeds as units."
-                + " Averages are not tested."
-                * any(cell.derived for cell in table.measured)
+                f"{family} comparisons of this table, its one family. Detectable: the smallest change that the test "
+                "finds with a power of 80% at the 5% level. P over seeds: for these samples, a t test with seeds as "
+                "units." + " Averages are not tested." * any(cell.derived for cell in table.measured)
             )
+            notes.append(looks_note(table.looks))
     notes += reservations(table)
     runs = (run for cell in table.measured for run in cell.runs)
     of_runs = (*_code_warnings(table.measured), *certificate_note(runs))
@@ -169,6 +168,19 @@ def reservations(table: Table) -> list[str]:
     descriptions = dict.fromkeys(description for cell in table.measured for description in cell.other_models)
     answered = f"{OTHER_MODEL}: another model than the one asked for answered calls ({'; '.join(descriptions)})."
     return [*notes, *[answered] * bool(descriptions)]
+
+
+def looks_note(looks: int) -> str:
+    """Say for how many looks at the results while runs are added p-values and intervals of differences hold."""
+    if looks > 1:
+        return (
+            f"P-values and intervals of differences are corrected for {looks} looks while runs are added (Pocock's "
+            "boundary): they hold at whichever look adding ends."
+        )
+    return (
+        "P-values and intervals of differences hold for runs whose number was fixed before the first look. Where seeds "
+        "were added until a result appeared, make the table with `--looks K`, for K looks in all."
+    )
 
 
 def seeds_text(seeds: Sequence[int]) -> str:

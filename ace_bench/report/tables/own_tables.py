@@ -52,7 +52,8 @@ class Layout:
 
     ``metrics`` are ``score``, the headline metric of each task, or what ``RunSummary.value`` takes. With ``over_seeds``
     runs that differ only in the seed share a cell. ``base`` names the base row by values (``base``,
-    ``method=ace,threshold=0.5``); "" is the row of ``method=base``, if there is one.
+    ``method=ace,threshold=0.5``); "" is the row of ``method=base``, if there is one. Tests are corrected for ``looks``
+    at the results while runs are added.
     """
 
     rows: tuple[str, ...] = ("method",)
@@ -60,6 +61,7 @@ class Layout:
     metrics: tuple[str, ...] = (SCORE,)
     over_seeds: bool = True
     base: str = ""
+    looks: int = 1
 
 
 def own_tables(runs: Iterable[RunSummary], layout: Layout) -> list[Table]:
@@ -123,7 +125,7 @@ class _Pivot:
         measured = {row: {column: self._cell(row, column) for column in columns} for row in rows}
         base = self._base(rows)
         first = {base: measured[base]} if base else {}  # the base row stands first
-        cells = compared_with({**first, **measured}, base)
+        cells = compared_with({**first, **measured}, base, looks=self._layout.looks)
         return Table(
             title=" ".join(filter(None, (self._title(), marks_of(simulated=run.simulated, source=run.source)))),
             label="",
@@ -132,6 +134,7 @@ class _Pivot:
             rows={row: Heading(texts=tuple(map(value_text, rows[row].values())), fields=rows[row]) for row in cells},
             columns={column: self._heading(values, column, cells) for column, values in columns.items()},
             cells=cells,
+            looks=self._layout.looks,
             base=base,
             base_title=title_of(rows[base], self._names) if base else "",
             notes=tuple(self._notes(has_base=bool(base), several=len(rows) > 1)),

@@ -30,13 +30,15 @@ def paper_table(
     refusal: Refusal = refuses_nothing,
     *,
     paper: PaperShown = NO_PAPER,
+    looks: int = 1,
 ) -> Table:
     """Measure all cells of an experiment laid out as a table.
 
-    In an experiment that lists methods, ``refusal`` says which cells without runs the program refuses.
+    In an experiment that lists methods, ``refusal`` says which cells without runs the program refuses. Tests are
+    corrected for ``looks`` at the results while runs are added.
     """
     combined = selection.experiments.by_name[name].combined
-    return _Builder(name, selection, refusal if combined else refuses_nothing, paper).table()
+    return _Builder(name, selection, refusal if combined else refuses_nothing, paper, looks).table()
 
 
 def void_note(runs: Iterable[RunSummary]) -> str:
@@ -61,6 +63,7 @@ class _Builder:
     selection: Selection
     refusal: Refusal
     paper: PaperShown
+    looks: int
 
     @property
     def experiments(self) -> Experiments:
@@ -76,7 +79,7 @@ class _Builder:
         base = self.experiment.against
         measured = {row: self._row(row) for row in self._begun() or lines}
         bases = {row: line.against for row, line in lines.items()} if self.experiment.combined else {}
-        cells = compared_with(measured, base, own_bases=bases)
+        cells = compared_with(measured, base, own_bases=bases, looks=self.looks)
         rows = {row: self._heading(row, line) for row, line in cells.items()}
         specs = self.experiment.columns
         columns = {column: _column_heading(column, specs[column]) for column in next(iter(cells.values()))}
@@ -98,6 +101,7 @@ class _Builder:
             bases=bases,
             base_title="base of the same scaffold" if bases else rows[base].texts[0] if base in cells else "",
             paper=self.paper,
+            looks=self.looks,
             intro=(self.experiment.notes,) if self.experiment.notes else (),
         )
         return replace(table, notes=tuple(self._notes(table)))

@@ -45,7 +45,8 @@ class Wanted:
     in the paper's setting, and with ``differences`` for all cells.
 
     ``formats`` are suffixes of tables' files. ``width`` is for LaTeX tables and for figures of a paper ("" is what
-    fits), and ``standalone`` makes whole documents of tables. ``style`` is the style of figures.
+    fits), and ``standalone`` makes whole documents of tables. ``style`` is the style of figures. ``looks`` is how often
+    the results are looked at in all, while runs are added: tests in tables are corrected for it.
     """
 
     names: tuple[str, ...] = ()
@@ -55,6 +56,7 @@ class Wanted:
     width: Width = ""
     standalone: bool = False
     style: Style = "screen"
+    looks: int = 1
 
     def shows_paper(self, *, comparable: bool) -> bool:
         """Whether the paper's numbers stand beside ours, which are ``comparable`` with published ones or not."""

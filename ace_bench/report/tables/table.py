@@ -101,7 +101,9 @@ class Table:
     ``names`` are the headers of the texts that name a row, ``printed_names`` those in LaTeX. ``base`` is the row that
     the others are compared with, "" without one, and ``base_title`` its name in notes. ``about`` holds the fields that
     each line of CSV has. ``intro`` stands before the notes on statistics, ``notes`` after them. ``bases`` are the base
-    rows of those rows that have their own. ``continuing`` makes the runs that are missing.
+    rows of those rows that have their own. ``continuing`` makes the runs that are missing. ``looks`` is how often the
+    results are looked at while runs are added. ``other_tests`` are tests without the base row that are corrected
+    together with those against it.
     """
 
     title: str
@@ -119,6 +121,13 @@ class Table:
     intro: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     continuing: Continuing | None = None
+    looks: int = 1
+    other_tests: int = 0
+
+    @property
+    def family(self) -> int:
+        """Number of tests that are corrected together."""
+        return sum(cell.comparison is not None for cell in self.measured) + self.other_tests
 
     @property
     def measured(self) -> list[Measured]:
@@ -140,13 +149,18 @@ class Table:
         return not any(cell.runs for cell in self.measured)
 
 
-def compared_with(cells: Cells, base: str, own_bases: Mapping[str, str] = MappingProxyType({})) -> Cells:
-    """Compare all rows with the base row, or with ``own_bases`` ones, with p-values corrected over the table."""
+def compared_with(
+    cells: Cells, base: str, own_bases: Mapping[str, str] = MappingProxyType({}), *, looks: int = 1
+) -> Cells:
+    """Compare all rows with the base row, or with ``own_bases`` ones.
+
+    P-values are corrected over the table, and for ``looks`` at the results while runs are added.
+    """
     bases = {row: own_bases.get(row, base) for row in cells}
     compared = {
         row: line
         if bases[row] not in cells or bases[row] == row
-        else {column: compared_to(cell, cells[bases[row]][column]) for column, cell in line.items()}
+        else {column: compared_to(cell, cells[bases[row]][column], looks) for column, cell in line.items()}
         for row, line in cells.items()
     }
     # All comparisons of a table are one family.

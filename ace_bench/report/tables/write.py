@@ -19,7 +19,7 @@ from ace_bench.report.records import marks_of
 from ace_bench.report.tables.cells import mean_of
 from ace_bench.report.tables.claim_result import claim_record, claims_grid, claims_notes, printed_claims
 from ace_bench.report.tables.claims import claim_results
-from ace_bench.report.tables.field import efficiency_grid, pairs_grid
+from ace_bench.report.tables.field import efficiency_grid, pairs_grid, with_pairs
 from ace_bench.report.tables.formats import Page, csv, markdown, page_of, printed_grid
 from ace_bench.report.tables.grids import Grid, number
 from ace_bench.report.tables.latex import latex
@@ -152,9 +152,12 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
         for selection, table in tables_of(name, index, wanted):
             slug = selection.variant.slug
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
-            costs = [efficiency_grid(table), pairs_grid(table)] if plan.combined else [_cost_grid(table)]
-            page = page_of(replace(table, continuing=_continuing(name, table, selection, index)), costs)
-            yield TableFiles(stem, page, csv([table]), printed_grid(table))
+            together, pairs = with_pairs(table) if plan.combined else (table, [])
+            costs = (
+                [efficiency_grid(together), pairs_grid(together, pairs)] if plan.combined else [_cost_grid(together)]
+            )
+            page = page_of(replace(together, continuing=_continuing(name, table, selection, index)), costs)
+            yield TableFiles(stem, page, csv([together]), printed_grid(together))
             if plan.combined and not table.empty:
                 yield _costs(table, f"table_{name}_costs_{slug}")
     if CLAIMS in wanted.names or not wanted.names:
@@ -171,7 +174,7 @@ def tables_of(name: str, index: ResultsIndex, wanted: Wanted) -> Iterator[tuple[
             numbers=bool(experiment.section) and wanted.shows_paper(comparable=selection.variant.comparable),
             differences=wanted.differences,
         )
-        return paper_table(name, selection, index.refusal, paper=paper)
+        return paper_table(name, selection, index.refusal, paper=paper, looks=wanted.looks)
 
     any_runs, refused = False, list[tuple[Selection, Table]]()
     for selection in index.selections:
@@ -207,7 +210,7 @@ def _claims(index: ResultsIndex, wanted: Wanted) -> Iterator[TableFiles]:
         variant = selection.variant
         if not (selection.preset or _stands_in(selection, wanted)):
             continue
-        results = claim_results(index.experiments, selection, other_models)
+        results = claim_results(index.experiments, selection, other_models, looks=wanted.looks)
         if all(result.value is None for result in results):
             continue
         numbers = wanted.shows_paper(comparable=variant.comparable)

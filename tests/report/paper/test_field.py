@@ -144,7 +144,7 @@ def test_tables_show_scores_tests_and_costs_and_say_what_is_missing(results, tmp
     assert table.line("All pairs", *once, "dc", "base").startswith("+66.7")
     assert table.line("All pairs", *fit, "icl", "base") == "+0.0 [-9.2, +9.2] | 1.000 | 1.000"
     for note in (
-        "corrected by Holm's method for the 15 comparisons of this table",
+        "corrected by Holm's method for the 15 comparisons of this table, its one family",
         "Not planned: icl: feedback gold only; passes fit only (it shows reference answers); dc: passes stream, once",
         "Left out: dc stream answer_alone none (Formula accuracy); dc stream answer_alone gold (Formula accuracy);",
     ):
