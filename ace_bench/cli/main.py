@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Command] = {
         ("report", "cli.pages:write_report", "write runs as one HTML page"),
         ("tables", "cli.tables:make_tables", "make tables: the paper's, or of your own runs"),
         ("figures", "cli.tables:make_figures", "draw figures: the paper's, or of your own runs"),
+        ("plan", "cli.plan", "say how many seeds and samples a comparison needs"),
         ("reproduce", "cli.reproduce", "reproduce a result of the paper: make the missing runs, then its table"),
         ("playbook", "cli.playbook.command", "show, compare, change and share playbooks"),
         ("prompts", "cli.prompts.command", "make a prompt set with the authors' own prompts"),

@@ -21,6 +21,7 @@ COMMANDS = {
     "doctor": [["RESULTS"], ["RESULTS", "--repair"], ["RESULTS", "--repair", "--json"]],
     "tables": [["--results", "RESULTS", "--rows", "method"], ["--results", "RESULTS", "--out", "OUT/tables", *TABLE]],
     "figures": [["--results", "RESULTS", "--x", "method", "--out", "OUT/figure.svg"]],
+    "plan": [["RESULTS"]],
     "report": [
         ["RESULTS", "--out", "OUT/report.html"],
         [EACH, "--out", "OUT/one.html"],
