@@ -138,10 +138,13 @@ def make_all(runs: Sequence[Sequence[str]], workers: Workers) -> list[RunEnd | N
     return [ends.get(job) for job in range(len(runs))]
 
 
-def make_share(runs: Sequence[Sequence[str]], configs: Sequence[RunConfig], part: Part) -> list[RunEnd | None]:
+def make_share(
+    runs: Sequence[Sequence[str]], configs: Sequence[RunConfig], part: Part, sweep: str
+) -> list[RunEnd | None]:
     """Make a share of a sweep's runs on a machine of a cluster, within its part of the limits.
 
-    ``configs`` are the configurations of the runs. Returns how the runs ended.
+    ``configs`` are the configurations of the runs, and ``sweep`` is the command that continues the whole sweep.
+    Returns how the runs ended.
     """
-    by_overrides = dict(zip(map(tuple, runs), configs, strict=True))
-    return make_all(runs, Workers(len(runs), compose=by_overrides.__getitem__, limits=SharedLimits(part, configs)))
+    compose = dict(zip(map(tuple, runs), configs, strict=True)).__getitem__
+    return make_all(runs, Workers(len(runs), compose=compose, limits=SharedLimits(part, configs), sweep=sweep))

@@ -108,10 +108,8 @@ class ThreadsLauncher(RunsLauncher):
         """Make all runs and return their results; Ctrl-C stops the runs cleanly and starts no further ones."""
         from ace_bench.runners.schedule import cores
         from ace_bench.runners.workers import Workers, make_all
-        from ace_bench.store.processes import command_of
 
-        typed = [word for word in sys.argv[1:] if not word.startswith(_PLAN)]
-        workers = Workers(1, sweep=command_of(typed))
+        workers = Workers(1, sweep=_sweep_command())
         count = self._at_a_time
         if count == -1:
             limited = workers.compose(tuple(job_overrides[0])).settings["max_calls_in_flight"] is not None
@@ -144,7 +142,7 @@ class RayLauncher(RunsLauncher):
 
         from ace_bench.runners.workers import make_share
 
-        configs = _compose_all(job_overrides)
+        configs, sweep = _compose_all(job_overrides), _sweep_command()
         owned = not ray.is_initialized()
         if owned:
             ray.init(**_plain(self._init))
@@ -155,7 +153,7 @@ class RayLauncher(RunsLauncher):
             make: Any = ray.remote(**_plain(self._remote))(make_share)
             pending = [
                 make.options(scheduling_strategy=NodeAffinitySchedulingStrategy(node["NodeID"], soft=True)).remote(
-                    job_overrides[first :: len(parts)], configs[first :: len(parts)], part
+                    job_overrides[first :: len(parts)], configs[first :: len(parts)], part, sweep
                 )
                 for first, (node, part) in enumerate(zip(nodes, parts, strict=False))
             ]
@@ -191,7 +189,8 @@ class SlurmLauncher(RunsLauncher):
         configs = _compose_all(job_overrides)
         parts = _divide(configs, self._jobs)
         shares = [(job_overrides[first :: len(parts)], configs[first :: len(parts)]) for first in range(len(parts))]
-        jobs = executor.map_array(SlurmShare(), *zip(*shares, strict=True), parts)
+        sweeps = [_sweep_command()] * len(parts)
+        jobs = executor.map_array(SlurmShare(), *zip(*shares, strict=True), parts, sweeps)
         ends = [_ends(job.result, submitit.core.utils.UncompletedJobError) for job in jobs]
         return self._results(job_overrides, ends, f"the logs in {Path(self._folder).parent}")
 
@@ -199,17 +198,26 @@ class SlurmLauncher(RunsLauncher):
 class SlurmShare:
     """Makes the runs of one job."""
 
-    def __call__(self, runs: Sequence[Sequence[str]], configs: Sequence[RunConfig], part: Part) -> list[RunEnd | None]:
+    def __call__(
+        self, runs: Sequence[Sequence[str]], configs: Sequence[RunConfig], part: Part, sweep: str
+    ) -> list[RunEnd | None]:
         """Return how the runs ended."""
         from ace_bench.runners.workers import make_share
 
-        return make_share(runs, configs, part)
+        return make_share(runs, configs, part, sweep)
 
     def checkpoint(self, *share: Any) -> Any:
         """Return what is submitted again when the time of a job is over."""
         import submitit
 
         return submitit.helpers.DelayedSubmission(self, *share)
+
+
+def _sweep_command() -> str:
+    """Return the command that the user typed, which continues the sweep. Machines of a cluster cannot read it."""
+    from ace_bench.store.processes import command_of
+
+    return command_of([word for word in sys.argv[1:] if not word.startswith(_PLAN)])
 
 
 def _compose_all(runs: Sequence[Sequence[str]]) -> list[RunConfig]:

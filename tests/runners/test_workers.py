@@ -18,6 +18,9 @@ from ace_bench.runners.composing import compose_run
 from ace_bench.runners.schedule import Schedule
 from ace_bench.runners.shared_limits import NO_PART, SharedLimits
 from ace_bench.runners.workers import Workers, make_share
+from ace_bench.store.lines import read_lines
+from ace_bench.store.processes import FILE as PROCESSES
+from ace_bench.store.processes import parse_process
 from tests.backbones.serving import over_http, running
 from tests.launching import Ran, launch
 
@@ -106,5 +109,7 @@ def test_a_share_of_a_sweep_is_made_from_what_was_composed_elsewhere(served, tmp
     runs = [("task=formula", "method=base", f"seed={seed}", *served, f"results={tmp_path}") for seed in (0, 1)]
     configs = [compose_run(words) for words in runs]
     monkeypatch.setattr(workers, "compose_run", None)
-    ends = make_share(runs, configs, NO_PART)
+    ends = make_share(runs, configs, NO_PART, "ace-bench run -m seed=0,1")
     assert [(end.status, end.metrics["seed"]) for end in ends] == [(0, 0), (0, 1)]
+    processes = [read_lines(end.folders[0] / PROCESSES, parse_process).entries[0] for end in ends]
+    assert [process.sweep for process in processes] == ["ace-bench run -m seed=0,1"] * 2
