@@ -132,6 +132,9 @@ class EmbeddingsBackbone(HttpBackbone):
         }
         return Probe(facts=facts, usage=usage)
 
+    def take_probe(self, probe: Probe) -> None:
+        """Do nothing: a probe finds out no setting."""
+
     def _ask(self, texts: Sequence[str], retry: Retry, may_repeat: Callable[[], bool] = lambda: True) -> CallResult:
         filled = [text or " " for text in texts]  # the API refuses empty ones
         body = msgspec.json.encode({"model": self.name, "input": filled, "encoding_format": "float"})

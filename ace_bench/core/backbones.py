@@ -109,6 +109,9 @@ class Served(Probing, Protocol):
         ``None`` if the endpoint exists only once the backbone has started it.
         """
 
+    def take_probe(self, probe: Probe) -> None:
+        """Go on with what the probe of another backbone with this key found out, in place of calls of its own."""
+
 
 @runtime_checkable
 class Launching(Protocol):

@@ -201,13 +201,15 @@ class Probe:
     """What one tiny call shows about a backbone: facts for the console, such as "model: Qwen3-0.6B".
 
     ``longest`` is ``None`` where the server does not report tokens. ``warnings`` are sentences for the user, with the
-    fix: the run can begin, but its replies may not be what is wanted.
+    fix: the run can begin, but its replies may not be what is wanted. ``settings`` are the identity of the backbone
+    afterwards, with what the probe found out.
     """
 
     facts: Mapping[str, str]
     usage: Usage
     longest: ProbeReply | None = None
     warnings: tuple[str, ...] = ()
+    settings: Record = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
 from ace_bench.core.resources import missing_extra
-from ace_bench.core.types import ProbeReply, Record
+from ace_bench.core.types import Probe, Record
 from ace_bench.store.files import disk_problem
 
 if TYPE_CHECKING:
@@ -77,9 +77,9 @@ class Host:
     ``sweep`` is the command that started it together with other runs.
 
     ``signals`` stop all runs of a process that has several. ``owns_process`` is false where the process must outlive
-    the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probed`` holds the fastest
-    reply to a probe by ``Served.probe_key``. ``limits`` are the limits that several runs of the process have together,
-    and ``servers`` those that they start.
+    the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probes`` holds what
+    the first run found out about each server, by ``Served.probe_key``. ``limits`` are the limits that several runs of
+    the process have together, and ``servers`` those that they start.
     """
 
     console: Console
@@ -88,7 +88,7 @@ class Host:
     signals: Signals | None = None
     owns_process: bool = True
     on_folder: Callable[[Path], object] = lambda _: None
-    probed: dict[str, ProbeReply] = field(default_factory=dict)
+    probes: dict[str, Probe] = field(default_factory=dict)
     limits: SharedLimits | None = None
     servers: ServerPool | None = None
 

@@ -26,7 +26,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Confining, Judged, Lifecycle
-from ace_bench.core.types import Probe, ProbeReply, Record
+from ace_bench.core.types import Probe, Record
 from ace_bench.playbook.embeddings import Embedder
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.host import Host
@@ -156,9 +156,8 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
                 if isinstance(backbone, CacheReporting) and (counters := backbone.cache_counters()) is not None:
                     folder.journal.add_server(backbone.name, counters.queries)  # before the probe warms the cache
                 if isinstance(backbone, Probing):
-                    probe = _probe(backbone, continued=folder.calls.made > 0)
-                    longest = _fastest(backbone, probe.longest, host.probed)
-                    facts[key] = probe.facts if longest is None else {**probe.facts, LONGEST: longest}
+                    probe = _probe_once(backbone, host.probes, continued=folder.calls.made > 0)
+                    facts[key] = probe.facts if probe.longest is None else {**probe.facts, LONGEST: probe.longest}
                     say(f"{backbone.name}: " + ", ".join(f"{name} {fact}" for name, fact in probe.facts.items()))
                     for warning in probe.warnings:
                         host.say(warning, "yellow")
@@ -167,13 +166,19 @@ def parts_ready(spec: RunSpec, folder: RunFolder, host: Host, stop: Stop) -> Ite
         yield
 
 
-def _fastest(backbone: Probing, longest: ProbeReply | None, probed: dict[str, ProbeReply]) -> ProbeReply | None:
-    """Return the fastest probe reply of this server so far, because runs that began earlier keep the server busy."""
+def _probe_once(backbone: Probing, probes: dict[str, Probe], *, continued: bool) -> Probe:
+    """Return what the probe of an earlier run with the same server found out, or probe the backbone.
+
+    The first probe is also the fairest: later runs find the server busy.
+    """
     key = backbone.probe_key if isinstance(backbone, Served) else None
-    if key is None or longest is None:
-        return longest
-    probed[key] = max(probed.get(key, longest), longest, key=lambda reply: reply.tokens_per_s)
-    return probed[key]
+    if key is None:
+        return _probe(backbone, continued=continued)
+    if key in probes:
+        backbone.take_probe(probes[key])
+    else:
+        probes[key] = _probe(backbone, continued=continued)
+    return probes[key]
 
 
 def _probe(backbone: Probing, *, continued: bool) -> Probe:

@@ -19,9 +19,9 @@ from io import StringIO
 
 from ace_bench.backbones.vllm.server import ServerPool
 from ace_bench.core.resources import config_folders
-from ace_bench.core.types import ProbeReply
+from ace_bench.core.types import Probe
 from ace_bench.runners.composing import RunConfig, compose_run
-from ace_bench.runners.host import EXIT_INTERRUPTED, RunEnd, Signals, reporting
+from ace_bench.runners.host import EXIT_INTERRUPTED, EXIT_STOPPED, RunEnd, Signals, reporting
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.run import run
 from ace_bench.runners.schedule import Batch, Job, Overrides, Schedule
@@ -65,7 +65,7 @@ class Workers:
         self._limits = limits or SharedLimits()
         self._sweep = sweep
         self._signals = Signals()
-        self._probed: dict[str, ProbeReply] = {}
+        self._probes: dict[str, Probe] = {}
         self._servers = ServerPool(keeps_idle=True)
         self._turn = threading.Semaphore()
         """Of the run that begins: several at once would compute, and keep the calls of the others waiting."""
@@ -107,7 +107,7 @@ class Workers:
                     host = replace(
                         report.host,
                         sweep=self._sweep,
-                        probed=self._probed,
+                        probes=self._probes,
                         limits=self._limits,
                         servers=self._servers,
                     )
@@ -115,6 +115,8 @@ class Workers:
             except Exception:  # an error of the program, which is one row
                 traceback.print_exc(file=output)
                 report.status = _BROKEN
+        if report.status == EXIT_STOPPED:
+            self._probes.clear()  # a server that failed is probed again by the next run, before it sends calls
         end = RunEnd(status=report.status, metrics=report.metrics, folders=report.folders)
         return Outcome(end=end, seconds=time.monotonic() - started, output=output.getvalue() if output else "")
 

@@ -19,6 +19,9 @@ WRITTEN = {"prompt_tokens": 100, "completion_tokens": 30}
 ANSWER = '{"reasoning": "r", "bullet_ids": [], "final_answer": "x"}'
 
 
+PROBE_CALLS = 3
+
+
 class Slow(Server):
     """Writes a probe's reply in 40 ms, and 30 tokens in ``seconds``."""
 
@@ -58,18 +61,24 @@ def test_a_run_says_how_fast_the_server_wrote_and_what_to_try_where_it_was_slow(
     assert (row["tokens_per_s"], row["call_tokens_per_s"]) == (total["tokens_per_s"], total["call_tokens_per_s"])
 
 
-def test_a_run_beside_others_is_compared_with_a_probe_that_found_the_server_idle(tmp_path):
-    class Busy(Slow):
-        def next(self, path, headers, body):
-            found = super().next(path, headers, body)
-            self.probe_seconds = 0.3 if len(self.asked()) > 3 else self.probe_seconds  # the first run has begun
-            return found
-
-    server = Busy([answer(ANSWER, usage=WRITTEN)], ["embedded"])
+def test_the_runs_of_a_sweep_probe_their_server_once_while_it_is_idle(tmp_path):
+    server = Slow([answer(ANSWER, usage=WRITTEN)], ["embedded"])
     run = ("method=base", "mode.epochs=1", "limit=1", "mode.before=false", "estimate=false", f"results={tmp_path}")
     with running(server):
         words = overrides(SimpleNamespace(address=server.url), *run, "backbone.api_key_env=null")
         ends = make_all([(*words, f"seed={seed}") for seed in (0, 1)], Workers(1, captures=True))
-    first, second = (json.loads((end.folders[0] / ENDPOINTS).read_text())["backbone"]["longest_reply"] for end in ends)
-    assert first == second
-    assert first["seconds"] < 0.2
+    first, second = (json.loads((end.folders[0] / ENDPOINTS).read_text())["backbone"] for end in ends)
+    assert first == second, "the record of each run has the probe's result"
+    assert first["longest_reply"]["seconds"] < 0.2
+    calls = [len((end.folders[0] / "calls.jsonl").read_text().splitlines()) for end in ends]
+    assert len(server.asked()) == sum(calls) + PROBE_CALLS
+
+
+def test_a_sweep_probes_a_server_again_after_a_run_that_it_stopped(tmp_path):
+    server = Slow([answer(ANSWER, usage=WRITTEN)], ["embedded"])
+    run = ("method=base", "limit=2", "concurrency=1", "mode.before=false", "estimate=false", f"results={tmp_path}")
+    with running(server):
+        words = (*overrides(SimpleNamespace(address=server.url), *run, "backbone.api_key_env=null"), "budget.calls=1")
+        ends = make_all([(*words, f"seed={seed}") for seed in (0, 1)], Workers(1, captures=True))
+    assert [end.status for end in ends] == [3, 3]
+    assert len(server.asked()) == 2 * (PROBE_CALLS + 1)

@@ -146,6 +146,14 @@ class OpenAICompatible(HttpBackbone):
         )
         check_simulated(reported="simulated" in findings.facts, configured=self.simulated)
         self.read_context_length()
+        return replace(self._with_length(findings), settings=self.identity)
+
+    def take_probe(self, probe: Probe) -> None:
+        """Send requests as another backbone found out; raises ``SettingError`` for too long replies."""
+        self._dialect = read_dialect(probe.settings)
+        self.read_context_length()
+
+    def _with_length(self, findings: Probe) -> Probe:
         length = "n/a" if self.context_length is None else f"{self.context_length:,} tokens"
         return replace(findings, facts={**findings.facts, "context length": length})
 
