@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,14 @@ def state_followed(method: Method[Any], task: Task) -> str:
 
 def check_commit(commit: str, state: str) -> str:
     """Return the state that a commit names, the run's or another known one; else raise ``ConfigError``."""
-    states = dict.fromkeys((FINANCE, APPWORLD, state))
-    matching = next((known for known in states if is_at(commit, known.partition("@")[2])), None)
+    states = {known: known.partition("@")[2] for known in (FINANCE, APPWORLD, state)}
+    exact = (known for known, followed in states.items() if commit.startswith(followed) and commit.isalnum())
+    alike = (known for known, followed in states.items() if is_at(commit, followed))
+    matching = next(chain(exact, alike), None)
     if matching is None:
-        raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {', '.join(states)}")
+        others = (each for followed in states.values() for each in _SAME_CALLS.get(followed, ()))
+        known_states = ", ".join(dict.fromkeys([*states, *others]))
+        raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {known_states}")
     return matching
 
 

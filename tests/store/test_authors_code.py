@@ -64,6 +64,10 @@ def test_a_protocol_may_name_the_commit_that_is_meant():
     assert check_commit("ba78d34c0ffee", FINANCE) == FINANCE
     assert check_commit("d241ef8", FINANCE) == FINANCE
     assert check_commit("748a9dc", FINANCE) == APPWORLD
+    batches = "ace-agent/ace@bcb7cea"
+    assert check_commit("bcb7cea", FINANCE) == FINANCE
+    assert check_commit("bcb7cea", batches) == batches
+    assert check_commit("d241ef8", batches) == FINANCE, "that state has no batches"
     with pytest.raises(ConfigError, match=r"protocol=official@1234567: there is no such state; known are .*ba78d34"):
         check_commit("1234567", FINANCE)
 
