@@ -1,43 +1,48 @@
-"""List run folders: what each ran, how it ended, and its score, cost and time.
+"""List run folders in the columns of `ace-bench view`: what each ran, its score, gain, cost and date.
 
     ace-bench ls
     ace-bench ls results/main task=finer method=ace,base
+    ace-bench ls --since 2026-11-26 --sort gain
     ace-bench ls --state stopped --json
 
-A run is finished, running, stopped (the same command continues it, unless an older version made it), failed, or
-damaged. One that has not finished shows how many samples it has learnt from or was tested on, and the score of its
-first attempts so far. A copy has the result of another folder of the same run. Folders of one run with different
-results are contradictory. Dollars that a backbone does not report are n/a; the time covers adaptation and evaluation.
-The backbone is the model that the run asks for, with the calls that other models answered.
+The score has its 95% interval. The gain is in percentage points over the score before adaptation, or else over runs of
+method=base with the same model and samples. Dollars that a backbone does not report are n/a. Dates (UTC) say when a
+run began. The model is the one that the run asks for, with the calls that other models answered.
+
+A run without a score is running, stopped (the same command continues it, unless an older version made it), failed, or
+damaged. Its line shows how many samples it has learnt from or was tested on, and the score of its first attempts so
+far. A copy has the result of another folder of the same run. Folders of one run with different results are
+contradictory.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 
 from ace_bench.cli.arguments import Parser, print_line
-from ace_bench.core.backbones import backbone_name
 from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.model_names import count_models, other_models
 from ace_bench.core.terminal import shown, write
 from ace_bench.core.types import Record
 from ace_bench.report.choosing import with_settings
+from ace_bench.report.listing import COLUMNS, Gain, began, cell_texts, gains, model_name, utc_text
 from ace_bench.report.progress import Progress
 from ace_bench.report.records import RUNNING, STOPPED, Found, RunSummary, find_runs
 from ace_bench.report.same_runs import CONTRADICTORY
 from ace_bench.report.unfinished import so_far
 
-_UNKNOWN = "n/a"
-_ABOUT = ("task", "source", "method", "backbone", "mode", "seed")
-_HEADINGS = ("task", "data", "method", "backbone", "mode", "seed", "score", "state", "cost", "time", "folder")
+_ABOUT = ("task", "source", "method", "backbone", "mode", "labels", "seed")
 _SPEED = ("tokens_per_s", "call_tokens_per_s")
-_FIGURES = ("simulated", "metric", "score", "calls", "usd", "seconds", *_SPEED)
+_GAIN = ("gain", "gain_over")
+_FIGURES = ("simulated", "metric", "score", "interval", *_GAIN, "calls", "tokens", "usd", "seconds", *_SPEED, "date")
 _MODELS = ("model", "other_models")
 _PROGRESS = ("stage", "done", "total", "score_so_far")
 _COPY, _OLDER = "copy", "an older version made it, so no command continues it"
+_LARGEST_FIRST = ("score", "gain", "cost", "tokens", "date")
 _STATES = ("finished", RUNNING, STOPPED, "failed", CONTRADICTORY, _COPY, "damaged")
 
 
@@ -46,20 +51,24 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser("ls", __doc__)
     parser.add_argument("words", nargs="*", metavar="FOLDER|KEY=VALUE", help="folders (default: results), and settings")
     parser.add_argument("--state", choices=_STATES, help="only runs in this state")
+    parser.add_argument("--since", metavar="YYYY-MM-DD", help="only runs that began on this day (UTC) or later")
+    parser.add_argument(
+        "--sort", choices=COLUMNS, help="order the runs: words from A, numbers and dates from the largest"
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
     options = parser.parse_args(arguments)
     conditions = [word for word in options.words if "=" in word and not Path(word).is_dir()]
     folders = [Path(word) for word in options.words if word not in conditions] or [Path("results")]
     if missing := [str(folder) for folder in folders if not folder.is_dir()]:
         raise ConfigError(f"{', '.join(missing)} is not a folder; name folders of runs, or settings as KEY=VALUE")
+    since = _day(options.since)
     results = find_runs(*folders)
-    rows = [row for row in _rows(results, conditions) if options.state in (None, row["state"])]
-    cells = [] if options.json else [_HEADINGS, *map(_cells, rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for row in rows if options.json else ():
-        sys.stdout.write(f"{json.dumps(row)}\n")
-    for line in cells if rows else ():
-        write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
+    rows = [
+        row
+        for row in _rows(results, conditions)
+        if options.state in (None, row["state"]) and (row["date"] or "") >= since
+    ]
+    _write(_in_order(rows, options.sort), as_json=options.json)
     for problem in results.problems:
         print_line(problem.reason, "yellow")
     if not rows:
@@ -67,33 +76,67 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _day(text: str | None) -> str:
+    try:
+        return date.fromisoformat(text).isoformat() if text else ""
+    except ValueError as error:
+        raise ConfigError(f"--since {text} is not a day; write it as in --since 2026-11-27") from error
+
+
+def _in_order(rows: Sequence[Record], column: str | None) -> Sequence[Record]:
+    """Sort rows by a column, the unknown ones last."""
+    if column is None:
+        return rows
+    name = "usd" if column == "cost" else column
+    known = [row for row in rows if row[name] is not None]
+    unknown = [row for row in rows if row[name] is None]
+    return [*sorted(known, key=lambda row: row[name], reverse=column in _LARGEST_FIRST), *unknown]
+
+
+def _write(rows: Sequence[Record], *, as_json: bool) -> None:
+    if as_json:
+        sys.stdout.writelines(f"{json.dumps(row)}\n" for row in rows)
+    elif rows:
+        lines = [(*COLUMNS, "folder"), *map(_cells, rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
+
+
 def _rows(results: Found, conditions: Sequence[str]) -> Iterator[Record]:
     """Yield the rows of the runs that fulfil some conditions, and without conditions of what cannot be read."""
     copies = {run.folder for run in results.copies}
     runs = sorted((*results.runs, *results.copies), key=lambda run: run.folder) if copies else results.runs
+    gained = gains(runs)
     for run in with_settings(runs, conditions) if conditions and runs else runs:
-        yield {**_row(run), **({"state": _COPY} if run.folder in copies else {})}
+        yield {**_row(run, gained), **({"state": _COPY} if run.folder in copies else {})}
     for damaged in () if conditions else results.damaged:
         row_values = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
         yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES, *_PROGRESS)) | row_values
 
 
-def _row(run: RunSummary) -> Record:
+def _row(run: RunSummary, gained: Mapping[Path, Gain]) -> Record:
     """Return the row of a run; ``score`` is in percent, ``seconds`` only known of a finished run."""
-    metrics = run.metrics
+    metrics, gain = run.metrics, gained.get(run.folder)
+    headline = metrics["headline"] if metrics else {}
     row = {
         **{name: getattr(run, name) for name in _ABOUT},
-        "model": run.model or None,
+        "model": run.model or model_name(run),
         "other_models": other_models(run.models),
         "simulated": run.simulated,
-        "metric": metrics["headline"]["metric"] if metrics else None,
-        "score": metrics["headline"]["after"] if metrics else None,
+        "metric": headline.get("metric"),
+        "score": headline.get("after"),
+        "interval": headline.get("ci95"),
+        "gain": gain.points if gain else None,
+        "gain_over": gain.over if gain else None,
         "state": run.state,
         "reason": run.reason or (_OLDER if run.older and not metrics else ""),
         "calls": sum(sum(roles.values()) for roles in metrics["calls"].values()) if metrics else None,
+        "tokens": _sum_tokens(metrics["tokens"]["total"]) if metrics else None,
         "usd": run.value("usd.total"),
         "seconds": round(sum(part.get("wall_s", 0.0) for part in metrics["timing"].values()), 1) if metrics else None,
         **{name: run.value(f"timing.total.{name}") for name in _SPEED},
+        "date": utc_text(began(run.folder)),
         "folder": str(run.folder),
         **dict.fromkeys(_PROGRESS),
     }
@@ -105,26 +148,14 @@ def _row(run: RunSummary) -> Record:
         return {**row, "state": "damaged", "reason": str(error)}
     models = count_models((run.asked_model(role), model, number) for role, model, number in spent["models"])
     progress = {name: spent[name] for name in ("stage", "done", "total")} | {"score_so_far": score}
-    costs = {name: spent[name] for name in ("calls", "usd", *_SPEED)}
+    costs = {name: spent[name] for name in ("calls", "usd", *_SPEED)} | {"tokens": _sum_tokens(spent)}
     return {**row, **costs, **progress, "other_models": other_models(models)}
 
 
-def _backbone(row: Record) -> str | None:
-    """Return the model, and which other ones answered some of its calls."""
-    other_calls = ", ".join(f"{number:,} calls by {model}" for model, number in (row["other_models"] or {}).items())
-    name = row["backbone"] and backbone_name(row["backbone"], row["model"])
-    return f"{name} ({other_calls})" if other_calls else name
+def _sum_tokens(tokens: Mapping[str, int | None]) -> int | None:
+    read, written = tokens["in"], tokens["out"]
+    return None if read is None or written is None else read + written
 
 
 def _cells(row: Record) -> tuple[str, ...]:
-    row_shown = {**row, "backbone": _backbone(row)}
-    leading = ("-" if row_shown[name] is None else str(row_shown[name]) for name in _ABOUT)
-    score, usd, seconds = (row[name] for name in ("score", "usd", "seconds"))
-    cost = _UNKNOWN if usd is None else f"${usd:,.2f}"
-    time = _UNKNOWN if seconds is None else f"{seconds:,.0f}s"
-    mark = " simulated" if row["simulated"] else ""
-    latest, state = row["score_so_far"], row["state"]
-    score = f"{score:.2f}{mark}" if score is not None else _UNKNOWN if latest is None else f"{latest:.2f} so far{mark}"
-    if row["done"]:
-        state += f", {row['stage']} {row['done']} of {row['total'] or 'unknown'}"
-    return tuple(shown(" ".join(cell.split())) for cell in (*leading, score, state, cost, time, row["folder"]))
+    return tuple(shown(" ".join(cell.split())) for cell in (*cell_texts(row), row["folder"]))

@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, Command] = {
     for name, target, purpose in (
         ("init", "cli.init", "make and check the configuration of a first experiment, by five questions"),
         ("run", "cli.run", "run one experiment, or a sweep of them"),
-        ("ls", "cli.ls", "list runs: how each ended, its score, cost and time"),
+        ("ls", "cli.ls", "list runs: score, gain, cost and date"),
         ("view", "cli.pages:view_runs", "look at runs in the browser: list, compare, follow"),
         ("report", "cli.pages:write_report", "write runs as one HTML page"),
         ("tables", "cli.tables:make_tables", "make tables: the paper's, or of your own runs"),

@@ -10,23 +10,23 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 
 import msgspec
 
-from ace_bench.core.encoding import collector_paused, digest_of, digest_of_text
+from ace_bench.core.encoding import collector_paused, digest_of_text
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.differences import CHOICES, Differences, differences, value_text
 from ace_bench.report.folders import Problem, closed_folder, run_names
+from ace_bench.report.listing import BASE, began, gains, model_name, tested_on
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import RUNNING, RunSummary, check_comparable, read_run
+from ace_bench.report.records import RUNNING, RunSummary, check_comparable, latest_repetitions, read_run
 from ace_bench.report.same_runs import CONTRADICTORY, settle_same_runs
-from ace_bench.report.statistics import Points, compare
+from ace_bench.report.statistics import Points, Seeds, compare
 
 ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
 """What a page says of a run, by its attributes."""
-_SAMPLED = 8
-"""Characters of a digest, enough to distinguish sets of samples."""
 _TOTAL = "total"
 _FOLDER = "folder"
 """Tells copies of a run apart. Every row has its own anyway."""
@@ -167,38 +167,81 @@ def _may_have_died(result: RunSummary | Problem) -> bool:
     return isinstance(result, RunSummary) and result.state == RUNNING
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Side:
+    """The chosen seeds of one run, by their keys. ``problem`` says why they have no scores by sample."""
+
+    key: str
+    runs: Mapping[str, RunSummary]
+    points: Seeds
+    problem: str
+
+    @property
+    def seeds(self) -> int:
+        """How many seeds were chosen, finished or not."""
+        return len({run.seed for run in self.runs.values()})
+
+    @property
+    def first(self) -> RunSummary:
+        """Any of its finished runs."""
+        return next(run for run in self.runs.values() if run.finished)
+
+
 def comparison(runs: Mapping[str, RunSummary]) -> Record:
-    """Return scores by run and sample, and the paired test of each pair of runs, or why there is none.
+    """Return the scores by sample of each side, and the paired test of each pair, or why there is none.
 
-    Runs are named by their keys. Each run is one context: nothing is said about other seeds. The page corrects the
-    p-values for the pairs that it shows.
+    The seeds of a run are one side, which has the key of its first one. Only finished seeds count. Runs of
+    ``method=base`` come first, as the base of pairs. The page corrects the p-values for the pairs that it shows.
     """
-    points, problems = dict[str, Points](), dict[str, str]()
+    members: dict[str, dict[str, RunSummary]] = {}
     for key, run in runs.items():
-        try:
-            run_points = run.points(run.metrics["headline"]["metric"]) if run.finished else None
-        except StoreError as error:
-            problems[key] = str(error)
-            continue
-        if run_points is None:
-            problems[key] = "a run has no scores by sample: it is not finished, or its metric is not a mean"
-        else:
-            points[key] = run_points
-
-    def pair(compared: str, base: str) -> Record:
-        if problem := problems.get(compared) or problems.get(base):
-            return {"problem": problem}
-        try:
-            check_comparable(runs[compared], runs[base])
-            tested = msgspec.to_builtins(compare({0: points[compared]}, {0: points[base]}))
-        except DataError as error:
-            return {"problem": str(error)}
-        return {name: value for name, value in tested.items() if name != "estimate"}
-
+        members.setdefault(run.digest, {})[key] = run
+    sides = sorted(map(_side, members.values()), key=lambda side: not _adapts_nothing(side))
     return {
-        "scores": {key: {sample: point.score for sample, point in points.get(key, {}).items()} for key in runs},
-        "pairs": [{"ours": ours, "base": base, **pair(ours, base)} for base, ours in combinations(runs, 2)],
+        "sides": [
+            {"key": side.key, "runs": [*side.runs], "seeds": len(side.points), "of": side.seeds} for side in sides
+        ],
+        "scores": {side.key: _mean_by_sample(side.points) for side in sides},
+        "pairs": [_pair(ours, base) for base, ours in combinations(sides, 2)],
     }
+
+
+def _side(runs: Mapping[str, RunSummary]) -> _Side:
+    finished = [run for run in runs.values() if run.finished]
+    points, problem = dict[int, Points](), "" if finished else "it is not finished"
+    try:
+        for seed, run in latest_repetitions(finished, lambda run: run.seed).items():
+            run_points = run.points(run.metrics["headline"]["metric"])
+            if run_points is None:
+                problem = "its metric is not a mean over samples"
+            else:
+                points[seed] = run_points
+    except StoreError as error:
+        problem = str(error)
+    return _Side(key=next(iter(runs)), runs=runs, points={} if problem else points, problem=problem)
+
+
+def _adapts_nothing(side: _Side) -> bool:
+    return all(run.method == BASE for run in side.runs.values())
+
+
+def _mean_by_sample(points: Seeds) -> Mapping[str, float]:
+    samples = next(iter(points.values()), {})
+    if any(run.keys() != samples.keys() for run in points.values()):
+        return {}  # the tests say so
+    return {sample: fmean(run[sample].score for run in points.values()) for sample in samples}
+
+
+def _pair(ours: _Side, base: _Side) -> Record:
+    pair = {"ours": ours.key, "base": base.key}
+    if problem := ours.problem or base.problem:
+        return {**pair, "problem": problem}
+    try:
+        check_comparable(ours.first, base.first)
+        tested = msgspec.to_builtins(compare(ours.points, base.points, base_adapts=not _adapts_nothing(base)))
+    except DataError as error:
+        return {**pair, "problem": str(error)}
+    return {**pair, **{name: value for name, value in tested.items() if name != "estimate"}}
 
 
 def stamp_of_run(folder: Path) -> _Stamp:
@@ -214,10 +257,12 @@ def _listing(runs: Mapping[str, Record], summaries: Sequence[RunSummary], damage
     """
     differ = differences(summaries)
     columns = [path for path in differ.names if path != _FOLDER]
+    gained = gains(summaries)
     rows = [
         {
             "key": key,
             **row,
+            "gain": msgspec.to_builtins(gained.get(run.folder)),
             "label": _label(differ, index, run, row["folder"]),
             "values": [differ.text(index, path) if path in differ.values[index] else None for path in columns],
         }
@@ -241,10 +286,18 @@ def _row(run: RunSummary, folder: str, changed: float) -> Record:
     """Return what is listed of one run, without reading journal or calls. ``changed`` is a Unix time.
 
     Runs with the same ``sampled`` were tested on the same samples, judging by their settings. Only their scores belong
-    into one column.
+    into one column. ``seeds`` is the same for all seeds of a run.
     """
     metadata = {name: getattr(run, name) for name in ABOUT}
-    return {"about": metadata, "folder": folder, "changed": changed, "result": _result(run) if run.finished else None}
+    return {
+        "about": metadata,
+        "model": model_name(run),
+        "seeds": run.digest[:_KEY],
+        "folder": folder,
+        "date": began(run.folder),
+        "changed": changed,
+        "result": _result(run) if run.finished else None,
+    }
 
 
 def _result(run: RunSummary) -> Record:
@@ -253,7 +306,7 @@ def _result(run: RunSummary) -> Record:
     tokens, cache = metrics["tokens"][_TOTAL], metrics["cache"][_TOTAL]
     return {
         **headline,
-        "sampled": digest_of([run.contents.get("data"), run.identity.get("limit"), headline["n"]])[:_SAMPLED],
+        "sampled": tested_on(run),
         "faults": sum(sum(kinds.values()) for kinds in metrics["faults"].values()),
         "context": metrics["context"],
         "steps": metrics["steps"],

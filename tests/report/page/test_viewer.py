@@ -10,6 +10,7 @@ import sys
 import urllib.error
 import urllib.request
 import zlib
+from statistics import fmean
 
 import msgspec
 import pytest
@@ -20,9 +21,10 @@ from ace_bench.report.page.content import write_site
 from ace_bench.report.page.results import Results
 from ace_bench.report.records import find_runs, read_run
 from ace_bench.report.statistics import compare, mean_score
+from ace_bench.store.processes import read_processes
 from benchmarks.results import make_runs
 from tests.launching import ROOT
-from tests.report.page.runs import lines_of, metrics_of, permissions_count, unfinished_copy, viewing
+from tests.report.page.runs import metrics_of, permissions_count, unfinished_copy, viewing
 
 
 def fetched(server, name, query=""):
@@ -53,12 +55,15 @@ def test_the_list_holds_results_and_the_settings_in_which_runs_differ(viewer, sh
     assert found["live"] is True
     folder, metrics = shelf.again.relative_to(shelf.root).as_posix(), metrics_of(shelf.again)
     row, base = by_folder[folder], by_folder[shelf.base.relative_to(shelf.root).as_posix()]
+    headline = metrics["headline"]
     files = [shelf.again / name for name in ("identity.json", "metrics.json", "environment.json", "status.json")]
     assert row["result"]["sampled"] == base["result"]["sampled"]
     about = {name: metrics[name] for name in ("task", "method", "backbone", "mode", "labels", "seed", "source")}
     assert row == {
         "key": row["key"], "folder": folder, "label": "ace · epochs=1 · seed 1",
-        "values": ["ace", "1", "1"], "live": None,
+        "values": ["ace", "1", "1"], "live": None, "model": "embedded", "seeds": metrics["digest"][:12],
+        "date": read_processes(shelf.again)[0].at.timestamp(),
+        "gain": {"points": headline["after"] - headline["before"], "over": "its own score before"},
         "about": {**about, "simulated": True, "state": "finished", "reason": "", "attempt": 1},
         "changed": max(file.stat().st_mtime_ns for file in files) / 1e9,
         "result": {
@@ -98,24 +103,29 @@ def test_a_run_is_served_with_the_prompts_of_one_rollout_at_a_time(viewer, shelf
     assert found["calls"][0]["reply"]
 
 
-def test_pairs_of_chosen_runs_are_tested_but_not_of_too_many(viewer, shelf, tmp_path, monkeypatch):
+def test_the_seeds_of_chosen_runs_are_one_side_and_the_base_comes_first(viewer, shelf, tmp_path, monkeypatch):
     keys = {run.folder: key for key, run in viewer.results.runs().items()}
     ace, again, base, unfinished = (keys[one] for one in (shelf.ace, shelf.again, shelf.base, shelf.unfinished))
-    found = fetched(viewer, "comparison", f"?runs={ace},{base},{unfinished},gone")
+    found = fetched(viewer, "comparison", f"?runs={ace},{base},{again},gone")
+    assert found["sides"] == [
+        {"key": base, "runs": [base], "seeds": 1, "of": 1}, {"key": ace, "runs": [ace, again], "seeds": 2, "of": 2}
+    ]  # fmt: skip
+    points = {run: read_run(run).points("accuracy") for run in (shelf.ace, shelf.again, shelf.base)}
     assert found["scores"] == {
-        key: {line["sample"]: line["grade"]["score"] for line in lines_of(folder, "rollout")[-5:]}
-        for key, folder in ((ace, shelf.ace), (base, shelf.base))
-    } | {unfinished: {}}
-    first, *others = found["pairs"]
-    points = ({0: read_run(folder).points("accuracy")} for folder in (shelf.base, shelf.ace))
-    tested = msgspec.to_builtins(compare(*points))
+        base: {sample: point.score for sample, point in points[shelf.base].items()},
+        ace: {
+            sample: fmean(points[run][sample].score for run in (shelf.ace, shelf.again)) for sample in points[shelf.ace]
+        },
+    }
+    sides = {0: points[shelf.ace], 1: points[shelf.again]}, {0: points[shelf.base]}
+    tested = msgspec.to_builtins(compare(*sides, base_adapts=False))
     del tested["estimate"]
-    assert first == json.loads(json.dumps({"ours": base, "base": ace, **tested}))
-    problem = "a run has no scores by sample: it is not finished, or its metric is not a mean"
-    assert others == [{"ours": unfinished, "base": one, "problem": problem} for one in (ace, base)]
-    assert len(fetched(viewer, "comparison")["pairs"]) == 6
+    assert found["pairs"] == [json.loads(json.dumps({"ours": ace, "base": base, **tested}))]
+    (pair,) = fetched(viewer, "comparison", f"?runs={unfinished},{base}")["pairs"]
+    assert pair == {"ours": unfinished, "base": base, "problem": "it is not finished"}
+    assert len(fetched(viewer, "comparison")["sides"]) == 2
     monkeypatch.setattr(content, "MOST_COMPARED", 2)
-    assert len(fetched(viewer, "comparison", f"?runs={ace},{again}")["pairs"]) == 1
+    assert len(fetched(viewer, "comparison", f"?runs={ace},{base}")["pairs"]) == 1
     refused = {"scores": {}, "pairs": [], "problem": "there are more than 2 runs"}
     assert fetched(viewer, "comparison", f"?runs={ace},{again},{base}") == refused
     assert write_site(Results(shelf.root), tmp_path / "site", tables="") == [

@@ -1,27 +1,59 @@
-/** Settings that name a run unless the reader makes them columns. */
-const NAMING = ["task", "method", "backbone", "mode", "seed", "attempt", "folder"];
+/** What a run is by name: columns of their own, whether runs differ in them or not. */
+const NAMED = ["task", "method", "backbone", "mode", "labels", "seed"];
+const COUNTED = ["seed", "attempt", "folder"];
+const MOST_SETTINGS = 3;
 
-/** What a list can show of runs, by id: their settings, then their results and costs. */
-function columnsOf({ runs, settings }) {
+/** The settings, by their place, that tell runs apart which have the same name. */
+function tellingSettings({ runs, settings }) {
+  let alike = [...grouped(runs, ({ about, model }) => JSON.stringify([about.task, about.method, model, about.mode, about.labels, about.seed])).values()];
+  const telling = [];
+  settings.forEach(([path], place) => {
+    const valueOf = ({ values }) => values[place];
+    if (NAMED.includes(path) || !alike.some((rows) => new Set(rows.map(valueOf)).size > 1)) return;
+    telling.push(place);
+    alike = alike.flatMap((rows) => [...grouped(rows, valueOf).values()]);
+  });
+  return telling;
+}
+
+/** What a list can show of runs, by id: what they are, their results and costs, and the settings in which they differ.
+ *  `ace-bench ls` has the same columns. */
+function columnsOf({ runs, settings, telling }) {
   const of = (name, pick, more = {}) => ({ id: name, label: name, pick, text: (value) => shown(value), ...more });
   const either = (name) => ({ result, live }) => (result || live || {})[name];
   const words = { word: true, text: (value) => value };
-  const naming = settings.some(([path]) => NAMING.includes(path)) ? NAMING : settings.slice(0, 1).map(([path]) => path);
+  const about = (name, more) => of(name, ({ about: { [name]: value } }) => value, { ...words, named: true, ...more });
+  const varies = (pick) => new Set(runs.map(pick)).size > 1;
+  const own = settings.flatMap(([path], place) => (NAMED.includes(path) ? [] : [place]));
+  const usual = telling.filter((place) => !COUNTED.includes(settings[place][0])).slice(0, MOST_SETTINGS);
+  const setting = (place) => of(settings[place][0].replaceAll(",", " "), ({ values }) => values[place] ?? undefined, { ...words, label: settings[place][1], place, usual: usual.includes(place), filter: telling.includes(place) });
+  const total = (row) => (typeof either("in")(row) === "number" && typeof either("out")(row) === "number" ? either("in")(row) + either("out")(row) : null);
   const all = [
-    of("progress", ({ result, about }) => (result ? undefined : about.state), { ...words, node: progressOf }),
-    of("tested on", ({ tested }) => tested || undefined, { ...words, usual: new Set(runs.map(({ tested }) => tested).filter(Boolean)).size > 1 }),
-    ...settings.map(([path, label], place) => ({ id: path.replaceAll(",", " "), label, place, usual: !naming.includes(path), pick: ({ values }) => values[place] ?? undefined, ...words })),
-    of("score before", ({ result }) => result?.before ?? undefined, { text: (value) => shown(value, 2) }),
-    of("faults", either("faults")),
-    of("items", ({ result, live }) => (result ? result.context.items : live?.items), { minor: true }),
-    of("context tokens", ({ result, live }) => (result ? result.context.tokens : live?.tokens), { minor: true }),
-    of("calls", either("calls"), { minor: true }),
-    of("tokens in", either("in"), { minor: true }),
-    of("dollars", either("usd"), { minor: true, text: (value) => shown(value, 4) }),
-    of("last change", ({ changed }) => changed ?? undefined, { minor: true, text: (value) => (value ? ago(value) : "") }),
+    about("task", { usual: false, filter: true }), about("method", { usual: false, filter: true }),
+    of("model", ({ model }) => model, { ...words, named: true, filter: true }),
+    about("mode", { usual: varies(({ about: { mode } }) => mode), filter: true }), about("labels", { filter: true }),
+    about("seed", { word: false, text: (value) => String(value) }),
+    ...usual.map(setting),
+    of("n", ({ result }) => result?.n, { minor: true, usual: varies(({ result }) => result?.n) }),
+    of("gain", (row) => (row.result && row.about.method !== "base" ? row.gain?.points ?? null : undefined), { text: (value) => (value === null ? shown(value) : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`), title: ({ gain }) => gain && `over ${gain.over}` }),
+    of("cost", (row) => either("usd")(row) ?? null, { text: (value) => (value === null ? shown(value) : `$${value.toFixed(2)}`) }),
+    of("tokens", total, {}),
+    of("date", ({ date }) => date, { text: (value) => utc(value) }),
+    ...own.filter((place) => !usual.includes(place)).map(setting),
+    of("tested on", ({ tested }) => tested || undefined, { ...words, usual: false }),
+    of("score before", ({ result }) => result?.before ?? undefined, { text: (value) => shown(value, 2), usual: false }),
+    of("faults", either("faults"), { usual: false }),
+    of("items", ({ result, live }) => (result ? result.context.items : live?.items), { usual: false }),
+    of("context tokens", ({ result, live }) => (result ? result.context.tokens : live?.tokens), { usual: false }),
+    of("calls", either("calls"), { usual: false }),
+    of("last change", ({ changed }) => changed ?? undefined, { usual: false, text: (value) => (value ? ago(value) : "") }),
     of("path", ({ folder }) => folder, { ...words, usual: false }),
   ];
   return new Map(all.filter(({ pick }) => runs.some((row) => pick(row) !== undefined)).map((column) => [column.id, column]));
+}
+
+function utc(seconds) {
+  return new Date(1000 * seconds).toISOString().slice(0, 16).replace("T", " ");
 }
 
 /** The column of scores; note on each run what it was tested on, since only scores over the same samples compare. */
@@ -35,8 +67,7 @@ function scoreColumn(runs) {
     row.tested = text && (names.indexOf(text) === names.lastIndexOf(text) ? text : `${text} (${row.result.sampled.slice(0, 4)})`);
   }
   const [first] = scored;
-  const one = sets.size === 1;
-  return { id: "score", label: one ? `${first.result.split} ${first.result.metric}` : "score", note: one && `n = ${first.result.n}`, score: true, pick: ({ result }) => result?.after, text: (value) => shown(value, 2) };
+  return { id: "score", label: sets.size === 1 ? `${first.result.split} ${first.result.metric}` : "score", score: true, pick: ({ result }) => result?.after, text: (value) => shown(value, 2) };
 }
 
 /** Chooses, hides and orders columns; the choice is a text for the address. */

@@ -1,6 +1,8 @@
 const MOST_LINES = 6;
+const MOST_COMPARED = 50; // the server tests no more at once
 
-/** Several runs side by side: settings, results, curves, the paired test of two of them, and who is right where. */
+/** Several runs side by side: settings, results, curves, the paired test of two of them over their seeds, and who is right
+ *  where. Without a choice it opens on runs that can be compared. */
 class CompareView {
   constructor(library) {
     this.library = library;
@@ -10,30 +12,37 @@ class CompareView {
 
   async open({ runs: wanted, ours, base }) {
     const { embedded, rows } = this.library;
-    const keys = wanted ? wanted.split(",").filter((key) => rows.has(key)) : embedded ? [...rows.keys()] : [];
-    if (this.made === keys.join(",")) return;
-    this.made = keys.join(",");
-    this.rows = keys.map((key) => rows.get(key));
+    const offers = comparable(this.library.runs);
+    const keys = wanted ? wanted.split(",").filter((key) => rows.has(key)) : embedded ? [...rows.keys()] : offers.length ? offers[0].keys : [];
+    const made = `${keys.join(",")} ${base} ${ours}`;
+    if (this.made === made) return;
+    this.made = made;
     if (!keys.length) {
-      this.root.replaceChildren(el("p.note", {}, "Choose the runs to compare in ", el("a", { href: "#view=runs" }, "the list of runs"), "."));
+      this.root.replaceChildren(el("p.note", {}, "No two finished runs were tested on the same samples. Choose runs in ", el("a", { href: "#view=runs" }, "the list of runs"), "."));
       return;
     }
+    this.rows = keys.map((key) => rows.get(key)).sort((a, b) => (b.about.method === "base") - (a.about.method === "base"));
     const differ = this.library.settings.map(([path, name], place) => ({ path, name, place })).filter(({ place }) => this.rows.some(({ values }) => values[place] !== this.rows[0].values[place]));
     const name = ({ values, label }) => nameOf(differ.map(({ path, name: short }) => [path, short]), differ.map(({ place }) => values[place])) || label;
     this.names = new Map(this.rows.map((row) => [row.key, name(row)]));
-    [this.base, this.ours] = [keys.includes(base) ? base : keys[0], keys.includes(ours) ? ours : keys[keys.length > 1 ? 1 : 0]];
     this.tests = el("div", {}, el("p.note", {}, "Reading …"));
     const lines = this.rows.slice(0, MOST_LINES);
-    this.root.replaceChildren(embedded ? "" : el("p.note", {}, el("a", { href: `#${new URLSearchParams({ view: "runs", runs: keys.join(",") })}` }, "Choose other runs")), el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Results" }, this.table()),
+    this.root.replaceChildren(embedded ? "" : this.others(offers, keys), el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Results" }, this.table()),
       later(Promise.all(lines.map(({ key }) => this.library.run(key))), (found) => this.curves(found)),
       el("h2", {}, "Two runs, sample by sample"), this.tests);
     try {
-      Object.assign(this, await this.library.comparison(keys)); // scores, pairs, problem
+      Object.assign(this, { sides: [], problem: "" }, await this.library.comparison(keys)); // sides, scores, pairs
     } catch (error) {
       this.tests.replaceChildren(el("p.warning", {}, `The runs cannot be compared: ${error.message}`));
       return;
     }
-    if (this.made === keys.join(",")) this.pairView(keys);
+    if (this.made === made) this.pairView(keys, { ours, base });
+  }
+
+  /** Links to other runs that can be compared. */
+  others(offers, keys) {
+    const list = () => el("ul", {}, offers.map(({ name, keys: own }) => el("li", {}, el("a", { href: `#${new URLSearchParams({ view: "compare", runs: own.join(",") })}` }, name))));
+    return el("div", {}, el("p.note", {}, el("a", { href: `#${new URLSearchParams({ view: "runs", runs: keys.join(",") })}` }, "Choose other runs")), offers.length > 1 && lazy(`${plural(offers.length, "set")} of runs on the same samples`, list));
   }
 
   table() {
@@ -65,8 +74,14 @@ class CompareView {
       lineChart({ title: "Context size", note, series: lines((run) => sizePoints(run)), xLabel: "step", yLabel: "tokens", low: 0 }));
   }
 
-  pairView(keys) {
-    const options = keys.map((key) => [key, this.names.get(key)]);
+  pairView(keys, chosen) {
+    const sides = this.sides.filter(({ runs }) => runs.some((key) => keys.includes(key)));
+    const sideOf = (key) => sides.find(({ runs }) => runs.includes(key))?.key;
+    this.tested = holm(this.pairs.filter(({ ours, base }) => sideOf(ours) && sideOf(base)));
+    const possible = this.tested.find(({ problem }) => !problem) || this.tested[0] || { base: sides[0]?.key, ours: sides[0]?.key };
+    [this.base, this.ours] = [sideOf(chosen.base) || possible.base, sideOf(chosen.ours) || possible.ours];
+    this.sideNames = new Map(sides.map(({ key, seeds, of }) => [key, of > 1 ? `${withoutSeed(this.names.get(key))} (${seeds === of ? plural(seeds, "seed") : `${seeds} of ${of} seeds`})` : this.names.get(key)]));
+    const options = [...this.sideNames];
     const set = (name) => (value) => {
       this[name] = value;
       history.replaceState(null, "", `#${new URLSearchParams({ view: "compare", runs: keys.join(","), ours: this.ours, base: this.base })}`);
@@ -79,8 +94,6 @@ class CompareView {
         field("Samples", select([["differ", "that differ"], ["wins", "wins"], ["losses", "losses"], ["all", "all"]], this.only, set("only"))),
         el("p", {}, this.toPlaybooks = el("a.button", { href: "#" }, "Playbook against playbook"))),
       this.verdict, this.samples);
-    const tested = this.pairs.filter(({ ours, base }) => keys.includes(ours) && keys.includes(base));
-    this.tested = holm(tested);
     this.show();
   }
 
@@ -92,10 +105,14 @@ class CompareView {
     return { ...found, difference: -found.difference, better: found.worse, worse: found.better, interval: interval && { low: -interval.high, high: -interval.low } };
   }
 
+  seedsOf(key) {
+    return this.sides.find((side) => side.key === key).seeds;
+  }
+
   show() {
     const pair = this.pair();
     const problem = pair ? pair.problem : this.problem || "there is no test of them";
-    this.verdict.textContent = this.ours === this.base ? "Choose two different runs." : problem ? `These two cannot be compared: ${problem}.` : sentence(pair);
+    this.verdict.textContent = this.ours === this.base ? "Choose two different runs." : problem ? `These two cannot be compared: ${problem}.` : `${this.sideNames.get(this.ours)} against ${this.sideNames.get(this.base)}: ${sentence(pair, this.seedsOf(this.ours), this.seedsOf(this.base))}`;
     this.toPlaybooks.href = `#${new URLSearchParams({ view: "playbooks", runs: `${this.base},${this.ours}` })}`;
     const [ours, base] = [this.scores[this.ours] || {}, this.scores[this.base] || {}];
     const gain = (sample) => ours[sample] - base[sample];
@@ -104,8 +121,27 @@ class CompareView {
     const list = rows.map((sample) => el(`tr.${gain(sample) > 0 ? "win" : gain(sample) < 0 ? "loss" : "even"}`, {}, el("th", { scope: "row" }, sample),
       [this.ours, this.base].map((key) => el("td", {}, el("a", { href: link({ key }, "rollouts", { sample }) }, (100 * this.scores[key][sample]).toFixed(1)))),
       el("td", {}, `${gain(sample) > 0 ? "+" : ""}${(100 * gain(sample)).toFixed(1)}`)));
-    this.samples.replaceChildren(el("table.samples", {}, el("caption", {}, plural(rows.length, "sample")), el("thead", {}, el("tr", {}, ["sample", this.names.get(this.ours), this.names.get(this.base), "difference"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, list)));
+    this.samples.replaceChildren(el("table.samples", {}, el("caption", {}, plural(rows.length, "sample")), el("thead", {}, el("tr", {}, ["sample", this.sideNames.get(this.ours), this.sideNames.get(this.base), "difference"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, list)));
   }
+}
+
+/** Sets of finished runs that were tested on the same samples with one model, as a choice to compare, those with a base
+ *  first. */
+function comparable(runs) {
+  const kind = ({ about, model, tested }) => JSON.stringify([about.task, model, about.simulated, tested]);
+  scoreColumn(runs); // notes what each was tested on
+  const sets = [...grouped(runs.filter(({ result }) => result), kind).values()].filter((rows) => new Set(rows.map(({ seeds }) => seeds)).size > 1);
+  const hasBase = (rows) => rows.some(({ about }) => about.method === "base");
+  const newest = (rows) => Math.max(...rows.map(({ date }) => date));
+  const simulated = ([{ about }]) => about.simulated;
+  return sets.sort((a, b) => hasBase(b) - hasBase(a) || simulated(a) - simulated(b) || newest(b) - newest(a)).map((rows) => {
+    const methods = [...new Set(rows.map(({ about }) => about.method))].sort((a, b) => (b === "base") - (a === "base"));
+    return { name: `${rows[0].tested}, ${rows[0].model}: ${methods.join(", ")}`, keys: rows.slice(0, MOST_COMPARED).map(({ key }) => key) };
+  });
+}
+
+function withoutSeed(name) {
+  return name.split(" · ").filter((word) => !/^seed \d+$/.test(word)).join(" · ") || "all seeds";
 }
 
 /** P-values of a family of tests adjusted by Holm's step-down method. */
@@ -119,11 +155,11 @@ function holm(pairs) {
   return pairs.map((pair) => (adjusted.has(pair) ? { ...pair, p_holm: adjusted.get(pair), noise: adjusted.get(pair) >= 0.05, family: tested.length } : pair));
 }
 
-function sentence({ n, difference, interval, better, worse, p, p_holm: corrected, family, test, detectable, noise }) {
+function sentence({ n, difference, interval, better, worse, p, p_holm: corrected, family, test, detectable, noise }, seeds, baseSeeds) {
   const by = `a ${test.replace("t over", "t test over")}`;
   const within = interval ? ` (95% interval ${interval.low.toFixed(2)} to ${interval.high.toFixed(2)})` : "";
   const value = (one) => (one < 0.004 ? "below 0.004" : `= ${one.toPrecision(2)}`);
   const adjusted = family > 1 ? ` (p ${value(corrected)} corrected by Holm's method for the ${family} pairs on this page)` : "";
   const found = typeof detectable === "number" ? ` The test would find a difference of ${detectable.toFixed(2)} points with a power of 80%.` : "";
-  return `${difference >= 0 ? "+" : ""}${difference.toFixed(2)} points${within} over ${plural(n, "sample")}: ${plural(better, "win")}, ${worse === 1 ? "1 loss" : `${worse} losses`}, p ${value(p)} by ${by}${adjusted}${noise ? "; within noise" : ""}.${found} Each run is one seed: this is about these two contexts only.`;
+  return `${difference >= 0 ? "+" : ""}${difference.toFixed(2)} points${within} over ${plural(n, "sample")}: ${plural(better, "win")}, ${worse === 1 ? "1 loss" : `${worse} losses`}, p ${value(p)} by ${by}${adjusted}${noise ? "; within noise" : ""}.${found}${seeds === 1 && baseSeeds === 1 ? " Each side is one seed: this is about these two contexts only." : ""}`;
 }

@@ -1,6 +1,6 @@
 /**
  * All runs: search, filters, groups over seeds, any order; the choices are in the address. It is ours because DataTables
- * makes cells by innerHTML, which the page's policy refuses, and weighs seven times as much as the whole page.
+ * makes cells by innerHTML, which the page's policy refuses, and weighs several times as much as the whole page.
  */
 class RunsView {
   constructor(library) {
@@ -14,7 +14,8 @@ class RunsView {
   build() {
     const { runs } = this.library;
     this.score = scoreColumn(runs);
-    this.columns = columnsOf(this.library);
+    this.telling = tellingSettings(this.library);
+    this.columns = columnsOf({ ...this.library, telling: this.telling });
     this.menu = new ColumnMenu(this.columns, (cols) => this.set({ cols }));
     const orders = [this.score, ...this.columns.values()];
     this.order = select([["", "newest first"], ...orders.map(({ id, label }) => [id, label])], "", (by) => this.set({ by, down: this.columns.get(by)?.word ? "" : "1" }));
@@ -22,15 +23,16 @@ class RunsView {
     this.group = select([["", "no"], ["seed", "over seeds"]], "", (value) => this.set({ group: value }));
     const states = [...new Set(runs.map(({ about }) => about.state))].sort();
     this.filters = new Map([["state", select([["", "all"], ...states.map((state) => [state, state])], "", (value) => this.set({ state: value }))]]);
-    for (const { id, pick } of [...this.columns.values()].filter(({ place }) => place !== undefined)) {
+    for (const { id, pick } of [...this.columns.values()].filter(({ filter }) => filter)) {
       const values = [...new Set(runs.map(pick))].filter((value) => value !== undefined).sort(inOrder);
       if (values.length > 1 && values.length <= 30 && this.filters.size < 6) this.filters.set(`is.${id}`, select([["", "all"], ...values.map((value) => [value, value])], "", (value) => this.set({ [`is.${id}`]: value })));
     }
+    this.since = el("input", { type: "date", onchange: () => this.set({ since: this.since.value }) });
     this.actions = el("p.actions");
     this.heads = el("tr");
     this.list = new LazyList((item) => this.item(item), { empty: runs.length ? "No run matches." : "There are no runs yet; start one with `ace-bench run task=finer method=ace`.", node: el("tbody"), frame: el("div") });
     this.list.root.firstChild.replaceWith(el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Runs" }, el("table.runs", {}, el("thead", {}, this.heads), this.list.node)));
-    this.controls = el("div.controls", {}, field("Search", this.search), [...this.filters].map(([name, control]) => field(name === "state" ? name : this.columns.get(name.slice(3)).label, control)), field("Group", this.group), field("Order", this.order));
+    this.controls = el("div.controls", {}, field("Search", this.search), [...this.filters].map(([name, control]) => field(name === "state" ? name : this.columns.get(name.slice(3)).label, control)), field("Since", this.since), field("Group", this.group), field("Order", this.order));
     const more = el("button.more", { type: "button", "aria-expanded": "false", onclick: () => more.setAttribute("aria-expanded", String(this.controls.classList.toggle("all"))) }, "Filters and order");
     this.root.replaceChildren(this.controls, el("div.bar", {}, this.count, more, this.menu.root, this.actions), this.list.root);
   }
@@ -53,10 +55,12 @@ class RunsView {
     if (document.activeElement !== this.search) this.search.value = choice.q || "";
     for (const [name, control] of this.filters) control.value = choice[name] || "";
     this.group.value = choice.group || "";
+    this.since.value = choice.since || "";
     this.order.value = choice.by || "";
     this.listed = this.menu.open(choice.cols);
-    const told = new Set(this.listed.map(({ place }) => place));
-    this.unlisted = this.library.settings.map(([path, name], place) => ({ path, name, place })).filter(({ place }) => !told.has(place));
+    const listed = new Set(this.listed.map(({ id }) => id));
+    this.unlisted = [...this.columns.values()].filter(({ id, named, place }) => (named || this.telling.includes(place)) && !listed.has(id));
+    this.varied = new Set(this.unlisted.filter(({ pick }) => new Set(this.library.runs.map(pick)).size > 1));
     this.show();
   }
 
@@ -85,17 +89,17 @@ class RunsView {
     const { runs, unreadable } = this.library;
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
     const filters = [...this.filters.keys()].filter((name) => this.choice[name]);
-    const fits = (row) => words.every((word) => this.textOf(row).includes(word)) && filters.every((name) => (name === "state" ? row.about.state : this.valueOf(row, name.slice(3))) === this.choice[name]);
+    const since = Date.parse(this.choice.since || "") / 1000 || 0;
+    const fits = (row) => row.date >= since && words.every((word) => this.textOf(row).includes(word)) && filters.every((name) => (name === "state" ? row.about.state : this.valueOf(row, name.slice(3))) === this.choice[name]);
     const found = runs.filter(fits);
-    const broken = words.length || filters.length ? [] : unreadable;
+    const broken = words.length || filters.length || since ? [] : unreadable;
     this.places = new Map();
-    this.scored = found.some(({ result }) => result);
     const items = group === "seed" ? this.groups(found) : found.map((row) => ({ rows: [row], row }));
     this.sort(items);
     items.forEach((item, place) => Object.assign(item, { first: place > 0 && item.set !== items[place - 1].set }));
     this.count.textContent = `${plural(found.length, "run")} of ${shown(runs.length)}${broken.length ? `, ${broken.length} unreadable` : ""}${group === "seed" ? `; ${plural(items.length, "group")}, numbers are means over seeds` : ""}`;
-    const widths = items.slice(0, 200).map(({ rows }) => this.name(rows[0], { group: rows.length > 1 }).length + (rows.length > 1 ? 12 : 0));
-    this.root.style.setProperty("--name", `min(${60 + 7.6 * Math.max(broken.length && 30, ...widths)}px, 440px, 34vw)`); // scores are pinned behind it
+    const widths = items.slice(0, 200).map(({ rows }) => this.name(rows[0], { group: rows.length > 1 }).length + (rows.length > 1 ? 13 : 0) + (rows[0].about.source === "real" ? 0 : 13));
+    this.root.style.setProperty("--name", `min(${50 + 7.2 * Math.max(broken.length && 30, ...widths)}px, 400px, 34vw)`); // scores are pinned behind it
     this.head();
     this.act();
     this.list.show([...broken.map((one) => ({ broken: one })), ...items]);
@@ -110,34 +114,30 @@ class RunsView {
     return row.words;
   }
 
-  /** Runs with the same settings but for seed and attempt, as one item. */
+  /** The seeds of a run as one item. */
   groups(rows) {
-    const { settings } = this.library;
-    const own = settings.map(([path]) => !COUNTED.includes(path));
-    const key = ({ values, about }) => JSON.stringify([values.filter((_, place) => own[place]), about.task, about.method]);
-    return [...grouped(rows, key).values()].map((members) => ({ rows: members, row: members.length === 1 ? members[0] : null }));
+    return [...grouped(rows, ({ seeds }) => seeds).values()].map((members) => ({ rows: members, row: members.length === 1 ? members[0] : null }));
   }
 
   /** What no column says of a run, or of runs that differ in seeds. */
   name(row, { group = false } = {}) {
-    const told = this.unlisted.filter(({ path }) => !group || !COUNTED.includes(path));
-    const text = nameOf(told.map(({ path, name }) => [path, name]), told.map(({ place }) => row.values[place]));
-    if (text) return text;
-    return this.library.settings.length ? (group ? row.about.method : row.folder.split("/").slice(-2).join("/")) : row.label;
+    const told = this.unlisted.filter((column) => !(group && COUNTED.includes(column.id)) && (this.varied.has(column) || ["task", "method"].includes(column.id)));
+    const words = ["task", "method", "model", "mode", "folder"];
+    return told.map(({ id, label, pick }) => [id, label, pick(row)]).filter(([, , value]) => value !== undefined).map(([id, label, value]) => (words.includes(id) ? value : COUNTED.includes(id) ? `${id} ${value}` : `${label}=${value}`)).join(" · ") || row.folder.split("/").slice(-2).join("/");
   }
 
   sort(items) {
     const { by, down } = this.choice;
     const column = by === "score" ? this.score : this.columns.get(by);
-    const states = ["running", "failed", "stopped"];
-    const urgency = ({ about }) => (states.indexOf(about.state) + 4) % 4; // of others: 3
+    const running = ({ about }) => about.state === "running";
     for (const item of items) { // once for each item, not for each comparison
       if (column) Object.assign(item, { value: this.mean(column, item.rows), set: column.score ? item.rows.find(({ tested }) => tested)?.tested || "" : "" });
-      else Object.assign(item, { urgency: Math.min(...item.rows.map(urgency)), newest: Math.max(...item.rows.map(({ changed }) => changed || 0)) });
+      else Object.assign(item, { running: item.rows.some(running), newest: Math.max(...item.rows.map(({ date }) => date)) });
     }
     items.sort((a, b) => {
-      if (!column) return a.urgency - b.urgency || b.newest - a.newest;
-      if (a.value === undefined || b.value === undefined) return (a.value === undefined) - (b.value === undefined); // unknown ones last
+      if (!column) return b.running - a.running || b.newest - a.newest;
+      const [unknown, other] = [a, b].map(({ value }) => value === undefined || value === null);
+      if (unknown || other) return unknown - other; // unknown ones last
       if (a.set !== b.set) return inOrder(a.set, b.set); // scores over other samples do not compare
       return (down ? -1 : 1) * inOrder(a.value, b.value);
     });
@@ -146,15 +146,16 @@ class RunsView {
   mean(column, rows) {
     const values = rows.map(column.pick);
     if (column.score && new Set(rows.filter(({ result }) => result).map(({ tested }) => tested)).size > 1) return undefined;
-    if (column.node) return [...new Set(values.filter(Boolean))].join(", ") || undefined;
     if (column.word) return values.every((one) => one === values[0]) ? values[0] : undefined;
+    if (column.id === "seed" && rows.length > 1) return undefined; // their number stands beside the name
     const known = values.filter((one) => typeof one === "number");
     if (!known.length) return values.includes(null) ? null : undefined;
-    return column.id === "last change" ? Math.max(...known) : known.reduce((sum, one) => sum + one, 0) / known.length;
+    return ["last change", "date"].includes(column.id) ? Math.max(...known) : known.reduce((sum, one) => sum + one, 0) / known.length;
   }
 
   head() {
-    const { by, down } = this.choice;
+    const { by, down, group } = this.choice;
+    this.score.note = group === "seed" ? "± sd over seeds" : "95% interval";
     const sorted = (id) => (id === by ? (down ? "descending" : "ascending") : null);
     const button = ({ id, label, note, word, score }) => el("th", { scope: "col", "aria-sort": sorted(id), class: score ? "score" : word ? "word" : null },
       el("button.sort", { type: "button", "data-by": id, onclick: () => {
@@ -165,7 +166,7 @@ class RunsView {
   }
 
   get shownColumns() {
-    return this.scored ? [this.score, ...this.listed] : this.listed;
+    return [this.score, ...this.listed];
   }
 
   /** What can be done with the chosen runs. */
@@ -203,41 +204,47 @@ class RunsView {
   }
 
   row(row, inner = false) {
-    const known = [...this.library.marks, this.listed.some(({ node }) => node) && row.about.state]; // said above, or in a column
-    const own = marksOf(row.about).filter((mark) => !known.includes(mark));
     const name = this.name(row);
     const node = el(`tr${inner ? ".inner" : ""}`, {},
-      el("th", { scope: "row" }, el("div.name", {}, this.box([row], row.label), el("a", { href: link(row, "summary"), title: `${row.label} — ${row.folder}` }, name), own.map((mark) => el(`span.tag.${mark === "running" ? "right" : "mark"}`, { title: row.about.reason || null }, mark)))),
-      this.cells(row));
+      el("th", { scope: "row" }, el("div.name", {}, this.box([row], row.label), el("a", { href: link(row, "summary"), title: `${row.label} — ${row.folder}` }, name), this.marks(row))),
+      this.cells(row, inner));
     this.places.set(row.key, node);
     return node;
   }
 
-  cells(row) {
-    return this.shownColumns.map((column) => this.cell(column, column.pick(row), column.score ? (row.result ? intervalOf(row.result) : soFar(row)) : null, column.node && column.node(row)));
+  /** How far a run can be compared with published numbers. `simulated` stands beside the model where that is a column. */
+  marks({ about: { simulated, source } }) {
+    return [source !== "real" && "sample data", simulated && !this.listed.some(({ id }) => id === "model") && "simulated"].filter(Boolean).map((mark) => el("span.tag.mark", {}, mark));
+  }
+
+  cells(row, inner = false) {
+    const one = this.choice.group === "seed" && !inner;
+    return this.shownColumns.map((column) => this.cell(column, column.pick(row), { note: column.score && row.result ? (one ? "one seed" : intervalOf(row.result)) : null, made: column.score && !row.result && standing(row), row }));
   }
 
   groupRow(item) {
-    const name = this.name(item.rows[0], { group: true });
+    const [first] = item.rows;
+    const name = this.name(first, { group: true });
     const toggle = el("button.toggle", { type: "button", "aria-expanded": "false", onclick: () => {
       const open = toggle.getAttribute("aria-expanded") === "true";
       toggle.setAttribute("aria-expanded", String(!open));
       if (open) item.made.forEach((row) => row.remove());
       else node.after(...(item.made = item.rows.map((row) => this.row(row, true))));
     } }, name);
-    const node = el("tr.group", {}, el("th", { scope: "row" }, el("div.name", {}, this.box(item.rows, name), toggle, el("span.tag", {}, plural(item.rows.length, "seed")))),
-      this.shownColumns.map((column) => this.cell(column, this.mean(column, item.rows), column.score ? spreadOf(item.rows.map(column.pick)) : null)));
+    const states = [...new Set(item.rows.map(({ about }) => about.state))].map(stateTag);
+    const node = el("tr.group", {}, el("th", { scope: "row" }, el("div.name", {}, this.box(item.rows, name), toggle, el("span.tag", {}, plural(item.rows.length, "seed")), this.marks(first))),
+      this.shownColumns.map((column) => this.cell(column, this.mean(column, item.rows), { note: column.score && spreadOf(item.rows.map(column.pick)), made: column.score && !item.rows.some(({ result }) => result) && states, row: first })));
     return node;
   }
 
-  cell({ label, word, score, minor, node, text }, value, note, made) {
-    const kind = score ? ".score" : node ? ".state" : word ? ".word" : "";
-    return el(`td${kind}${minor && !this.choice.cols ? ".minor" : ""}`, { "data-label": score || node ? null : label, title: word && !node && value !== undefined ? value : null },
-      made || (value === undefined ? "" : text(value)), note && el("span.note", {}, ` ${note}`));
+  cell(column, value, { note, made, row }) {
+    const { id, label, word, score, minor, text, title } = column;
+    const kind = score ? ".score" : word ? ".word" : "";
+    return el(`td${kind}${minor && !this.choice.cols ? ".minor" : ""}`, { "data-label": score ? null : label, title: title ? title(row) : word && value !== undefined ? value : null },
+      made || (value === undefined ? "" : text(value)), note && el("span.note", {}, ` ${note}`), id === "model" && row.about.simulated && [" ", el("span.tag.mark", {}, "simulated")]);
   }
 }
 
-const COUNTED = ["seed", "attempt", "folder"];
 const alphabet = new Intl.Collator("en", { numeric: true });
 
 /** Numbers by size, words by the alphabet, numbers within words by size. */
@@ -249,15 +256,23 @@ function intervalOf({ ci95 }) {
   return ci95 ? `${ci95[0].toFixed(1)}–${ci95[1].toFixed(1)}` : "";
 }
 
-function soFar({ live }) {
-  return typeof live?.score === "number" ? `${live.score.toFixed(1)} so far` : "";
+function stateTag(state, reason = "") {
+  return el(`span.tag.${state === "running" ? "right" : "mark"}`, { title: reason || null }, state);
+}
+
+/** How a run ended that has no score, or how far it is: what stands in place of a score. */
+function standing({ about, live, changed }) {
+  const { stage, done, total, score } = live || {};
+  const quiet = about.state === "running" && changed && Date.now() / 1000 - changed > QUIET_S;
+  const words = [stage && done ? `${stage} ${done}${total ? ` of ${total}` : ""}` : "", typeof score === "number" ? `${score.toFixed(1)} so far` : "", quiet ? `silent for ${ago(changed, "")}` : ""];
+  return [stateTag(about.state, about.reason), el("span.note", {}, words.filter(Boolean).join(", "))];
 }
 
 /** The standard deviation over seeds, and how many of them have a score. */
 function spreadOf(values) {
   const known = values.filter((one) => typeof one === "number");
   const mean = known.reduce((sum, one) => sum + one, 0) / known.length;
-  const spread = known.length > 1 && `± ${Math.sqrt(known.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (known.length - 1)).toFixed(2)}`;
+  const spread = known.length === 1 ? "one seed" : known.length > 1 && `± ${Math.sqrt(known.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (known.length - 1)).toFixed(2)}`;
   return [spread, known.length && known.length < values.length && `${known.length} of ${values.length}`].filter(Boolean).join(", ");
 }
 
@@ -272,7 +287,7 @@ const QUIET_S = 120;
 /** The state of a run that has not finished, and how far it is. */
 function progressOf({ about, result, live, changed }) {
   if (result) return [];
-  const found = [el(`span.tag.${about.state === "running" ? "right" : "mark"}`, { title: about.reason || null }, about.state)];
+  const found = [stateTag(about.state, about.reason)];
   if (!live || !live.stage) return found;
   const { stage, split, done, total, score, n, items, usd, sizes } = live;
   if (total) found.push(el("progress", { max: total, value: done, "aria-label": `${stage}: ${done} of ${total}` }));
