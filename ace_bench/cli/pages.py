@@ -24,7 +24,9 @@ _VIEW_HELP = """Look at the runs of a folder in the browser: a local page, which
     ace-bench view
     ace-bench view results/main --port 9000
 
-Without a folder it shows results/. `ace-bench report results --out site` writes the same as a static site.
+Without a folder it shows results/. The page of a run with a playbook takes votes, comments and edits of bullets. They
+change a copy in FOLDER/edited, as `ace-bench playbook feedback` and `import` do. The token in the printed address
+allows that. --read-only turns it off. `ace-bench report results --out site` writes the same as a static site.
 """
 _REPORT_HELP = """Write runs as one self-contained HTML page, or a folder of runs as a site.
 
@@ -45,40 +47,43 @@ def view_runs(arguments: Sequence[str]) -> int:
     parser = Parser("view", _VIEW_HELP)
     parser.add_argument("folder", type=Path, nargs="?", default=Path("results"), help="folder with runs")
     parser.add_argument("--port", type=int, help=f"port on 127.0.0.1 (default: {_PORT}, or a free one)")
+    parser.add_argument("--read-only", action="store_true", help="take no feedback on playbooks")
     options = parser.parse_args(arguments)
     if not options.folder.is_dir():
         raise ConfigError(f"there is no folder {options.folder}; give the folder that holds the runs")
-    _serve(options.folder, options.port)
+    _serve(options.folder, options.port, read_only=options.read_only)
     return 0
 
 
-def _serve(folder: Path, port: int | None) -> None:
+def _serve(folder: Path, port: int | None, *, read_only: bool) -> None:
     from ace_bench.report.page.results import Results
 
     results = Results(folder)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     try:
-        with _server(results, folder, port) as server:
-            print_line(f"{_count_runs(len(results.listing()['runs']))} at {server.address} (Ctrl-C ends it)")
+        with _server(results, folder, port, read_only=read_only) as server:
+            print_line(f"{_count_runs(len(results.listing()['runs']))} at {server.editing_address} (Ctrl-C ends it)")
             server.serve_forever()
     except KeyboardInterrupt:
         print_line("The viewer has ended.")
 
 
-def _server(results: Results, folder: Path, port: int | None) -> ViewerServer:
+def _server(results: Results, folder: Path, port: int | None, *, read_only: bool) -> ViewerServer:
+    from ace_bench.report.page.editing import Editing
     from ace_bench.report.page.server import ViewerServer
 
     if port is not None and not 0 <= port <= _LARGEST_PORT:
         raise ConfigError(f"--port={port} is not a port; use 0 (any free one) to {_LARGEST_PORT}")
-    make_tables = partial(_tables, results, folder)
+    editing = None if read_only else Editing(results, folder)
+    serve = partial(ViewerServer, results, make_tables=partial(_tables, results, folder), editing=editing)
     try:
-        return ViewerServer(results, _PORT if port is None else port, make_tables=make_tables)
+        return serve(_PORT if port is None else port)
     except OSError as error:
         if port is not None:
             raise ConfigError(f"--port={port} cannot be used ({error.strerror}); name another one") from error
         print_line(f"Port {_PORT} is taken, so another one is used.")
-        return ViewerServer(results, 0, make_tables=make_tables)
+        return serve(0)
 
 
 def _count_runs(runs: int) -> str:

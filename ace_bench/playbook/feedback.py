@@ -1,4 +1,4 @@
-"""Votes of users on bullets. They count like the Reflector's, and the bullet's sources say who cast them, and when."""
+"""Votes and edits of users. Votes count like the Reflector's. A bullet's sources say who voted or edited, and when."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from ace_bench.core.errors import ConfigError
-from ace_bench.playbook.bullets import tidy
+from ace_bench.core.prompts import estimate_tokens
+from ace_bench.playbook.bullets import Bullet, clean, comparable, measure, tidy
 from ace_bench.playbook.playbook import Playbook
 
 Vote = Literal["helpful", "harmful", "neutral"]
@@ -23,14 +24,34 @@ def give_feedback(playbook: Playbook, bullet: str, *, vote: Vote, by: str = "use
     Refinement uses the vote: enough harmful votes remove a bullet, and pruning removes the least useful first. Raises
     ``ConfigError`` for an unknown bullet, and a name with a blank, @ or #.
     """
-    current = playbook.index.get(bullet)
-    if current is None:
-        raise ConfigError(f"there is no bullet {bullet}; `ace-bench playbook show` lists them")
+    current = _find(playbook, bullet)
     if not _NAME.fullmatch(by):
         raise ConfigError(f"{by!r} is not a name without blanks, @ and #")
     cast = " ".join(f"{by}@{datetime.now(UTC).isoformat()} {vote} {tidy(note)}".split())
     voted = replace(current, sources=(*current.sources, cast), **{vote: getattr(current, vote) + 1})
     return playbook.with_index(playbook.index.changed(put=[voted]))
+
+
+def edit_bullet(playbook: Playbook, bullet: str, *, content: str, by: str = "user") -> Playbook:
+    """Return the playbook with other words in a bullet, which keeps its counters; ``NAME#ID`` joins its sources.
+
+    Raises ``ConfigError`` for an unknown bullet, no words, and the words of another bullet.
+    """
+    current, words = _find(playbook, bullet), clean(content)
+    if not words:
+        raise ConfigError(f"bullet {bullet} needs words; `ace-bench playbook forget` removes one")
+    if twin := playbook.index.find_by_content(comparable(words), besides=(bullet,)):
+        raise ConfigError(f"bullet {twin} already says exactly this")
+    sources = tuple(dict.fromkeys((*current.sources, f"{by}#{bullet}")))
+    edited = measure(replace(current, content=words, sources=sources), estimate_tokens)
+    return playbook.with_index(playbook.index.changed(put=[edited]))
+
+
+def _find(playbook: Playbook, bullet: str) -> Bullet:
+    found = playbook.index.get(bullet)
+    if found is None:
+        raise ConfigError(f"there is no bullet {bullet}; `ace-bench playbook show` lists them")
+    return found
 
 
 def read_vote(source: str) -> tuple[str, str] | None:

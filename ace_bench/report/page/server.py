@@ -1,8 +1,13 @@
-"""The viewer's server: a page, its data, and events. Only browsers on this machine can use it."""
+"""The viewer's server: a page, its data, events, and changes of playbooks. Only browsers on this machine can use it.
+
+A change needs the token of the address that the server printed, and must come from its own page.
+"""
 
 from __future__ import annotations
 
+import hmac
 import re
+import secrets
 import sys
 import threading
 import time
@@ -17,12 +22,14 @@ import msgspec
 from ace_bench.core.errors import AceBenchError, DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.page.content import TABLES, VIEWER, Content, tables_policy, viewer_page, viewer_policy
+from ace_bench.report.page.editing import LARGEST, Editing
 from ace_bench.report.page.results import Results
 
 HOST = "127.0.0.1"
 _OWN_HOST = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?", re.ASCII)
 """All names that a browser of this machine uses. The port is free: a tunnel has its own, and a page of another site can
 choose the port but not the name."""
+_SIZE = re.compile(r"[0-9]{1,9}", re.ASCII)
 _SEALED = "default-src 'none'; frame-ancestors 'none'"
 """The policy of everything but the page: nothing in it may run or load anything."""
 _HEADERS: Mapping[str, str] = {
@@ -32,6 +39,8 @@ _HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
+_TOKEN_BYTES = 24
+_CHANGES = "/playbook"
 _PAUSE_S = 1.0
 _IDLE_S = 60.0
 
@@ -39,24 +48,32 @@ _IDLE_S = 60.0
 class ViewerServer(ThreadingHTTPServer):
     """Serves the runs of a folder at ``http://127.0.0.1:PORT``. Port 0 picks a free one. Raises ``OSError``.
 
-    ``make_tables`` returns the page of tables. It is called again once runs have changed.
+    ``make_tables`` returns the page of tables. It is called again once runs have changed. ``editing`` changes
+    playbooks. Without it everything is read-only.
     """
 
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, results: Results, port: int, *, make_tables: Callable[[], str]):
+    def __init__(self, results: Results, port: int, *, make_tables: Callable[[], str], editing: Editing | None = None):
         self.results = results
         self._make_tables = make_tables
         self._tables = (-1, "")
+        self.editing = editing
+        self.token = secrets.token_urlsafe(_TOKEN_BYTES) if editing else ""
         self._lock = threading.Lock()
         self.content = Content(results, live=True)
         super().__init__((HOST, port), _Handler)
 
     @property
     def address(self) -> str:
-        """Where a browser finds it."""
+        """Where a browser finds it, read-only."""
         return f"http://{HOST}:{self.server_port}/"
+
+    @property
+    def editing_address(self) -> str:
+        """Where a browser finds it and may change playbooks, if the server allows that."""
+        return f"{self.address}?token={self.token}" if self.token else self.address
 
     def tables(self) -> str:
         """Return the page of tables."""
@@ -82,10 +99,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the page, a part of its data, or events. No path of a request is a path on the disk."""
-        hosts = self.headers.get_all("Host", [])
-        if len(hosts) != 1 or not _OWN_HOST.fullmatch(hosts[0]):
-            # A page of another site whose name was made to point here must not read the runs.
-            self._refuse(HTTPStatus.FORBIDDEN, "Open the viewer by the address that it printed.")
+        if not self._is_own_host():
             return
         address = urlsplit(self.path)
         if address.path in ("/", f"/{VIEWER}"):
@@ -99,6 +113,55 @@ class _Handler(BaseHTTPRequestHandler):
             self._events()
         else:
             self._data(address.path.removeprefix("/data/"), dict(parse_qsl(address.query)))
+
+    def do_POST(self) -> None:
+        """Change a bullet of a playbook. The request names a run by its key and never a file."""
+        self.close_connection = True  # what a refused request still sends is not read
+        editing, token = self.server.editing, self.headers.get("X-Token", "")
+        if not self._is_own_host():
+            return
+        if editing is None:
+            self._refuse(HTTPStatus.FORBIDDEN, "This viewer is read-only.")
+        elif self._only("Origin") != f"http://{self._only('Host')}":
+            self._refuse(HTTPStatus.FORBIDDEN, "Only the viewer's own page may change a playbook.")
+        elif not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            self._refuse(HTTPStatus.FORBIDDEN, "Open the viewer by the address that it printed.")
+        elif self.path != _CHANGES or self._only("Content-Type") != "application/json":
+            self._refuse(HTTPStatus.NOT_FOUND, "Not found.")
+        elif (body := self._body()) is not None:
+            self._change(editing, body)
+
+    def _change(self, editing: Editing, body: bytes) -> None:
+        try:
+            answer = editing.change(body)
+        except AceBenchError as error:
+            self._refuse(HTTPStatus.BAD_REQUEST, str(error))
+        else:
+            self._send(HTTPStatus.OK, msgspec.json.encode(answer), "application/json")
+
+    def _body(self) -> bytes | None:
+        """Return the body of a request of known and small size, or ``None`` once it is refused."""
+        size = self._only("Content-Length")
+        if self.headers.get("Transfer-Encoding") or not _SIZE.fullmatch(size) or int(size) > LARGEST:
+            self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"A change holds at most {LARGEST:,} bytes.")
+            return None
+        body = self.rfile.read(int(size))
+        if len(body) < int(size):
+            self._refuse(HTTPStatus.BAD_REQUEST, "The request is not whole.")
+            return None
+        return body
+
+    def _only(self, name: str) -> str:
+        """Return a header, or "" unless it is there exactly once."""
+        values = self.headers.get_all(name, [])
+        return values[0] if len(values) == 1 else ""
+
+    def _is_own_host(self) -> bool:
+        """Refuse a page of another site whose name was made to point here. It must not read the runs."""
+        own = bool(_OWN_HOST.fullmatch(self._only("Host")))
+        if not own:
+            self._refuse(HTTPStatus.FORBIDDEN, "Open the viewer by the address that it printed.")
+        return own
 
     def _page(self, markup: str, policy: str) -> None:
         self._send(HTTPStatus.OK, markup.encode(), "text/html; charset=utf-8", f"{policy}; frame-ancestors 'none'")

@@ -9,6 +9,7 @@ from pathlib import Path
 from ace_bench.backbones.embedded.backbone import EmbeddedBackbone
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault
+from ace_bench.report.page.editing import Editing
 from ace_bench.report.page.results import Results
 from ace_bench.report.page.server import ViewerServer
 from ace_bench.store.lines import SEAL
@@ -90,9 +91,11 @@ def unfinished_copy(folder, target, lines=9):
     return target
 
 
-def viewing(root):
-    """The viewer of a folder on a free port."""
-    return running(ViewerServer(Results(root), 0, make_tables=lambda: "<p>The tables.</p>"))
+def viewing(root, *, editing=False):
+    """The viewer of a folder on a free port. It is read-only unless it takes changes of playbooks."""
+    results = Results(root)
+    changes = Editing(results, root) if editing else None
+    return running(ViewerServer(results, 0, make_tables=lambda: "<p>The tables.</p>", editing=changes))
 
 
 def metrics_of(folder):

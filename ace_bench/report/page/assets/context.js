@@ -7,10 +7,11 @@ class ContextView {
     this.slider = el("input", { type: "range", min: 0, max: this.last, value: this.last, "aria-label": "Step", oninput: debounced(() => this.go(+this.slider.value), 15) });
     this.where = el("output");
     this.changes = el("div.changes");
+    this.written = el("div", { role: "status" });
     this.body = el("div");
     const jump = (by) => () => this.go(this.at + by);
     const steps = el("div.slider", {}, el("button", { type: "button", "aria-label": "Step back", onclick: jump(-1) }, "◀"), this.slider, el("button", { type: "button", "aria-label": "Step on", onclick: jump(1) }, "▶"), this.where);
-    this.root = el("div", {}, this.last > 0 && steps, this.changes, run.isPlaybook && this.controls(), this.body);
+    this.root = el("div", {}, this.last > 0 && steps, this.changes, this.written, run.isPlaybook && this.controls(), this.body);
     this.list = new LazyList((row) => this.row(row), { empty: "No bullet matches." });
     if (run.isPlaybook) this.body.append(this.list.root);
     this.go(this.last);
@@ -100,7 +101,34 @@ class ContextView {
       el("p.meta", {}, el("code", {}, id), el("span.tag", {}, section), mark && el(`span.tag.${mark}`, {}, mark), vote("helpful", helpful, old && old.helpful), vote("harmful", harmful, old && old.harmful), vote("neutral", neutral, old && old.neutral), el("span.note", {}, plural(tokens, "token"))),
       rewritten && el("p.content", {}, el("del", {}, old.content)),
       el("p.content", {}, mark === "removed" ? el("del", {}, content) : rewritten ? el("ins", {}, content) : content),
-      lazy("History of this bullet", () => this.history(bullet)));
+      lazy("History of this bullet", () => this.history(bullet)),
+      this.canChange && this.at === this.last && mark !== "removed" && lazy("Feedback", () => this.feedback(bullet)));
+  }
+
+  get canChange() {
+    return this.run.library.token && this.run.row.result?.context.kind === "playbook";
+  }
+
+  /** A vote, a comment or other words for a bullet: they change a copy of the playbook. */
+  feedback({ id, content }) {
+    const said = el("p.note", { role: "status" });
+    const note = el("input", { type: "text", maxlength: 2000, placeholder: "why, or a comment" });
+    const words = el("textarea", { rows: 4 });
+    words.value = content;
+    const send = (changes) => async () => {
+      try {
+        const { file, counters, command } = await this.run.library.change(this.run.key, { bullet: id, ...changes() });
+        said.textContent = `Written: ${counters}.`;
+        note.value = "";
+        this.written.replaceChildren(el("p", {}, "The changed playbook is ", el("code", {}, file), ". This command tests it:"), el("pre", {}, command));
+      } catch (error) {
+        said.textContent = `Nothing was written: ${error.message}`;
+      }
+    };
+    const button = (label, changes) => el("button", { type: "button", onclick: send(changes) }, label);
+    const vote = (name) => () => ({ vote: name, note: note.value });
+    return el("div.feedback", {}, el("div.controls", {}, field("Note", note), button("Helpful", vote("helpful")), button("Harmful", vote("harmful")), button("Only comment", vote("neutral"))),
+      field("Words", words), button("Save the words", () => ({ content: words.value })), said);
   }
 
   history({ id, created, changed, sources }) {

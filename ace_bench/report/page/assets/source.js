@@ -44,6 +44,19 @@ class Library {
     if (!this.live) this.source.whole = true; // a static site ignores what a query asks for: everything comes at once
   }
 
+  /** The token that allows changes, "" where the page only reads. */
+  get token() {
+    return (this.live && new URLSearchParams(location.search).get("token")) || "";
+  }
+
+  /** Change a bullet of a run's playbook in a copy. */
+  async change(run, changes) {
+    const answer = await fetch("playbook", { method: "POST", headers: { "Content-Type": "application/json", "X-Token": this.token }, body: JSON.stringify({ run, ...changes }) }).catch(() => null);
+    if (!answer) throw new Error("the server does not answer. Start `ace-bench view` again");
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer.json();
+  }
+
   /** What all runs are marked as. */
   get marks() {
     return ["simulated", "sample data"].filter((mark) => this.runs.length && this.runs.every(({ about }) => marksOf(about).includes(mark)));
