@@ -60,13 +60,14 @@ _OPEN, _CLOSE = "<answer>", "</answer>"
 class GeneratorReply(msgspec.Struct, frozen=True, kw_only=True):
     """What the Generator returns (paper, figure 12). Models often answer numbers bare or lists as lists.
 
-    Fields stand in the order of the prompt: where decoding is constrained, a model writes them in this order, and it
-    must reason before it answers.
+    Fields stand in the order of the prompt: where decoding is constrained, a model writes them in this order. It must
+    reason before it answers. The ids come last: small models write long lists of them, and a list between the two makes
+    them forget the form of the answer.
     """
 
     reasoning: str = ""
-    bullet_ids: list[Annotated[str, one_of(BULLETS)]] = []
     final_answer: str | int | float | list[str]
+    bullet_ids: list[Annotated[str, one_of(BULLETS)]] = []
 
     @property
     def answer(self) -> str:
