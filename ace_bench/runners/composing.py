@@ -92,7 +92,9 @@ def with_commit_apart(overrides: Sequence[str]) -> list[str]:
 
 
 def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = True) -> RunConfig:
-    """Return a composed configuration as plain values; in both ``embedder=auto`` becomes the embedder's name.
+    """Return a composed configuration as plain values.
+
+    In both ``embedder=auto`` becomes the embedder's name, and ``task.metric=auto`` the metric's.
 
     ``written`` means that the run may write the text to a file. Raises ``ConfigError`` for an interpolation that cannot
     be resolved, and for a secret, because the configuration is written to files.
@@ -105,6 +107,7 @@ def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = Tr
         roles = config.get("roles")
         backbones = [config.get("backbone"), *(roles.values() if isinstance(roles, Mapping) else ())]
         config.embedder = default_embedder(simulated=any(map(_is_simulated, backbones)))
+    _settle_metric(config)
     task = config.get("task")
     if OmegaConf.is_config(task):
         refuse_settings_in_texts(OmegaConf.to_container(task), "task")
@@ -116,6 +119,20 @@ def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = Tr
     refuse_secrets(settings)
     text = OmegaConf.to_yaml(config, resolve=True) if written else ""
     return RunConfig(settings=settings, choices=dict(choices), text=text, automatic=automatic)
+
+
+def _settle_metric(config: DictConfig) -> None:
+    """Replace ``task.metric=auto`` of a task with a judge: a judge's verdict if the run sets up a judge.
+
+    It is set up by ``backbone@roles.judge=NAME``, unless the task never asks it, or by ``task.judge=always``.
+    """
+    from omegaconf import OmegaConf
+
+    if OmegaConf.select(config, "task.metric", default=None) != _AUTOMATIC:
+        return
+    asked = config.task.get("judge")
+    named = OmegaConf.select(config, "roles.judge", default=None) is not None
+    config.task.metric = "judge" if asked == "always" or (named and asked != "never") else "execution"
 
 
 def refuse_settings_in_texts(value: Any, path: str) -> None:

@@ -17,7 +17,8 @@ Three differences from the code of both benchmarks do not matter for a plain que
 queries together, here they are for the prediction, as gold results are cached; queries can only read, within limits;
 ``now`` is one fixed time (``task.clock``).
 
-``judge`` is the paper's metric, LLM-as-a-judge (see ``questions``). An answer without a verdict counts as wrong.
+``judge`` is the paper's metric, LLM-as-a-judge (see ``questions``), and the headline where a run sets up a judge. An
+answer without a verdict counts as wrong.
 Each metric is also given by difficulty: simple, moderate, challenging.
 """
 
@@ -66,7 +67,8 @@ class BirdSql(AnswerTask):
 
     ``data_dir`` holds StreamBench's questions or BIRD's mini-dev (see ``questions``) and the databases; ``sample_data``
     is the sample set. ``evidence`` adds BIRD's hint to each question. ``metric`` is the headline and decides what
-    adaptation sees as correct. ``judge`` is ``auto`` (ask where ``metric`` is judge), ``always`` or ``never``.
+    adaptation sees as correct. A run settles ``auto``, which is ``execution`` elsewhere. ``judge`` is ``auto`` (ask
+    where ``metric`` is judge), ``always`` or ``never``.
     ``stream_bench`` and ``mini_dev`` say how splits are drawn where the data has none. ``clock`` is the time (UTC) that
     all SQL sees, ``timeout`` is in seconds a query, ``workers`` is the number of queries run at a time.
 
@@ -97,7 +99,7 @@ class BirdSql(AnswerTask):
         self,
         *,
         evidence: bool,
-        metric: Metric,
+        metric: Metric | Literal["auto"],
         judge: Literal["auto", "always", "never"],
         stream_bench: Draw,
         mini_dev: Draw,
@@ -106,7 +108,7 @@ class BirdSql(AnswerTask):
         workers: Annotated[int, Meta(ge=1, le=256)],
         **data: Annotated[Any, DataSettings],
     ) -> None:
-        self.headline: str = metric
+        self.headline: str = "execution" if metric == "auto" else metric
         if judge == "never" and metric == "judge":
             raise SettingError("metric=judge needs its judge: set judge=auto, or choose another metric")
         self.judge_template: str | None = JUDGE_TEMPLATE if judge == "always" or metric == "judge" else None
@@ -139,6 +141,8 @@ class BirdSql(AnswerTask):
             raise ConfigError(error.fault.message) from error
         layers = describe_layers(self.confinement or ())
         say(f"bird_sql: up to {self._limits.timeout:g} s a query; confined by: {layers}")
+        published = "as in the paper" if self.headline == "judge" else "not the paper's, which is task.metric=judge"
+        say(f"bird_sql: the headline is {self.headline}, {published}")
 
     @property
     def confinement(self) -> Sequence[str] | None:

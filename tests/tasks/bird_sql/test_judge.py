@@ -7,6 +7,7 @@ import pytest
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.resources import prompts_folder
 from ace_bench.core.types import NO_USAGE, Completion
+from ace_bench.runners.composing import compose_run
 from ace_bench.store.prompts import PromptSet
 from tests.launching import launch
 from tests.tasks.judging import RIGHT, WRONG, JudgeSaying
@@ -85,7 +86,37 @@ def test_beside_another_metric_only_what_is_reported_is_judged(make):
         assert make(metric=metric).prompt_fields(frozenset(), frozenset()) == asked
 
 
-RUN = ("task=bird_sql", "method=base", "limit={test: 6}", "task.source=sample", "task.judge=always")
+RUN = (
+    "task=bird_sql",
+    "method=base",
+    "limit={test: 6}",
+    "task.source=sample",
+    "task.judge=always",
+    "task.metric=execution",
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "metric"),
+    [
+        ([], "execution"),
+        (["task.judge=always"], "judge"),
+        (["backbone@roles.judge=gpt_4o_mini"], "judge"),
+        (["backbone@roles.judge=gpt_4o_mini", "task.judge=never"], "execution"),
+        (["backbone@roles.judge=gpt_4o_mini", "task.metric=bird_ex"], "bird_ex"),
+    ],
+)
+def test_the_headline_is_the_papers_where_a_judge_is_set_up(words, metric):
+    assert compose_run(["task=bird_sql", *words]).settings["task"]["metric"] == metric
+
+
+@pytest.mark.parametrize(("said", "score"), [(RIGHT, 100.0), (WRONG, 0.0)])
+def test_a_judge_that_is_set_up_gives_the_headline(said, score, tmp_path, capsys):
+    words = ("task=bird_sql", "method=base", "limit={test: 4}", "task.source=sample", "backbone@roles.judge=embedded")
+    metrics = launch(tmp_path, *words, backbone=lambda inner: JudgeSaying(inner, said)).metrics
+    headline = metrics["headline"]
+    assert (headline["metric"], headline["after"]) == ("judge", score)
+    assert "the headline is judge, as in the paper" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("said", [RIGHT, pytest.param("No.", marks=pytest.mark.slow)])
