@@ -28,9 +28,10 @@ from ace_bench.report.tables.results_index import Selection
 from tests.simulation.score_worlds import mean_at
 
 WORLDS = {"as the paper says": 1.0, "half of it": 0.5, "no effect": 0.0, "reversed": -1.0}
+COLLAPSING, _COLLAPSE = "as it says, 20% of cheatsheets collapse", 0.2
 SIZES = {"appworld/test_normal": 168, "appworld/test_challenge": 417, "finer/test": 441, "formula/test": 200,
          "ddxplus/test": 1764, "bird_sql/test": 1534}  # fmt: skip
-VERDICTS: tuple[Verdict, ...] = ("supported", "equivalent", "inconclusive", "contradicted")
+VERDICTS: tuple[Verdict, ...] = ("supported", "equivalent", "inconclusive", "contradicted", "refused")
 _KINDS = ("gains", "primary", "stability")
 _OWN, _SCENARIO = 1.4, 3
 _GRID = np.linspace(-9, 9, 400)
@@ -183,22 +184,50 @@ def verdicts_of(results: Sequence[ClaimResult]) -> Mapping[str, Counter[Verdict]
     }
 
 
-def verdicts_page(tables: int) -> str:
-    """Count the verdicts in all worlds, as Markdown: of gains, primary gains and claims of stability."""
-    places = [*product(WORLDS, (3, 5), range(tables))]
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The verdicts on one table of a world: counted by kind, and of each claim about scores."""
+
+    world: str
+    seeds: int
+    counts: Mapping[str, Counter[Verdict]]
+    verdicts: Mapping[str, Verdict]
+
+
+def judge_worlds(tables: int) -> list[Judged]:
+    """Judge tables of the five worlds, with three and with five seeds."""
     with ProcessPoolExecutor() as pool:
-        counts = [*pool.map(_counted, places)]
+        return [*pool.map(_judge, product((*WORLDS, COLLAPSING), (3, 5), range(tables)))]
+
+
+def verdicts_page(judged: Sequence[Judged]) -> str:
+    """Count the verdicts in all worlds, as Markdown: of gains, primary gains and claims of stability."""
     lines = [f"|effects|seeds|{'|'.join(VERDICTS)}|", "|---|---|" + "---|" * len(VERDICTS)]
-    for name, seeds in product(WORLDS, (3, 5)):
-        chosen = [counted for place, counted in zip(places, counts, strict=True) if place[:2] == (name, seeds)]
+    for name, seeds in product((*WORLDS, COLLAPSING), (3, 5)):
+        chosen = [table.counts for table in judged if (table.world, table.seeds) == (name, seeds)]
         cells = ("/".join(str(sum(one[kind][verdict] for one in chosen)) for kind in _KINDS) for verdict in VERDICTS)
         lines.append(f"|{name}|{seeds}|{'|'.join(cells)}|")
     return "\n".join(lines)
 
 
-def _counted(place: tuple[str, int, int]) -> Mapping[str, Counter[Verdict]]:
+def verdicts_by_claim(judged: Sequence[Judged]) -> list[Mapping[str, object]]:
+    """Return a line of CSV for each claim, world and number of seeds: how often each verdict was given."""
+    counts: dict[tuple[str, str, int], Counter[Verdict]] = {}
+    for table in judged:
+        for claim, verdict in table.verdicts.items():
+            counts.setdefault((claim, table.world, table.seeds), Counter())[verdict] += 1
+    return [
+        {"claim": claim, "world": world, "seeds": seeds, **{verdict: count[verdict] for verdict in VERDICTS}}
+        for (claim, world, seeds), count in sorted(counts.items())
+    ]
+
+
+def _judge(place: tuple[str, int, int]) -> Judged:
     name, seeds, seed = place
-    return verdicts_of(world_results(World(share=WORLDS[name], seeds=seeds, seed=seed)))
+    collapse = _COLLAPSE if name == COLLAPSING else 0.0
+    results = world_results(World(share=WORLDS.get(name, 1.0), seeds=seeds, seed=seed, collapse=collapse))
+    verdicts = {f"{one.claim.label}: {one.claim.than}": one.verdict for one in results if one.comparison}
+    return Judged(world=name, seeds=seeds, counts=verdicts_of(results), verdicts=verdicts)
 
 
 def _run(true: TrueMeans, world: World, plan: int, seed: int) -> RunSummary:

@@ -14,10 +14,11 @@ import numpy as np
 from rich.console import Console
 
 from ace_bench.core.statistics import LEVEL, blocks, difference_variances, score_bounds
+from ace_bench.report.escaping import csv_of
 from ace_bench.report.statistics import ENOUGH_DIFFERING, reasons_wide
 from ace_bench.store.files import write_files
 from tests.simulation.candidates import CHOSEN, Interval, all_intervals
-from tests.simulation.claim_worlds import verdicts_page
+from tests.simulation.claim_worlds import Judged, judge_worlds, verdicts_by_claim, verdicts_page
 from tests.simulation.hard_worlds import (
     Drawn,
     databases,
@@ -26,9 +27,10 @@ from tests.simulation.hard_worlds import (
     rare_gains,
     supported_without_effect,
 )
+from tests.simulation.planning import look_lines, power_row, span
 from tests.simulation.score_worlds import Case, Scores, draw, mean_at
 
-PAGE = Path("docs/tables-and-figures.md")
+PAGE, BY_CLAIM = Path("docs/tables-and-figures.md"), Path("docs/assets/claims_in_worlds.csv")
 START, END = "<!-- measured by make statistics -->", "<!-- end -->"
 TABLES, FAMILIES, WORLDS_OF_CLAIMS = 2_000, 2_000, 4
 FAMILY_SIZES = (4, 13)
@@ -132,8 +134,8 @@ def seen_in_scores(spread: float, tables: int = 20_000) -> tuple[float, float]:
     return rates[0], rates[1]
 
 
-def measured_tables(tables: int = TABLES, families: int = FAMILIES, worlds: int = WORLDS_OF_CLAIMS) -> str:
-    """Measure everything, as Markdown."""
+def measured_tables(judged: Sequence[Judged], tables: int = TABLES, families: int = FAMILIES) -> str:
+    """Measure everything but verdicts, as Markdown."""
     with ProcessPoolExecutor() as pool:
         designs = dict(zip(DESIGNS, pool.map(_Design.measure, DESIGNS, repeat(tables), repeat(families)), strict=True))
         rows = [
@@ -142,6 +144,7 @@ def measured_tables(tables: int = TABLES, families: int = FAMILIES, worlds: int 
             *pool.map(_collapse_row, (0.1, 0.2), repeat(tables)),
         ]
         hard = [*pool.map(_hard_row, _HARD, repeat(tables))]
+        powers = [*pool.map(power_row, product((200, 400), (1.5, 4.0)), repeat(tables))]
         near = [*pool.map(_score_cell, product((1, 3, 5), (20, 50, 200), (0.0, 2.0, 4.0)), repeat(tables))]
     false_support = [*supported_without_effect(min(tables, _HARD_TABLES))]
     detected, mistaken = seen_in_scores(4.0)
@@ -150,19 +153,23 @@ def measured_tables(tables: int = TABLES, families: int = FAMILIES, worlds: int 
         *(f"|{'|'.join(row)}|" for row in rows), "",
         "|worlds that are hard|coverage|named as wider|", "|---|---|---|",
         *(f"|{'|'.join(row)}|" for row in hard), "",
-        f"Where collapsed runs of a base count as its best, {_span(false_support)} of differences without effect are "
-        f"found above 0. Intervals of scores cover {_span(near)}. Scores of three seeds show {100 * detected:.0f}% of "
+        f"Where collapsed runs of a base count as its best, {span(false_support)} of differences without effect are "
+        f"found above 0. Intervals of scores cover {span(near)}. Scores of three seeds show {100 * detected:.0f}% of "
         f"collapses by 15 points (10 below the others), and {100 * mistaken:.0f}% false ones.", "",
-        *_candidate_lines([*designs.values()]), "", verdicts_page(worlds),
+        *_candidate_lines([*designs.values()]), "", *look_lines(tables), "",
+        "|power|3 seeds, 5 points|5|10|3 seeds, 10 points|5|10|", "|---|---|---|---|---|---|---|",
+        *(f"|{'|'.join(row)}|" for row in powers), "", verdicts_page(judged),
     ])  # fmt: skip
 
 
 def main() -> None:
     """Measure, and write the tables into the page."""
-    table = measured_tables()
+    judged = judge_worlds(WORLDS_OF_CLAIMS)
+    table = measured_tables(judged)
     text = PAGE.read_text(encoding="utf-8")
     before, _, remainder = text.partition(START)
-    write_files({PAGE: f"{before}{START}\n{table}\n{END}{remainder.partition(END)[2]}"})
+    page = f"{before}{START}\n{table}\n{END}{remainder.partition(END)[2]}"
+    write_files({PAGE: page, BY_CLAIM: csv_of(verdicts_by_claim(judged))})
     Console(width=150).print(table)
 
 
@@ -186,7 +193,7 @@ class _Design:
         ours, base = DESIGNS[design]
         rates = [figures[CHOSEN].own if ours == 1 else figures[CHOSEN].method for figures in self.covered]
         families = [
-            _span([figures[CHOSEN][size_index] for figures in self.errors]) for size_index in range(len(FAMILY_SIZES))
+            span([figures[CHOSEN][size_index] for figures in self.errors]) for size_index in range(len(FAMILY_SIZES))
         ]
         about = " (these playbooks)" if ours == 1 else " (does not adapt)" if base == 1 else ""
         return f"{design}{about}", *_split([*cases(design)], rates), *families
@@ -204,7 +211,7 @@ def _candidate_lines(designs: Sequence[_Design]) -> list[str]:
             for size_index in range(len(FAMILY_SIZES))
         ]
         width = np.mean([rates[name].width / rates[CHOSEN].width for rates in covered])
-        lines.append(f"|{name}|{_span([rates[name].method for rates in covered])}|{'|'.join(most)}|{width:.2f}|")
+        lines.append(f"|{name}|{span([rates[name].method for rates in covered])}|{'|'.join(most)}|{width:.2f}|")
     return lines
 
 
@@ -214,14 +221,14 @@ def _stream_row(seeds: int, tables: int) -> tuple[str, ...]:
     if seeds > 1:
         return f"{seeds} streams", *_split(stream_cases, [rate.method for rate in rates]), "-", "-"
     fitting, wider = _split(stream_cases, [rate.own for rate in rates])
-    method = _span([rate.method for rate in rates])
+    method = span([rate.method for rate in rates])
     return "1 stream (this stream)", f"{fitting}; refused for the method: {method}", wider, "-", "-"
 
 
 def _collapse_row(rate: float, tables: int) -> tuple[str, ...]:
     collapse_cases = [Case(ours=seeds, base=seeds, spreads=(2.0, 2.0), collapse=rate) for seeds in (3, 5)]
     rates = [coverage(case, tables)[CHOSEN] for case in collapse_cases]
-    kept, refused = _span([one.kept for one in rates]), _span([one.refused for one in rates])
+    kept, refused = span([one.kept for one in rates]), span([one.refused for one in rates])
     return f"{100 * rate:.0f}% of seeds collapse", f"{kept} without one; {refused} refused", "-", "-", "-"
 
 
@@ -244,7 +251,7 @@ def _hard_row(name: str, tables: int) -> tuple[str, ...]:
         seeds = (drawn.ours.shape[-2], drawn.base.shape[-2])
         wide = bool(reasons_wide(*seeds, len(drawn.groups), streams=False)) or drawn.differing() < ENOUGH_DIFFERING
         rates.setdefault(wide and not drawn.near_end, []).append(drawn.covered())
-    return name, *(_span(rates[wide]) if wide in rates else "-" for wide in (False, True))
+    return name, *(span(rates[wide]) if wide in rates else "-" for wide in (False, True))
 
 
 def _score_cell(design: tuple[int, int, float], tables: int) -> float:
@@ -284,13 +291,8 @@ def _split(designs: Sequence[Case], rates: Sequence[float]) -> tuple[str, str]:
     groups = [
         [rate for case, rate in zip(designs, rates, strict=True) if is_wide(case) is wide] for wide in (False, True)
     ]
-    fitting, wider = (_span(values) if values else "-" for values in groups)
+    fitting, wider = (span(values) if values else "-" for values in groups)
     return fitting, wider
-
-
-def _span(values: Sequence[float]) -> str:
-    low, high = (f"{100 * value:.1f}" for value in (min(values), max(values)))
-    return f"{low}%" if low == high else f"{low}-{high}%"
 
 
 if __name__ == "__main__":

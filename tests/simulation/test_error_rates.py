@@ -21,6 +21,7 @@ from tests.simulation.error_rates import (
     score_coverage,
     streams,
 )
+from tests.simulation.planning import false_findings
 from tests.simulation.score_worlds import Case, draw
 
 NOISE = 0.015
@@ -50,11 +51,25 @@ def test_the_simulated_intervals_are_those_of_the_tables(seeds):
         assert comparison.bounds(0.99) == pytest.approx((middle - half, middle + half))
 
 
+def test_looks_find_too_much_without_a_correction_and_little_with_it():
+    for name, found in false_findings(400).items():
+        assert all(one.corrected < 0.05 + 0.03 for one in found), name
+        assert all(one.uncorrected > one.corrected + 0.02 for one in found), name
+
+
+def test_the_page_says_that_corrected_looks_find_differences_in_fewer_than_5_percent():
+    lines = [line for line in PAGE.read_text().partition(START)[2].splitlines() if re.match(r"\|\d+ to \d+ s", line)]
+    assert len(lines) == 3
+    for line in lines:
+        *_, uncorrected, corrected, _ = line.split("|")
+        assert float(re.findall(r"[\d.]+(?=%)", corrected)[-1]) < 5 < float(re.findall(r"[\d.]+", uncorrected)[0])
+
+
 @pytest.mark.slow
 def test_the_page_holds_the_tables_of_one_run_of_the_command():
     """All but the numbers: texts, rows, columns and how many decimals."""
     page = PAGE.read_text(encoding="utf-8").partition(START)[2].partition(END)[0].strip()
-    assert _layout(measured_tables(20, 5, 0)) == _layout(page)
+    assert _layout(measured_tables([], 20, 5)) == _layout(page)
 
 
 def test_no_interval_is_wider_than_its_table_says():
