@@ -42,7 +42,7 @@ class CompareView {
   /** Links to other runs that can be compared. */
   others(offers, keys) {
     const list = () => el("ul", {}, offers.map(({ name, keys: own }) => el("li", {}, el("a", { href: `#${new URLSearchParams({ view: "compare", runs: own.join(",") })}` }, name))));
-    return el("div", {}, el("p.note", {}, el("a", { href: `#${new URLSearchParams({ view: "runs", runs: keys.join(",") })}` }, "Choose other runs")), offers.length > 1 && lazy(`${plural(offers.length, "set")} of runs on the same samples`, list));
+    return el("div", {}, el("p.note", {}, el("a", { href: `#${new URLSearchParams({ view: "runs", runs: keys.join(",") })}` }, "Choose other runs")), offers.length > 0 && (this.offered = lazy(`${plural(offers.length, "set")} of runs on the same samples`, list)));
   }
 
   table() {
@@ -112,7 +112,8 @@ class CompareView {
   show() {
     const pair = this.pair();
     const problem = pair ? pair.problem : this.problem || "there is no test of them";
-    this.verdict.textContent = this.ours === this.base ? "Choose two different runs." : problem ? `These two cannot be compared: ${problem}.` : `${this.sideNames.get(this.ours)} against ${this.sideNames.get(this.base)}: ${sentence(pair, this.seedsOf(this.ours), this.seedsOf(this.base))}`;
+    if (this.offered && (problem || this.sides.length < 2)) this.offered.open = true;
+    this.verdict.textContent = this.ours === this.base ? (this.sides.length < 2 ? "These are seeds of one run, with nothing to compare them with." : "Choose two different runs.") : problem ? `These two cannot be compared: ${problem}.` : `${this.sideNames.get(this.ours)} against ${this.sideNames.get(this.base)}: ${sentence(pair, this.seedsOf(this.ours), this.seedsOf(this.base))}`;
     this.toPlaybooks.href = `#${new URLSearchParams({ view: "playbooks", runs: `${this.base},${this.ours}` })}`;
     const [ours, base] = [this.scores[this.ours] || {}, this.scores[this.base] || {}];
     const gain = (sample) => ours[sample] - base[sample];
@@ -133,8 +134,8 @@ function comparable(runs) {
   const sets = [...grouped(runs.filter(({ result }) => result), kind).values()].filter((rows) => new Set(rows.map(({ seeds }) => seeds)).size > 1);
   const hasBase = (rows) => rows.some(({ about }) => about.method === "base");
   const newest = (rows) => Math.max(...rows.map(({ date }) => date));
-  const simulated = ([{ about }]) => about.simulated;
-  return sets.sort((a, b) => hasBase(b) - hasBase(a) || simulated(a) - simulated(b) || newest(b) - newest(a)).map((rows) => {
+  const marked = ([{ about }]) => about.simulated || about.source !== "real";
+  return sets.sort((a, b) => hasBase(b) - hasBase(a) || marked(a) - marked(b) || newest(b) - newest(a)).map((rows) => {
     const methods = [...new Set(rows.map(({ about }) => about.method))].sort((a, b) => (b === "base") - (a === "base"));
     return { name: `${rows[0].tested}, ${rows[0].model}: ${methods.join(", ")}`, keys: rows.slice(0, MOST_COMPARED).map(({ key }) => key) };
   });

@@ -7,7 +7,7 @@ class ContextView {
     this.slider = el("input", { type: "range", min: 0, max: this.last, value: this.last, "aria-label": "Step", oninput: debounced(() => this.go(+this.slider.value), 15) });
     this.where = el("output");
     this.changes = el("div.changes");
-    this.written = el("div", { role: "status" });
+    this.written = el("div");
     this.body = el("div");
     const jump = (by) => () => this.go(this.at + by);
     const steps = el("div.slider", {}, el("button", { type: "button", "aria-label": "Step back", onclick: jump(-1) }, "◀"), this.slider, el("button", { type: "button", "aria-label": "Step on", onclick: jump(1) }, "▶"), this.where);

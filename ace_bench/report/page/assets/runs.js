@@ -98,8 +98,8 @@ class RunsView {
     this.sort(items);
     items.forEach((item, place) => Object.assign(item, { first: place > 0 && item.set !== items[place - 1].set }));
     this.count.textContent = `${plural(found.length, "run")} of ${shown(runs.length)}${broken.length ? `, ${broken.length} unreadable` : ""}${group === "seed" ? `; ${plural(items.length, "group")}, numbers are means over seeds` : ""}`;
-    const widths = items.slice(0, 200).map(({ rows }) => this.name(rows[0], { group: rows.length > 1 }).length + (rows.length > 1 ? 13 : 0) + (rows[0].about.source === "real" ? 0 : 13));
-    this.root.style.setProperty("--name", `min(${50 + 7.2 * Math.max(broken.length && 30, ...widths)}px, 400px, 34vw)`); // scores are pinned behind it
+    const widths = items.slice(0, 200).map(({ rows }) => this.name(rows[0], { group: rows.length > 1 }).length + (rows.length > 1 ? 19 : 0) + (rows[0].about.source === "real" ? 0 : 13));
+    this.root.style.setProperty("--name", `min(${44 + 6.4 * Math.max(broken.length && 30, ...widths)}px, 400px, 34vw)`); // scores are pinned behind it
     this.head();
     this.act();
     this.list.show([...broken.map((one) => ({ broken: one })), ...items]);
