@@ -46,3 +46,7 @@ def __getattr__(name: str) -> Any:
     if name in __all__:
         return getattr(import_module(_MODULES.get(name, "ace_bench.api")), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -175,3 +175,7 @@ def test_importing_the_package_is_cheap():
     code = "import sys, ace_bench; print(sorted({'hydra', 'pandas', 'omegaconf'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_the_names_of_the_package_are_those_it_documents():
+    assert dir(ace_bench) == sorted(ace_bench.__all__)

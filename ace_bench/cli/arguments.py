@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import textwrap
+from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, NoReturn
 
@@ -20,14 +22,43 @@ DIFFERENCES = "compare all numbers with the paper's, even those measured in anot
 """Help of an option that several commands have."""
 
 
+class HelpFormatter(argparse.HelpFormatter):
+    """Keeps a description's paragraphs and lists, within the terminal's width."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        blocks = text.strip().split("\n\n")
+        return "\n\n".join("\n".join(_fill_block(block.splitlines(), width)) for block in blocks)
+
+
+def _fill_block(lines: list[str], width: int) -> Iterator[str]:
+    """Yield the lines of a paragraph, or of a list of commands, which is indented and has no prose."""
+    if not lines[0].startswith(" "):
+        yield from textwrap.wrap(" ".join(lines), width)
+    elif all(len(line) <= width for line in lines):
+        yield from lines
+    else:
+        for line in lines:
+            yield from _fold_command(line, width)
+
+
+def _fold_command(line: str, width: int) -> Iterator[str]:
+    """Yield a command over several lines, as a shell takes it, and below it the comment that stood beside it."""
+    command, *comments = re.split(r" {3,}", line.strip())
+    folded = textwrap.wrap(
+        command, width - 6, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    yield textwrap.indent(" \\\n".join(folded), "    ")
+    yield from textwrap.wrap(" ".join(comments), width, initial_indent=" " * 8, subsequent_indent=" " * 8)
+
+
 class Parser(argparse.ArgumentParser):
-    """Prints the description unchanged; an error is one sentence, with the closest option if there is one."""
+    """Prints a long description; an error is one sentence, with the closest option if there is one."""
 
     def __init__(self, command: str, description: str | None) -> None:
         super().__init__(
             prog=command_line(command),
             description=(description or "").replace(f"ace-bench {command}", command_line(command)),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=HelpFormatter,
             allow_abbrev=False,
         )
 

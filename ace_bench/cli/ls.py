@@ -50,11 +50,11 @@ def main(arguments: Sequence[str]) -> int:
     """Print a line for each run. Return the exit status."""
     parser = Parser("ls", __doc__)
     parser.add_argument("words", nargs="*", metavar="FOLDER|KEY=VALUE", help="folders (default: results), and settings")
-    parser.add_argument("--state", choices=_STATES, help="only runs in this state")
+    states = f"only runs in this state: {', '.join(_STATES)}"
+    parser.add_argument("--state", choices=_STATES, metavar="STATE", help=states)
     parser.add_argument("--since", metavar="YYYY-MM-DD", help="only runs that began on this day (UTC) or later")
-    parser.add_argument(
-        "--sort", choices=COLUMNS, help="order the runs: words from A, numbers and dates from the largest"
-    )
+    order = f"order by {', '.join(COLUMNS)}: words from A, numbers and dates from the largest"
+    parser.add_argument("--sort", choices=COLUMNS, metavar="COLUMN", help=order)
     parser.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
     options = parser.parse_args(arguments)
     conditions = [word for word in options.words if "=" in word and not Path(word).is_dir()]

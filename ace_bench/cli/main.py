@@ -23,30 +23,39 @@ class Command(NamedTuple):
     purpose: str
 
 
-COMMANDS: Mapping[str, Command] = {
-    name: Command(f"ace_bench.{target}", purpose)
-    for name, target, purpose in (
-        ("init", "cli.init", "make and check the configuration of a first experiment, by five questions"),
-        ("run", "cli.run", "run one experiment, or a sweep of them"),
-        ("ls", "cli.ls", "list runs: score, gain, cost and date"),
-        ("view", "cli.pages:view_runs", "look at runs in the browser: list, compare, follow"),
-        ("report", "cli.pages:write_report", "write runs as one HTML page"),
-        ("tables", "cli.tables:make_tables", "make tables: the paper's, or of your own runs"),
-        ("figures", "cli.tables:make_figures", "draw figures: the paper's, or of your own runs"),
-        ("plan", "cli.plan", "say how many seeds and samples a comparison needs"),
-        ("reproduce", "cli.reproduce", "reproduce a result of the paper: make the missing runs, then its table"),
-        ("playbook", "cli.playbook.command", "show, compare, change and share playbooks"),
-        ("prompts", "cli.prompts.command", "make a prompt set with the authors' own prompts"),
-        ("data", "cli.data", "download a task's official data"),
-        ("check", "cli.check", "check a task's data and grade its gold answers"),
-        ("doctor", "cli.doctor", "find damaged runs and caches, and repair what costs nothing"),
-        ("appworld", "cli.appworld", "set up AppWorld's engine and data"),
-        ("leaderboard", "cli.leaderboard", "prepare a finished AppWorld run for the official leaderboard"),
-        ("serve", "backbones.embedded.server.serve", "serve the embedded backbone over HTTP"),
-        ("retrieval", "contrib.retrieval.command", "measure the retrieval of bullets"),
-        ("validity", "contrib.validity.command", "check what results mean: transfer, placebos, contamination"),
+GROUPS: Mapping[str, Mapping[str, Command]] = {
+    heading: {name: Command(f"ace_bench.{target}", purpose) for name, target, purpose in commands}
+    for heading, commands in (
+        ("Make experiments", (
+            ("init", "cli.init", "write a first configuration, for your data or ours"),
+            ("run", "cli.run", "run one experiment, or a sweep of them"),
+            ("reproduce", "cli.reproduce", "make a result of the paper: its missing runs, then its table"),
+            ("plan", "cli.plan", "say how many seeds and samples a comparison needs"),
+            ("validity", "contrib.validity.command", "check what results mean: transfer, placebos, contamination"),
+        )),
+        ("Look at results", (
+            ("ls", "cli.ls", "list runs: score, gain, cost and date"),
+            ("view", "cli.pages:view_runs", "look at runs in the browser: list, compare, follow"),
+            ("report", "cli.pages:write_report", "write runs as one HTML page"),
+            ("tables", "cli.tables:make_tables", "make tables: the paper's, or of your own runs"),
+            ("figures", "cli.tables:make_figures", "draw figures: the paper's, or of your own runs"),
+            ("leaderboard", "cli.leaderboard", "prepare a run for AppWorld's official leaderboard"),
+        )),
+        ("Use playbooks and prompts", (
+            ("playbook", "cli.playbook.command", "show, compare, change and share playbooks"),
+            ("prompts", "cli.prompts.command", "make a prompt set with the authors' own prompts"),
+            ("retrieval", "contrib.retrieval.command", "measure the retrieval of bullets"),
+        )),
+        ("Set up and repair", (
+            ("data", "cli.data", "download a task's official data"),
+            ("check", "cli.check", "check a task's data and grade its gold answers"),
+            ("appworld", "cli.appworld", "set up AppWorld's engine and data"),
+            ("serve", "backbones.embedded.server.serve", "serve the embedded backbone over HTTP"),
+            ("doctor", "cli.doctor", "find damaged runs and caches, and repair what costs nothing"),
+        )),
     )
-}
+}  # fmt: skip
+COMMANDS: Mapping[str, Command] = {name: command for group in GROUPS.values() for name, command in group.items()}
 _UNREAD, _MISTAKE = 1, 2
 _CONFIG_DIR = ("--config-dir", "-cd")
 
@@ -102,9 +111,9 @@ def find_command(
     return command
 
 
-def list_commands(commands: Mapping[str, Command]) -> str:
-    """Return a line for each command."""
-    width = max(map(len, commands))
+def list_commands(commands: Mapping[str, Command], width: int = 0) -> str:
+    """Return a line for each command, with names of at least ``width`` characters."""
+    width = max(width, *map(len, commands))
     return "".join(f"  {name:{width}}  {command.purpose}\n" for name, command in commands.items())
 
 
@@ -189,10 +198,14 @@ def _without_config_dirs(arguments: Sequence[str]) -> list[str]:
 
 
 def _usage() -> str:
+    others = commands_of_others(COMMANDS_OF_OTHERS)
+    groups = {**GROUPS, **({"Commands of other packages": others} if others else {})}
+    width = max(len(name) for group in groups.values() for name in group)
     return (
         "usage: ace-bench COMMAND ...\n\n"
-        f"{list_commands(all_commands())}\n"
-        "`--config-dir DIR` with any command adds the options and presets of a folder of configs.\n"
+        + "\n".join(f"{heading}:\n{list_commands(group, width)}" for heading, group in groups.items())
+        + "\n`ace-bench run task=finer method=ace` is a first experiment.\n"
+        "`ace-bench COMMAND --help` describes a command.\n"
         "`ace-bench --version` prints the version.\n"
-        "`ace-bench COMMAND --help` describes a command; `ace-bench run task=finer method=ace` is a first experiment.\n"
+        "`--config-dir DIR` with any command adds the options and presets of a folder.\n"
     )

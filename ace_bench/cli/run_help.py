@@ -6,6 +6,7 @@ Hydra is not asked: it would take a second to import launchers and compose a con
 from __future__ import annotations
 
 import re
+import shutil
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +22,7 @@ _GROUPS = "$APP_CONFIG_GROUPS"
 _SETTINGS = "$SETTINGS"
 _WRITTEN = "python run.py"
 """The command's placeholder in the template of ``config.yaml``."""
-_WIDTH, _COLUMN = 120, 34
+_WIDEST, _COLUMN = 120, 34
 _LINE = re.compile(r"(?P<indent> *)(?P<key>[\w@/]+):(?P<value> *(?:\"[^\"]*\"|'[^']*'|[^#]*?))(?: *# *(?P<text>.*))?$")
 _MORE = re.compile(r" +# *(?P<text>.*)$")
 _PACKAGE = "# @package "
@@ -119,9 +120,17 @@ def help_text(arguments: Sequence[str]) -> str:
     path = configs_folder() / "config.yaml"
     template: str = msgspec.yaml.decode(path.read_bytes())["hydra"]["help"]["template"]
     names = sorted({path.name for folder in folders for path in folder.iterdir() if path.is_dir()})
-    listing = "".join(f"{name}: {', '.join(options(name, folders))}\n" for name in names)
+    listing = "".join(_hang(f"{name}: {', '.join(options(name, folders))}") + "\n" for name in names)
     settings = "\n".join(_setting_lines(read_option(path).settings))
     return template.replace(_GROUPS, listing).replace(_SETTINGS, settings).replace(_WRITTEN, command_line("run")) + "\n"
+
+
+def _hang(text: str) -> str:
+    return textwrap.fill(text, _line_width(), subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
+
+
+def _line_width() -> int:
+    return min(shutil.get_terminal_size().columns, _WIDEST)
 
 
 def _option_text(group: str, name: str) -> str:
@@ -130,16 +139,16 @@ def _option_text(group: str, name: str) -> str:
         raise ConfigError(f"--help {group}={name}: {group} has {', '.join(files)}")
     option = read_option(files[name], group)
     inherited = [f"  as {group}={parent}, and:" for parent in option.parents]
-    lines = [f"{group}={name}: {option.title}", *inherited, *_setting_lines(option.settings)]
+    lines = [_hang(f"{group}={name}: {option.title}"), *inherited, *_setting_lines(option.settings)]
     for part in option.parts:
-        lines += ["", f"  {part.title}", *_setting_lines(part.settings)]
+        lines += ["", _hang(f"  {part.title}"), *_setting_lines(part.settings)]
     return "\n".join([*lines, ""])
 
 
 def _setting_lines(settings: Iterable[SettingDoc]) -> Iterator[str]:
     for setting in settings:
         head = f"  {setting.key}={setting.default}" if setting.default else f"  {setting.key}.*"
-        text = textwrap.wrap(setting.text, _WIDTH - _COLUMN)
+        text = textwrap.wrap(setting.text, _line_width() - _COLUMN)
         if len(head) < _COLUMN and text:
             yield f"{head:{_COLUMN}}{text.pop(0)}"
         else:

@@ -1,10 +1,12 @@
 """The program as a whole: its list of commands, and words that are no command."""
 
+import contextlib
 from importlib.metadata import EntryPoint, version
 
 import pytest
 
 from ace_bench.cli.main import Command, all_commands, commands_of_others, list_commands, main
+from ace_bench.cli.playbook.command import all_commands as commands_of_playbooks
 
 
 def test_the_version_is_printed_and_without_arguments_the_commands_are_listed(capsys):
@@ -16,9 +18,26 @@ def test_the_version_is_printed_and_without_arguments_the_commands_are_listed(ca
         assert main(words) == 0
         printed.append(capsys.readouterr().out)
     (usage,) = {*printed}
-    head, commands, *_ = usage.split("\n\n")
-    assert (head, commands) == ("usage: ace-bench COMMAND ...", list_commands(all_commands()).rstrip())
+    assert usage.startswith("usage: ace-bench COMMAND ...\n\nMake experiments:\n")
+    assert {line.split()[0] for line in usage.splitlines() if line.startswith("  ")} == {*all_commands()}
     assert "\n`--config-dir DIR` with any command adds" in usage
+
+
+HELPS = [
+    *([name] for name in all_commands()),
+    *(["playbook", name] for name in commands_of_playbooks()),
+    *(["run", option] for option in ("method=ace", "task=qa", "backbone=llama_cpp")),
+]
+
+
+@pytest.mark.parametrize("words", HELPS, ids=" ".join)
+def test_help_fits_a_terminal_of_80_columns(words, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    with contextlib.suppress(SystemExit):
+        main([*words[:-1], "--help", words[-1]] if "=" in words[-1] else [*words, "--help"])
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) > 3
+    assert [line for line in printed if len(line) > 80] == []
 
 
 def test_commands_of_packages_are_described_by_their_docstrings(tmp_path, monkeypatch):

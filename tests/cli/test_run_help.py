@@ -14,6 +14,7 @@ def test_an_option_is_printed_with_its_defaults_and_all_lines_of_its_comments(sn
     option = Path(__file__).with_name("run_help.yaml").read_text()
     (tmp_path / "task").mkdir()
     monkeypatch.setenv(CONFIG_DIRS, str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "80")
     printed = []
     for package in ("task", "_global_", "other"):
         (tmp_path / "task" / "mine.yaml").write_text(f"# @package {package}\n{option}")
@@ -39,7 +40,8 @@ def test_help_prints_the_overview_or_the_settings_of_chosen_options(capsys):
     assert "\n  mode.batch_size=1 " in second
 
 
-def test_advanced_settings_are_printed_below_those_of_the_paper():
+def test_advanced_settings_are_printed_below_those_of_the_paper(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     first, advanced = help_text(["method=ace"]).split("\n\n")
     assert first.startswith("method=ace: ACE with the paper's settings")
     assert "\n  method.refiner.threshold=0.9 " in first

@@ -1,7 +1,8 @@
 """Show, compare, change and share playbooks: `ace-bench playbook COMMAND`.
 
 {commands}
-A playbook is a run folder (its tested playbook), a saved one (contexts/final.json) or a text in the authors' format.
+A playbook is a run folder (its tested playbook), a saved one
+(contexts/final.json) or a text in the authors' format.
 `ace-bench playbook COMMAND --help` describes a command.
 """
 
@@ -18,13 +19,12 @@ COMMANDS: Mapping[str, Command] = {
     for name, target, purpose in (
         ("show", "looking:show_playbook", "print a playbook"),
         ("diff", "looking:diff_playbooks", "say what differs between two playbooks"),
-        ("export", "sharing:export_playbooks",
-         "write a run's playbooks as text files, named as the authors' code names them"),
+        ("export", "sharing:export_playbooks", "write playbooks as text files, a prompt, AGENTS.md or a skill"),
         ("import", "agent_files:import_playbook", "read an exported AGENTS.md, CLAUDE.md or skill back"),
         ("forget", "changing:forget_source", "remove what came from a sample, a user or a bullet"),
         ("feedback", "changing:vote_on_bullet", "count a user's vote on a bullet"),
     )
-}  # fmt: skip
+}
 COMMANDS_OF_OTHERS = "ace_bench.playbook_commands"
 """The group of entry points by which other packages add commands: name = module, with a function ``main``."""
 

@@ -1,8 +1,8 @@
-"""Serve the embedded backbone over HTTP as an OpenAI-compatible server, for clients and tests.
+"""Serve the embedded backbone over HTTP as an OpenAI-compatible server.
 
     ace-bench serve --port 8000
 
-Latency and faults can be injected to test clients.
+For clients and tests: latency and faults can be injected.
 """
 
 from __future__ import annotations
