@@ -27,7 +27,8 @@ class HelpFormatter(argparse.HelpFormatter):
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         blocks = text.strip().split("\n\n")
-        return "\n\n".join("\n".join(_fill_block(block.splitlines(), width)) for block in blocks)
+        filled = ("\n".join(_fill_block(block.splitlines(), width)) for block in blocks)
+        return textwrap.indent("\n\n".join(filled), indent)
 
 
 def _fill_block(lines: list[str], width: int) -> Iterator[str]:
@@ -44,9 +45,7 @@ def _fill_block(lines: list[str], width: int) -> Iterator[str]:
 def _fold_command(line: str, width: int) -> Iterator[str]:
     """Yield a command over several lines, as a shell takes it, and below it the comment that stood beside it."""
     command, *comments = re.split(r" {3,}", line.strip())
-    folded = textwrap.wrap(
-        command, width - 6, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
+    folded = textwrap.wrap(command, width - 6, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
     yield textwrap.indent(" \\\n".join(folded), "    ")
     yield from textwrap.wrap(" ".join(comments), width, initial_indent=" " * 8, subsequent_indent=" " * 8)
 

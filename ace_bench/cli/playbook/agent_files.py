@@ -10,7 +10,9 @@ stay.
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -18,7 +20,7 @@ from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.cli.playbook.difference import playbook_diff
 from ace_bench.cli.playbook.looking import print_diff, read_playbook
 from ace_bench.cli.playbook.markdown import Block, enclose, merge_edits, put_block, read_block, write_block
-from ace_bench.contexts.loading import change_playbook, save_context
+from ace_bench.contexts.loading import change_playbook, save_context, system_prompt
 from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.playbook.bullets import Bullet
@@ -29,22 +31,30 @@ _NAME = re.compile(r"(?!.*--)[a-z0-9][a-z0-9-]{0,62}[a-z0-9]")
 _SKILL, _REFERENCES = "SKILL.md", "references"
 _HEAD = """---
 name: {name}
-description: Lessons learnt from earlier work ({sections}). Use them before you start on a task of this kind.
+description: {description}
 ---
 """
+_LONGEST_DESCRIPTION = 1024
+"""Characters; agents refuse skills with longer ones."""
 
 
-def write_agents(book: Playbook, out: Path) -> Sequence[Path]:
+def write_prompt(book: Playbook, out: Path, _about: str) -> Sequence[Path]:
+    """Write a playbook as a part of a system prompt. Return the file."""
+    return _write({out: f"{system_prompt(book)}\n"})
+
+
+def write_agents(book: Playbook, out: Path, _about: str) -> Sequence[Path]:
     """Put a playbook into AGENTS.md, CLAUDE.md or any Markdown file, whose other text stays. Return the files."""
     if out.suffix.lower() != ".md":
         raise ConfigError(f"{out} is not a Markdown file: name AGENTS.md or CLAUDE.md with --out")
     return _write({out: put_block(_read(out), write_block(book.bullets, title="Playbook"), str(out))})
 
 
-def write_skill(book: Playbook, out: Path) -> Sequence[Path]:
+def write_skill(book: Playbook, out: Path, about: str) -> Sequence[Path]:
     """Write a playbook as the folder of a skill: SKILL.md and one file a section. Return the files.
 
-    In a skill that exists, all text but the entries stays.
+    Agents choose a skill by its description, which says what the tasks are ``about``. In a skill that exists, all text
+    but the entries stays.
     """
     if not _NAME.fullmatch(out.name):
         raise ConfigError(f"{out}: the folder's name is the skill's: lowercase letters, digits and single hyphens")
@@ -57,13 +67,27 @@ def write_skill(book: Playbook, out: Path) -> Sequence[Path]:
         for name, bullets_of_section in sections.items()
     }
     links = [f"- [{titles[name]}]({_REFERENCES}/{name}.md): {size}" for name, size in sizes.items()]
-    head = _read(out / _SKILL) or _HEAD.format(name=out.name, sections=", ".join(titles.values()).lower())
+    head = _read(out / _SKILL) or _HEAD.format(name=out.name, description=_describe_skill(about, out))
     index = enclose(["Read the part that fits the task:", "", *links, ""])
     texts = {out / _SKILL: put_block(head, index, str(out / _SKILL))}
     for name, bullets in sections.items():
         path = out / _REFERENCES / f"{name}.md"
         texts[path] = put_block(_read(path), write_block(bullets, title=titles[name]), str(path))
     return _write(texts)
+
+
+def _describe_skill(about: str, out: Path) -> str:
+    """Return the description as a YAML string. Raises ``ConfigError`` where nothing says what the tasks are about."""
+    if not about:
+        raise ConfigError(
+            f"{out}: agents choose a skill by its description; say what its tasks are, "
+            'such as --about "Sort a support ticket to the team that handles it."'
+        )
+    kind = textwrap.shorten(about, _LONGEST_DESCRIPTION - 200)
+    return json.dumps(
+        f"Lessons from earlier work on such tasks: {kind} Use them before you start on a task of this kind.",
+        ensure_ascii=False,
+    )
 
 
 def _references(folder: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from importlib.metadata import EntryPoint, entry_points
@@ -12,9 +13,11 @@ import msgspec
 
 from ace_bench.cli.arguments import Parser, count, print_line
 from ace_bench.cli.playbook.looking import read_playbook
+from ace_bench.cli.run_help import read_option
 from ace_bench.contexts.loading import official_text, restore
 from ace_bench.core.context import Context
 from ace_bench.core.errors import DataError
+from ace_bench.core.resources import config_folders, options
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.evidence import read_steps
 from ace_bench.report.histories import BulletHistory, bullet_history, history
@@ -35,14 +38,23 @@ changed and last used.
     ace-bench playbook export PLAYBOOK --as FORM --out FILE_OR_FOLDER
 
 writes one playbook, of a run or a file, in another form: {forms}.
+prompt is a text to put into a system prompt, agents a block in AGENTS.md or
+CLAUDE.md, skill a folder. A skill's description says what its tasks are: of a
+run by its task, else by --about.
 """
 FORMS = "ace_bench.playbook_forms"
-"""The group of entry points by which packages add forms: name = function of a playbook and a path."""
+"""The group of entry points by which packages add forms.
+
+name = function of a playbook, the path to write to and what its tasks are about ("" where nothing says it).
+"""
 _OURS = {
+    "prompt": "ace_bench.cli.playbook.agent_files:write_prompt",
     "agents": "ace_bench.cli.playbook.agent_files:write_agents",
     "skill": "ace_bench.cli.playbook.agent_files:write_skill",
 }
 
+_OF_ANY_KIND = ("qa", "inspect", "verifiers")
+"""Tasks whose name does not say what the model does."""
 INTERMEDIATE, LAST = "intermediate_playbooks", "last_playbook.txt"
 
 
@@ -111,6 +123,20 @@ def _all_forms() -> Mapping[str, EntryPoint]:
     return {**built_in, **{point.name: point for point in sorted(entry_points(group=FORMS))}}
 
 
+def _describe_task(run: Path) -> str:
+    """Return what the model of a run was to do, by its instruction or its task; "" where nothing says it."""
+    if not run.is_dir():
+        return ""
+    instruction, name = read_settings(run)["task"].get("instruction"), read_about(run)["task"]
+    if isinstance(instruction, str) and not instruction.endswith((".txt", ".md")):
+        return instruction
+    files = options("task", config_folders())
+    if name in _OF_ANY_KIND or name not in files:
+        return ""
+    sentence, *_ = read_option(files[name], "task").title.split(". ")
+    return re.sub(r" *\(.*?\)", "", sentence.removesuffix(".")) + "."
+
+
 def export_playbooks(arguments: Sequence[str]) -> int:
     """Write the files and return the exit status."""
     forms = _all_forms()
@@ -118,16 +144,19 @@ def export_playbooks(arguments: Sequence[str]) -> int:
     parser.add_argument("run", type=Path, help="folder of a run; with --as also a playbook file")
     parser.add_argument("--as", dest="form", choices=sorted(forms), help="form (default: the authors' texts)")
     parser.add_argument("--out", type=Path, required=True, help="folder to write to; with --as what the form is")
+    parser.add_argument("--about", default="", help="with --as skill: what its tasks are (default: of a run its task)")
     parser.add_argument("--every", type=count, default=50, help="steps between intermediate playbooks (default: 50)")
     parser.add_argument("--history", action="store_true", help="also write bullet_history.csv")
-    options = parser.parse_args(arguments)
-    if options.form is not None:
-        book = read_playbook(options.run)
-        print_line(f"{', '.join(map(str, forms[options.form].load()(book, options.out)))}: {book.size} bullets")
+    given = parser.parse_args(arguments)
+    if given.form is not None:
+        book = read_playbook(given.run)
+        about = given.about or _describe_task(given.run)
+        written = forms[given.form].load()(book, given.out, about)
+        print_line(f"{', '.join(map(str, written))}: {book.size} bullets")
         return 0
-    files = playbook_files(options.run, every=options.every)
-    tables = {"bullet_history.csv": _history(options.run)} if options.history else {}
-    write_files({options.out / name: text for name, text in {**files, **tables}.items()})
-    note = f", the last one after step {sum(1 for _ in read_steps(options.run))} of an unfinished run" * (LAST in files)
-    print_line(f"{options.out}: {len(files)} playbooks{note}")
+    files = playbook_files(given.run, every=given.every)
+    tables = {"bullet_history.csv": _history(given.run)} if given.history else {}
+    write_files({given.out / name: text for name, text in {**files, **tables}.items()})
+    note = f", the last one after step {sum(1 for _ in read_steps(given.run))} of an unfinished run" * (LAST in files)
+    print_line(f"{given.out}: {len(files)} playbooks{note}")
     return 0

@@ -4,14 +4,16 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pytest
+import yaml
 from hypothesis import given
 
 from ace_bench.cli.main import start
 from ace_bench.cli.playbook.markdown import merge_edits, read_block, write_block
-from ace_bench.contexts import load
+from ace_bench.contexts import load, system_prompt
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.playbook.feedback import give_feedback
 from ace_bench.playbook.playbook import Playbook
+from tests.launching import launch
 from tests.playbook.making import bullet, examples, playbooks
 
 
@@ -30,8 +32,8 @@ def book(tmp_path):
     return tmp_path / "book.json"
 
 
-def export(book, out, form="agents"):
-    assert start("playbook", ["export", str(book), "--as", form, "--out", str(out)]) == 0
+def export(book, out, form="agents", about="Check the books."):
+    assert start("playbook", ["export", str(book), "--as", form, "--out", str(out), "--about", about]) == 0
 
 
 def back(source, into):
@@ -103,6 +105,26 @@ def test_a_skill_has_front_matter_and_keeps_its_users_words(snapshot, book, tmp_
     skill.write_text(skill.read_text().replace("description: ", "description: Mine. "))
     export(book, folder, "skill")
     assert "description: Mine. " in skill.read_text()
+
+
+def test_a_prompt_is_what_a_system_prompt_takes(book, tmp_path):
+    export(book, tmp_path / "prompt.txt", "prompt")
+    assert (tmp_path / "prompt.txt").read_text() == f"{system_prompt(load(book))}\n"
+
+
+def test_a_skill_says_what_it_is_for_by_its_runs_task(book, tmp_path, capsys):
+    """A file says nothing of its task, so the user is asked; quotes and line breaks stay within the description."""
+    run = launch(
+        tmp_path / "results", "task=finer", "task.source=sample", "limit=2", "mode.before=false", "mode.epochs=1"
+    )
+    export(run.folder, tmp_path / "tags", "skill", about="")
+    description = yaml.safe_load((tmp_path / "tags" / "SKILL.md").read_text().split("---")[1])["description"]
+    assert "FiNER: US-GAAP tags for numbers in filings, four questions a sample." in description
+    export(book, tmp_path / "books", "skill", about='Say "yes":\nname: x')
+    head = yaml.safe_load((tmp_path / "books" / "SKILL.md").read_text().split("---")[1])
+    assert (head["name"], 'Say "yes": name: x' in head["description"]) == ("books", True)
+    assert start("playbook", ["export", str(book), "--as", "skill", "--out", str(tmp_path / "other")]) == 2
+    assert "say what its tasks are" in " ".join(capsys.readouterr().err.split())
 
 
 @pytest.mark.parametrize(
