@@ -57,7 +57,7 @@ class RunsView {
     this.group.value = choice.group || "";
     this.since.value = choice.since || "";
     this.order.value = choice.by || "";
-    this.listed = this.menu.open(choice.cols);
+    this.listed = this.menu.open(choice.cols).filter(({ id }) => choice.cols || choice.group !== "seed" || id !== "seed");
     const listed = new Set(this.listed.map(({ id }) => id));
     this.unlisted = [...this.columns.values()].filter(({ id, named, place }) => (named || this.telling.includes(place)) && !listed.has(id));
     this.varied = new Set(this.unlisted.filter(({ pick }) => new Set(this.library.runs.map(pick)).size > 1));
@@ -98,8 +98,11 @@ class RunsView {
     this.sort(items);
     items.forEach((item, place) => Object.assign(item, { first: place > 0 && item.set !== items[place - 1].set }));
     this.count.textContent = `${plural(found.length, "run")} of ${shown(runs.length)}${broken.length ? `, ${broken.length} unreadable` : ""}${group === "seed" ? `; ${plural(items.length, "group")}, numbers are means over seeds` : ""}`;
-    const widths = items.slice(0, 200).map(({ rows }) => this.name(rows[0], { group: rows.length > 1 }).length + (rows.length > 1 ? 19 : 0) + (rows[0].about.source === "real" ? 0 : 13));
-    this.root.style.setProperty("--name", `min(${44 + 6.4 * Math.max(broken.length && 30, ...widths)}px, 400px, 34vw)`); // scores are pinned behind it
+    const widthOf = ({ rows }) => { // of what stands in the first column, in pixels: scores are pinned behind it
+      const several = rows.length > 1;
+      return 44 + (several ? 7.4 : 6.9) * this.name(rows[0], { group: several }).length + (several ? 95 : 0) + (rows[0].about.source === "real" ? 0 : 100);
+    };
+    this.root.style.setProperty("--name", `min(${Math.max(broken.length && 250, ...items.slice(0, 200).map(widthOf))}px, 400px, 34vw)`);
     this.head();
     this.act();
     this.list.show([...broken.map((one) => ({ broken: one })), ...items]);
