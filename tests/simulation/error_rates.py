@@ -233,7 +233,8 @@ def _collapse_row(rate: float, tables: int) -> tuple[str, ...]:
 
 
 _HARD: Mapping[str, Callable[[int], Iterator[Drawn]]] = {
-    "2 to 5% of samples gain for certain": rare_gains,
+    "2 to 5% of samples gain for certain": partial(rare_gains, typical=False),
+    "the same, added samples of typical size (not ours)": partial(rare_gains, typical=True),
     "11 databases, effects of 0.2 in log odds": partial(databases, effect=0.2, grouped=True),
     "of 0.4": partial(databases, effect=0.4, grouped=True),
     "of 0.4, questions as units (not ours)": partial(databases, effect=0.4, grouped=False),

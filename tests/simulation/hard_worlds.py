@@ -10,7 +10,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from ace_bench.core.statistics import Array, difference_variances
+from ace_bench.core.statistics import Array, Variances, difference_variances
 from tests.simulation.score_worlds import mean_at
 
 DATABASES = (186, 163, 129, 64, 158, 106, 191, 145, 129, 174, 89)
@@ -22,26 +22,42 @@ _SEVERAL, _WITHIN = ((1, 1), (3, 3), (5, 5), (5, 1)), float(np.hypot(1.4, 0.85))
 
 @dataclass(frozen=True, kw_only=True)
 class Drawn:
-    """Scores (tables, seeds, samples) of both sides, the true difference, groups of samples, and if near 100%."""
+    """Scores (tables, seeds, samples) of both sides, the true difference, groups of samples, and if near 100%.
+
+    With ``typical`` intervals are judged as they were once: the two added samples have the size of those that differ.
+    """
 
     ours: Array
     base: Array
     truth: float
     groups: Sequence[Sequence[int]]
     near_end: bool = False
+    typical: bool = False
 
     def covered(self) -> float:
         """Return the share of intervals that hold the truth."""
         paired = self.ours.shape[-2] == self.base.shape[-2]
-        variances = difference_variances(self.ours, self.base, self.groups, paired=paired)
+        variances = self._with_typical() if self.typical else difference_variances(
+            self.ours, self.base, self.groups, paired=paired
+        )  # fmt: skip
         return float((np.abs(variances.value - self.truth) <= variances.reach() + 1e-12).mean())
+
+    def _with_typical(self) -> Variances:
+        seeds = (self.ours.shape[-2], self.base.shape[-2])
+        together = len({*seeds}) == 1 or min(seeds) == 1
+        sides = [side for side in ([self.ours - self.base] if together else [self.ours, self.base]) if max(seeds) > 1]
+        gains = self.ours.mean(axis=-2) - self.base.mean(axis=-2)
+        differing = np.count_nonzero(gains, axis=-1)
+        size = np.sqrt((gains**2).sum(axis=-1) / np.maximum(differing, 1))
+        prior = np.where(differing > 0, size, 1 / max(seeds))
+        return Variances.analyse(gains, self.groups, sides=sides, prior=prior)
 
     def differing(self) -> float:
         """Return the median number of samples that differ."""
         return float(np.median(np.count_nonzero(self.ours.mean(axis=-2) - self.base.mean(axis=-2), axis=-1)))
 
 
-def rare_gains(tables: int) -> Iterator[Drawn]:
+def rare_gains(tables: int, *, typical: bool) -> Iterator[Drawn]:
     """Yield worlds in which 2 to 5% of samples gain for certain, 0 to 30% vary by chance, and the others never."""
     rng = np.random.default_rng(21)
     for (ours, base), n, luck, share in product(_SEVERAL, (40, 120, 400), (0.0, 0.05, 0.3), (0.02, 0.05)):
@@ -50,7 +66,7 @@ def rare_gains(tables: int) -> Iterator[Drawn]:
         for seeds, gained in ((ours, 1.0), (base, 0.0)):
             varied = np.where(kind < share + luck, rng.random((tables, seeds, n)) < 0.5, sure < 0.5)
             sides.append(np.where(kind < share, gained, varied))
-        yield Drawn(ours=sides[0], base=sides[1], truth=share, groups=_single(n))
+        yield Drawn(ours=sides[0], base=sides[1], truth=share, groups=_single(n), typical=typical)
 
 
 def databases(tables: int, effect: float, *, grouped: bool) -> Iterator[Drawn]:
