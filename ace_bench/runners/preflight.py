@@ -171,8 +171,7 @@ def _probe_once(backbone: Probing, probes: dict[str, Probe], *, continued: bool)
 
     The first probe is also the fairest: later runs find the server busy.
     """
-    key = backbone.probe_key if isinstance(backbone, Served) else None
-    if key is None:
+    if not isinstance(backbone, Served) or (key := backbone.probe_key) is None:
         return _probe(backbone, continued=continued)
     if key in probes:
         backbone.take_probe(probes[key])
