@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from ace_bench.core.backbones import (
     GENERATOR,
@@ -29,18 +29,15 @@ from ace_bench.core.task import Confining, Judged, Lifecycle
 from ace_bench.core.types import Probe, Record
 from ace_bench.playbook.embeddings import Embedder
 from ace_bench.runners.build import RunSpec, build_experiment
+from ace_bench.runners.estimate_text import cost_in_words, describe, describe_time
 from ace_bench.runners.host import Host
 from ace_bench.runners.limits import Stop
 from ace_bench.runners.rehearsal import Estimate, rehearse
 from ace_bench.runners.settings import place_of
-from ace_bench.runners.summary import compact
 from ace_bench.store.call_log import Account
 from ace_bench.store.calls import first_settings
 from ace_bench.store.folder import ENDPOINTS, LONGEST, RunFolder, format_json
-
-NOT_KNOWN = "n/a"
-
-_Number = TypeVar("_Number", int, float)
+from ace_bench.store.results import read_object
 
 
 def check_beginning(spec: RunSpec) -> RunSpec:
@@ -97,8 +94,8 @@ def check_results(folder: Path) -> None:
         ) from error
 
 
-def check_endpoint(key: str, backbone: Served) -> Sequence[str]:
-    """Make the probe of one backbone, close it and return the warnings.
+def check_endpoint(key: str, backbone: Served) -> Probe:
+    """Make the probe of one backbone, close it and return what it found.
 
     Raises ``ConfigError`` or ``BackboneUnavailable``.
     """
@@ -106,21 +103,21 @@ def check_endpoint(key: str, backbone: Served) -> Sequence[str]:
         if isinstance(backbone, Lifecycle):
             stack.callback(backbone.close)
             backbone.start(lambda _: None)
-        return backbone.probe().warnings
+        return backbone.probe()
 
 
-def check_beside(spec: RunSpec) -> Sequence[str]:
+def check_beside(spec: RunSpec) -> Mapping[str, Probe]:
     """Check the results folder, keys and endpoints in a dry run, as a run does before its first call.
 
-    Return the warnings of probes. Raises ``ConfigError`` or ``BackboneUnavailable``.
+    Return the probe of each endpoint, by configuration key. Raises ``ConfigError`` or ``BackboneUnavailable``.
     """
     check_results(spec.folder)
     check_keys(backbones := distinct_backbones(spec))
-    warnings: list[str] = []
-    for key, backbone in backbones.items():
-        if isinstance(backbone, Served) and backbone.probe_key is not None:
-            warnings += check_endpoint(key, backbone)
-    return warnings
+    return {
+        key: check_endpoint(key, backbone)
+        for key, backbone in backbones.items()
+        if isinstance(backbone, Served) and backbone.probe_key is not None
+    }
 
 
 @contextmanager
@@ -216,20 +213,27 @@ def check_estimate(spec: RunSpec, spent: Account, host: Host, stop: Stop) -> Non
         return
     estimate = rehearse(spec, stop)
     host.say(describe(estimate))
+    if time := describe_time(estimate, probed_rate(spec.folder)):
+        host.say(time)
     _check_room(spec, estimate)
     limit = spec.budget.too_small_for(estimate.low)
     if limit is not None:
         raise BudgetExhausted(
-            f"even the low end of the estimate exceeds {limit}; raise it, lower limit=, or pass estimate=false to "
-            "spend the budget anyway"
+            f"the run takes at least {cost_in_words(estimate.low)}, which exceeds {limit}; raise it, lower limit=, or "
+            "pass estimate=false to spend the budget anyway"
         )
-    for name, end in (("typical cost", estimate.typical), ("high end", estimate.high)):
+    for name, end in (("typical cost", estimate.typical), ("bound", estimate.high)):
         limit = spec.budget.too_small_for(end)
         if limit is not None:
-            host.say(
-                f"The {name} of the estimate exceeds {limit}: the run may stop there before it has finished.", "yellow"
-            )
+            host.say(f"The {name} of the estimate exceeds {limit}: the run may stop there, unfinished.", "yellow")
             return
+
+
+def probed_rate(folder: Path) -> float | None:
+    """Return how many tokens a second a call of the generator's probe wrote, ``None`` if the run recorded no probe."""
+    probes = read_object(folder, ENDPOINTS) if (folder / ENDPOINTS).exists() else {}
+    longest = probes.get(place_of(GENERATOR), {}).get(LONGEST)
+    return ProbeReply(**longest).tokens_per_s if longest else None
 
 
 def _check_room(spec: RunSpec, estimate: Estimate) -> None:
@@ -244,33 +248,6 @@ def _check_room(spec: RunSpec, estimate: Estimate) -> None:
             f"than the context of {length:,}: lower sampling.{role}.max_tokens, take a model with a longer context, or "
             "pass estimate=false to try it anyway"
         )
-
-
-def describe(estimate: Estimate) -> str:
-    """Describe the low, typical and high end of an estimate, and what each assumes."""
-    ends = (estimate.low, estimate.typical, estimate.high)
-    calls = _range([end.calls for end in ends], lambda calls: f"{calls:,}")
-    prompt, completion = (
-        _range([getattr(end.usage, name) for end in ends], compact) for name in ("prompt", "completion")
-    )
-    usd = _range([end.usage.usd for end in ends], lambda dollars: f"${dollars:,.2f}")
-    dollars = "dollars n/a (backbone.prices are not set)" if usd == NOT_KNOWN else f"{usd} without cache discounts"
-    lines = [
-        f"Estimate: {calls} calls, {prompt} prompt tokens, {completion} completion tokens, {dollars}.",
-        f"Low: no retries. Typical, at most: replies like those of {estimate.answered_by}, all retries, the longest "
-        "attempts that the agent may make and a context that keeps growing.",
-    ]
-    if estimate.high != estimate.typical:
-        lines.append(
-            "High, for any replies: each as long as its limit (lower backbone.sampling.max_tokens or "
-            "sampling.ROLE.max_tokens to lower this end), contexts that grow by them, unreadable JSON asked for again."
-        )
-    return "\n".join(lines)
-
-
-def _range(ends: Sequence[_Number | None], text: Callable[[_Number], str]) -> str:
-    """Format the ends of a range. Ends with the same text are written once, and unknown is never 0."""
-    return " to ".join(dict.fromkeys(NOT_KNOWN if end is None else text(end) for end in ends))
 
 
 def _saved_settings(spec: RunSpec, folder: RunFolder, backbone: Backbone) -> Record | None:

@@ -86,7 +86,9 @@ def test_an_estimate_over_the_budget_stops_before_any_call(tmp_path, capsys):
     log = []
     stopped = real(tmp_path, log, "budget.calls=5")
     assert stopped.status == 3
-    assert "even the low end of the estimate exceeds budget.calls=5" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "the run takes at least " in said
+    assert "which exceeds budget.calls=5; raise it" in said
     assert log == ["open", "probe", "close"]
     assert not stopped.folder.exists(), "nothing was called"
     assert real(tmp_path, log, "budget.usd=0.000001").status == 3
@@ -99,8 +101,8 @@ def test_a_budget_that_only_the_high_end_passes_is_no_reason_to_stop(tmp_path, c
     ran = real(tmp_path, [], "mode.epochs=1", "budget.calls=50")
     output = " ".join(capsys.readouterr().out.split())
     assert ran.status == 0
-    assert "The typical cost of the estimate exceeds budget.calls=50" in output
-    assert " to " in output.partition("Estimate")[2].partition(" calls")[0]
+    assert "The bound of the estimate exceeds budget.calls=50" in output
+    assert "; at most " in output.partition("Estimate: about ")[2]
 
 
 @pytest.mark.parametrize("error", [ConfigError("no such model; set backbone.model"), BackboneUnavailable("no server")])
@@ -119,7 +121,8 @@ def test_a_dry_run_shows_prompts_and_an_estimate_and_leaves_nothing(tmp_path, ca
     for role in ("generator", "reflector", "curator"):
         assert f"first prompt of the {role}" in prompts
     assert "<playbook>" in prompts
-    assert "dollars n/a (backbone.prices are not set)" in estimate
+    assert "dollars n/a; at most" in estimate
+    assert "set backbone.prices" in estimate
     assert " 0 " not in estimate
     assert "replies like those of embedded" in estimate
 

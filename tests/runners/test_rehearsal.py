@@ -12,7 +12,7 @@ from ace_bench.ace.learner import PlaybookLearner
 from ace_bench.backbones.openai_compatible.settings import PriceCard
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Attempt, Message, Sample
-from ace_bench.runners.preflight import describe
+from ace_bench.runners.estimate_text import describe
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.runners.small_run import StandIn
 from tests.outcomes import outcomes

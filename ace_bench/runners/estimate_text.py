@@ -1,0 +1,54 @@
+"""What an estimate says: one sentence with what a run typically takes and its bound, and one with its time."""
+
+from __future__ import annotations
+
+from ace_bench.runners.rehearsal import Estimate
+from ace_bench.runners.summary import duration
+from ace_bench.store.call_log import Account
+
+_MILLION = 1_000_000
+
+
+def describe(estimate: Estimate) -> str:
+    """Say what a run typically takes and its bound, and what the bound assumes."""
+    typical, bound = cost_in_words(estimate.typical), cost_in_words(estimate.high)
+    assumed = (
+        "each reply as long as backbone.sampling.max_tokens allows, unreadable JSON asked for again"
+        if estimate.limited
+        else f"replies like those of {estimate.answered_by}"
+    )
+    prices = (
+        "No price is known for this model at this address: set backbone.prices."
+        if estimate.typical.usage.usd is None
+        else "Dollars are without cache discounts."
+    )
+    return (
+        f"Estimate: about {typical}; at most {bound}.\n"
+        f"The most is with {assumed}, all retries and a context that keeps growing. {prices}"
+    )
+
+
+def describe_time(estimate: Estimate, tokens_per_s: float | None) -> str | None:
+    """Say how long a run takes at the speed of the probe, ``None`` if that is unknown.
+
+    It is the time of writing alone, by a server that does nothing else.
+    """
+    if not tokens_per_s or not estimate.chain:
+        return None
+    least = duration(estimate.chain / tokens_per_s)
+    return f"It takes {least} or more, as a call of the probe wrote {tokens_per_s:,.0f} tokens a second."
+
+
+def cost_in_words(cost: Account) -> str:
+    """Return calls, tokens and dollars, such as "720 calls, 0.71 million tokens, $0.31"."""
+    dollars = "dollars n/a" if cost.usage.usd is None else f"${cost.usage.usd:,.2f}"
+    return f"{cost.calls:,} calls, {tokens_in_words(cost.usage.tokens)}, {dollars}"
+
+
+def tokens_in_words(tokens: float | None) -> str:
+    """Return a count of tokens in about two digits, in millions where it is large."""
+    if tokens is None:
+        return "tokens n/a"
+    if tokens < _MILLION / 10:
+        return f"{tokens:,.0f} tokens"
+    return f"{float(f'{tokens / _MILLION:.2g}'):,g} million tokens"
