@@ -18,8 +18,8 @@ from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
     from ace_bench.report.records import Found, RunSummary
+    from ace_bench.report.tables.formats import Page
     from ace_bench.report.tables.results_index import ResultsIndex, Style, Width
-    from ace_bench.report.tables.table import Continuing
 
 _TABLES_HELP = """Make tables from finished runs: the paper's, or with --rows or --columns any of your own.
 
@@ -228,9 +228,12 @@ def _nothing_filled(kind: str, index: ResultsIndex, *, named: bool) -> str:
     return f"no finished run fills a {kind} of the paper; `ace-bench {kind}s {example}` shows your own runs"
 
 
-def _say_what_continues(name: str, continuing: Continuing) -> None:
-    """Name the command that continues the runs of a table, or say that the table names several."""
-    commands = continuing.commands
+def _say_what_continues(page: Page) -> None:
+    """Name the command that continues the begun runs of a table, or say that the table names several."""
+    continuing = page.continuing
+    if continuing is None or not continuing.begun:
+        return
+    name, commands = page.label.partition("-")[0], continuing.commands
     first = f": {commands[0]}" if len(commands) == 1 else ". The table lists them."
     print_line(f"Table {name}: {continuing}{first}")
 

@@ -56,7 +56,7 @@ def execute(folder: RunFolder, spec: RunSpec, host: Host, resources: Resources =
             folder.write({ENVIRONMENT: format_json({**environment, **spec.metadata})})
             if spec.estimate:
                 check_estimate(spec, folder.calls.ledger.total, host, stop)
-            with _observers(spec, host.console) as observers:
+            with _observers(spec, host) as observers:
                 experiment = build_experiment(folder, spec, stop, observers, resources)
                 outcome = run_loop(experiment, spec.mode)
                 metrics = run_metrics(experiment, outcome, spec.metadata)
@@ -133,12 +133,12 @@ def _record_end(folder: RunFolder, error: BaseException) -> None:
 
 
 @contextmanager
-def _observers(spec: RunSpec, console: Console) -> Iterator[tuple[Observer, ...]]:
+def _observers(spec: RunSpec, host: Host) -> Iterator[tuple[Observer, ...]]:
     with ExitStack() as stack:
         for tracker in spec.trackers:
             tracker.begin(spec.folder, spec.metadata, spec.text)
             stack.callback(tracker.close)
-        display = stack.enter_context(closing(make_display(console)))
+        display = stack.enter_context(closing(host.display() if host.display else make_display(host.console)))
         yield (*spec.trackers, display)
 
 

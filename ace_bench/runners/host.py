@@ -19,6 +19,7 @@ from ace_bench.store.files import disk_problem
 
 if TYPE_CHECKING:
     from ace_bench.backbones.vllm.server import ServerPool
+    from ace_bench.runners.progress import Observer
     from ace_bench.runners.shared_limits import SharedLimits  # slow to import, and a finished run needs none
 
 EXIT_ERROR, EXIT_STOPPED, EXIT_INTERRUPTED = 2, 3, 130
@@ -79,7 +80,8 @@ class Host:
     ``signals`` stop all runs of a process that has several. ``owns_process`` is false where the process must outlive
     the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probes`` holds what
     the first run found out about each server, by ``Served.probe_key``. ``limits`` are the limits that several runs of
-    the process have together, and ``servers`` those that they start.
+    the process have together, and ``servers`` those that they start. ``display`` shows the progress in place of the
+    console's own lines.
     """
 
     console: Console
@@ -91,6 +93,7 @@ class Host:
     probes: dict[str, Probe] = field(default_factory=dict)
     limits: SharedLimits | None = None
     servers: ServerPool | None = None
+    display: Callable[[], Observer] | None = None
 
     def say(self, line: str, style: str | None = None) -> None:
         """Print a line as it is."""

@@ -6,7 +6,7 @@ import threading
 import time
 from math import inf
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -17,6 +17,9 @@ from ace_bench.runners.summary import compact, duration
 from ace_bench.store.call_log import Account, Ledger
 from ace_bench.store.journal import RolloutRecord
 from ace_bench.store.speed import Speed
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bars
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,30 +136,36 @@ class Tracker(Observer, Protocol):
         ...
 
 
+def bars(console: Console) -> Bars:
+    """Return lines with a name, a bar, the time that is left, and details that are cut where the terminal ends."""
+    # Here, as runs that write to a file start without it.
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bars
+    from rich.table import Column
+
+    return Bars(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24 if console.width >= _WIDE else 10),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}", markup=False),
+        TextColumn(
+            "{task.fields[details]}",
+            style="dim",
+            markup=False,
+            table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
+        ),
+        console=console,
+        expand=True,
+    )
+
+
 class _TerminalDisplay:
     """One live line per phase."""
 
     def __init__(self, console: Console):
-        # Here, as runs that write to a file start without it.
-        from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn
-        from rich.progress import Progress as Bars
-        from rich.table import Column
+        from rich.progress import TaskID
 
-        self._bars = Bars(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=24 if console.width >= _WIDE else 10),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}", markup=False),
-            # Details take what is left of the line and are cut where it ends.
-            TextColumn(
-                "{task.fields[details]}",
-                style="dim",
-                markup=False,
-                table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis"),
-            ),
-            console=console,
-            expand=True,
-        )
+        self._bars = bars(console)
         self._lock = threading.Lock()
         self._phase: str | None = None
         self._bar = TaskID(0)
@@ -168,7 +177,7 @@ class _TerminalDisplay:
                 self._phase = progress.phase
                 self._bar = self._bars.add_task(progress.phase, total=progress.total, left="", details="")
             self._bars.update(
-                self._bar, completed=progress.done, left=_time_left(progress), details=_describe(progress)
+                self._bar, completed=progress.done, left=time_left(progress), details=describe_progress(progress)
             )
 
     def close(self) -> None:
@@ -191,7 +200,7 @@ class _PlainDisplay:
             if progress.phase == self._phase and not due:
                 return
             self._phase, self._last = progress.phase, now
-            details = " · ".join(filter(None, (_time_left(progress), _describe(progress))))
+            details = " · ".join(filter(None, (time_left(progress), describe_progress(progress))))
             line = f"{progress.phase}: {progress.done}/{progress.total}, {details}"
             self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -204,7 +213,7 @@ def make_display(console: Console) -> Observer:
     return _TerminalDisplay(console) if console.is_terminal else _PlainDisplay(console)
 
 
-def _describe(progress: Progress) -> str:
+def describe_progress(progress: Progress) -> str:
     """Describe a snapshot in one line; unknown figures are n/a."""
     spent, tokens = progress.spent, progress.spent.usage.tokens
     parts = [
@@ -224,6 +233,7 @@ def _describe(progress: Progress) -> str:
     return " · ".join(parts)
 
 
-def _time_left(progress: Progress) -> str:
+def time_left(progress: Progress) -> str:
+    """Return the time that is left of a phase, "" where it is unknown or over."""
     is_shown = progress.left is not None and progress.done < progress.total
     return f"{duration(progress.left or 0.0)} left" if is_shown else ""

@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from io import StringIO
@@ -20,6 +20,7 @@ from io import StringIO
 from ace_bench.backbones.vllm.server import ServerPool
 from ace_bench.core.resources import config_folders
 from ace_bench.core.types import Probe
+from ace_bench.runners.board import Board
 from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.runners.host import EXIT_INTERRUPTED, EXIT_STOPPED, RunEnd, Signals, reporting
 from ace_bench.runners.planning import Composer
@@ -44,7 +45,7 @@ class Outcome:
 class Workers:
     """Makes runs, ``count`` at a time.
 
-    With ``captures`` the output of each run is in its outcome, else it goes to the console. ``compose`` returns the
+    ``compose`` returns the
     configuration of a run. The runs share ``limits``, and the servers that they start. ``sweep`` is the command that
     continues all of them.
     """
@@ -53,7 +54,6 @@ class Workers:
         self,
         count: int,
         *,
-        captures: bool = False,
         compose: Callable[[Overrides], RunConfig] | None = None,
         limits: SharedLimits | None = None,
         sweep: str | None = None,
@@ -61,7 +61,7 @@ class Workers:
         self.count = count
         self.stopped = threading.Event()
         self.compose = compose or partial(compose_run, compose=Composer(config_folders()))
-        self._captures = captures
+        self._board: Board | None = None
         self._limits = limits or SharedLimits()
         self._sweep = sweep
         self._signals = Signals()
@@ -70,8 +70,14 @@ class Workers:
         self._turn = threading.Semaphore()
         """Of the run that begins: several at once would compute, and keep the calls of the others waiting."""
 
-    def make(self, schedule: Schedule[Job], done: Callable[[Batch[Job], Outcome], None]) -> None:
-        """Make all runs of a schedule; ``done`` is called with the outcome of each, from several threads."""
+    def make(
+        self, schedule: Schedule[Job], done: Callable[[Batch[Job], Outcome], None], board: Board | None = None
+    ) -> None:
+        """Make all runs of a schedule; ``done`` is called with the outcome of each, from several threads.
+
+        With a ``board`` it shows the progress of each run, whose output is in its outcome. Else both go to the console.
+        """
+        self._board = board
 
         def work(_: int) -> None:
             while (batch := schedule.take(self.stopped)) is not None:
@@ -81,6 +87,7 @@ class Workers:
                     schedule.end(batch)
 
         with (
+            board.shown() if board else nullcontext(),
             closing(self._servers),
             self._signals.handled(),
             self._signals.passed_to(self._stop),
@@ -95,7 +102,7 @@ class Workers:
     def _make_one(self, overrides: Overrides) -> Outcome:
         """Make a run; what stops it is in its outcome, and an error of the program is printed."""
         started = time.monotonic()
-        output = StringIO() if self._captures else None
+        output = StringIO() if self._board else None
         with ExitStack() as turn:
             turn.enter_context(self._turn)
             if self.stopped.is_set():
@@ -110,6 +117,7 @@ class Workers:
                         probes=self._probes,
                         limits=self._limits,
                         servers=self._servers,
+                        display=partial(self._board.run, overrides) if self._board else None,
                     )
                     report.metrics = run(self.compose(overrides), host)
             except Exception:  # an error of the program, which is one row

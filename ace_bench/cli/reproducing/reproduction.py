@@ -11,6 +11,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from rich.table import Table
+
+from ace_bench.cli.arguments import add_column
 from ace_bench.cli.reproducing.estimating import chain_of, free_memory, memory_of
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.request import (
@@ -33,13 +36,17 @@ from ace_bench.report.histories import write_around_fall
 from ace_bench.report.matching import ModelNames, Runs, SimilarRuns
 from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, quote, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
+from ace_bench.report.tables.formats import Page
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import CLAIMS, TableFiles, write_tables
+from ace_bench.runners.board import Board, result_in_words
 from ace_bench.runners.checking import Candidate
 from ace_bench.runners.host import EXIT_INTERRUPTED
 from ace_bench.runners.schedule import Batch, Overrides, Schedule
+from ace_bench.runners.summary import duration
 from ace_bench.runners.workers import Outcome, Workers
 from ace_bench.store.code import CodeReader, changed_modules
+from ace_bench.store.files import write_files
 from ace_bench.store.processes import last_code
 
 NAME = "paper"
@@ -118,6 +125,8 @@ class RunStates:
 
 
 FAILED = 1
+UNFINISHED = "unfinished_runs.txt"
+"""In the results folder: the commands of the runs that failed, which are too long for a line."""
 
 _LAST_LINES = 12
 """Lines of a failed run's output that are shown."""
@@ -134,6 +143,8 @@ class Reproduction:
         self._states = self._read_states()
         self._lock = threading.Lock()
         self._overrides_of_run: dict[str, Overrides] = {}
+        self._name_of_run: dict[Overrides, str] = {}
+        self._board = Board(console, len(jobs), self._name_of_run)
         self._problems: dict[Job, str] = {}
         """By job that was tried: why it is not finished, "" if it is."""
         self._measured: Mapping[str, TableFiles] = {}
@@ -200,6 +211,8 @@ class Reproduction:
         return status
 
     def _make(self, jobs: Sequence[Job]) -> None:
+        self._board = Board(self._console, len(jobs), self._name_of_run)
+
         def note(batch: Batch[Job], outcome: Outcome) -> None:
             for job in batch.jobs:
                 self._note_outcome(job, outcome)
@@ -215,7 +228,7 @@ class Reproduction:
             memory=lambda job: memory_of(job.planned, settings(job)),
             room=free_memory(),
         )
-        self._workers.make(schedule, note)
+        self._workers.make(schedule, note, self._board)
 
     def _overrides_by_job(self, jobs: Iterable[Job]) -> Mapping[Job, Overrides | None]:
         """Return the settings of each job, ``None`` for one that is not to be made.
@@ -233,7 +246,9 @@ class Reproduction:
                 self._note(job, problem="not started: a run that it needs is not finished")
             elif not needless:
                 run = digest_of(self._index.compose(arguments))
-                overrides_by_job[job] = self._overrides_of_run.setdefault(run, tuple(arguments))
+                overrides = self._overrides_of_run.setdefault(run, tuple(arguments))
+                self._name_of_run.setdefault(overrides, job.name)
+                overrides_by_job[job] = overrides
         return overrides_by_job
 
     def _read_states(self) -> RunStates:
@@ -242,7 +257,8 @@ class Reproduction:
 
     def _note_outcome(self, job: Job, outcome: Outcome) -> None:
         if outcome.end.status == 0:
-            self._note(job, details=f"finished in {outcome.seconds:.0f}s")
+            result = f"{result_in_words(outcome.end.metrics)}, " if outcome.end.metrics else ""
+            self._note(job, details=f"{result}{duration(outcome.seconds)}")
         elif not self._workers.stopped.is_set():
             last = "".join(f"\n    {line}" for line in outcome.output.splitlines()[-_LAST_LINES:])
             self._note(job, problem=f"failed with status {outcome.end.status}", details=last)
@@ -250,8 +266,7 @@ class Reproduction:
     def _note(self, job: Job, *, problem: str = "", details: str = "") -> None:
         with self._lock:
             self._problems[job] = problem
-            text = f"[{len(self._problems)}] {self._as_typed(job)}: {problem}{details}"
-            self._console.print(text, style="red" if problem else None)
+            self._board.end(job.name, f"{problem}{details}", "red" if problem else None)
 
     def _write_results(self) -> list[Path]:
         """Write the tables and figures of the request from the runs that exist. Return the files."""
@@ -266,7 +281,9 @@ class Reproduction:
         files: list[Path] = []
         if tables:
             wanted = Wanted(names=tuple(tables), differences=request.differences)
-            files += write_tables(index, request.results / "tables", wanted, measured=self._measured)
+            files += write_tables(
+                index, request.results / "tables", wanted, measured=self._measured, note=self._show_table
+            )
         kinds = [FIGURES[name] for name in request.names if name in FIGURES]
         if kinds:
             wanted = Wanted(
@@ -278,6 +295,18 @@ class Reproduction:
                 self._console.print(str(file))
         return files
 
+    def _show_table(self, page: Page) -> None:
+        """Print the results of a table, whose statistics and notes are in its file."""
+        results = page.grids[0] if page.grids else None
+        if results is None:
+            return
+        table = Table(title=page.title, title_justify="left", title_style="bold")
+        for heading in results.header:
+            add_column(table, heading)
+        for row in results.rows:
+            table.add_row(*map(str, row))
+        self._console.print(table)
+
     def _as_typed(self, job: Job, arguments: Sequence[str] | None = None) -> str:
         """Return a run's command as a user would type it. A context that does not exist yet is a comment."""
         parts = arguments or [*self._overrides(job), f"seed={job.seed}"]
@@ -286,8 +315,11 @@ class Reproduction:
 
     def _summarize(self) -> int:
         problems = {job: problem for job, problem in self._problems.items() if problem}
-        for job, problem in problems.items():
-            self._console.print(f"{problem}: {self._as_typed(job)}", style="red")
+        if problems:
+            commands = self._request.results / UNFINISHED
+            lines = (f"{self._as_typed(job)}  # {problem}\n" for job, problem in problems.items())
+            write_files({commands: "".join(lines)})
+            self._console.print(f"The commands of the runs that are not finished: {commands}", style="red")
         if not self._jobs and self._measured:
             return 0
         tried, failed = len(self._problems), len(problems)

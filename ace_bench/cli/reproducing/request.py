@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -66,6 +67,12 @@ class Job:
     planned: PlannedRun
     extra: tuple[str, ...]
     seed: int
+
+    @property
+    def name(self) -> str:
+        """What tells it from the other runs of a request, in a few words."""
+        chosen = (word for word in self.planned.overrides if not word.startswith("mode.before"))
+        return " ".join([*(re.sub(r"^(task|method|mode)=", "", word) for word in chosen), f"seed={self.seed}"])
 
 
 def read_request(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -78,7 +77,7 @@ def reproduce(options: argparse.Namespace) -> int:
     usual = cores() if request.backbone == EMBEDDED else max(1, len(wanted)) if limited else 1
     workers = options.jobs or usual
     sweep = command_of(options.settings, name="reproduce")
-    made_by = Workers(workers, captures=workers > 1, sweep=sweep)
+    made_by = Workers(workers, sweep=sweep)
     reproduction = Reproduction(request, wanted, index, console, made_by)
     if options.dry_run:
         reproduction.show()
@@ -92,7 +91,7 @@ def reproduce(options: argparse.Namespace) -> int:
     check_packages(request)
     unfinished = reproduction.unfinished(continue_begun=not options.only_missing)
     notes = checks.check((reproduction.candidate(job) for job in unfinished), results=request.results)
-    for note in notes if options.dry_run or workers > 1 else ():  # side by side, what runs print is shown at their end
+    for note in notes:
         console.print(note, style="yellow")
     if options.dry_run:
         return 0
@@ -137,9 +136,7 @@ def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, re
     for heading in ("run", "calls", "tokens in", "tokens out", "dollars", "hours"):
         add_column(table, heading)
     for job, cost in costs.items():
-        overrides_shown = (override for override in job.planned.overrides if not override.startswith("mode.before"))
-        name = " ".join([*(re.sub(r"^(task|method|mode)=", "", word) for word in overrides_shown), f"seed={job.seed}"])
-        table.add_row(name, *_sums([cost]))
+        table.add_row(job.name, *_sums([cost]))
     table.add_row(f"{len(costs)} together", *_sums([*costs.values()]), style="bold")
     yield table
     if small:

@@ -73,7 +73,7 @@ def write_tables(
     wanted: Wanted = ALL,
     *,
     measured: Mapping[str, TableFiles] = MappingProxyType({}),
-    note: Callable[[str, Continuing], object] | None = None,
+    note: Callable[[Page], object] | None = None,
 ) -> list[Path]:
     """Write ``table_<name>_<conditions>`` as ``.md``, ``.tex`` and ``.csv`` to ``out``.
 
@@ -81,16 +81,15 @@ def write_tables(
 
     Names are names of tables, such as ``2`` and ``4a``, with ``4`` for both its parts, and ``claims``. Without names
     all tables with a finished run are written, except for experiments that list methods. Each shows runs of one set of
-    conditions. ``measured`` are tables of measurements by name, which are also written. ``note`` gets the name of each
-    table with runs that were begun and have not finished, and what continues them. Raises ``ConfigError``,
-    ``DataError`` and ``FileUnwritable``.
+    conditions. ``measured`` are tables of measurements by name, which are also written. ``note`` gets each table.
+    Raises ``ConfigError``, ``DataError`` and ``FileUnwritable``.
     """
     names = [name for name in wanted.names if name != CLAIMS and name not in measured]
     names = table_names(index.experiments, names) if names or not wanted.names else []
     files: dict[Path, str] = {}
     for table in chain(_pages(names, index, wanted), measured.values()):
-        if note and table.page.continuing and table.page.continuing.begun:
-            note(table.page.label.partition("-")[0], table.page.continuing)
+        if note:
+            note(table.page)
         texts = {"md": markdown(table.page), "tex": table.latex(wanted), "csv": table.csv}
         files |= {out / f"{table.stem}.{suffix}": texts[suffix] for suffix in wanted.formats}
     if "md" not in wanted.formats:
