@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,7 +31,7 @@ class Board:
     def __init__(self, console: Console, total: int, names: Mapping[Overrides, str]) -> None:
         self._console = console
         self._total = total
-        self._names = names
+        self.names = names
         self._ended = 0
         self._started = time.monotonic()
         self._lock = threading.Lock()
@@ -51,7 +51,7 @@ class Board:
 
     def run(self, overrides: Overrides) -> Observer:
         """Return what shows the progress of one run."""
-        return _RunOnBoard(self, self._names[overrides], self._bars)
+        return _RunOnBoard(self, self.names[overrides], self._bars)
 
     def end(self, name: str, text: str, style: str | None = None) -> None:
         """Say how a run ended, and how many runs are left."""
@@ -121,3 +121,9 @@ def result_in_words(metrics: Record) -> str:
             "$ n/a" if usd is None else f"${usd:,.2f}",
         ]
     )
+
+
+def short_names(runs: Sequence[Overrides]) -> Mapping[Overrides, str]:
+    """Return for each run of a sweep the settings that not all of them have."""
+    shared = set(runs[0]).intersection(*runs)
+    return {run: " ".join(word for word in run if word not in shared) or " ".join(run) for run in runs}

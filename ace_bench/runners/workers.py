@@ -20,17 +20,22 @@ from io import StringIO
 from ace_bench.backbones.vllm.server import ServerPool
 from ace_bench.core.resources import config_folders
 from ace_bench.core.types import Probe
-from ace_bench.runners.board import Board
+from ace_bench.runners.board import Board, result_in_words
 from ace_bench.runners.composing import RunConfig, compose_run
 from ace_bench.runners.host import EXIT_INTERRUPTED, EXIT_STOPPED, RunEnd, Signals, reporting
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.run import run
 from ace_bench.runners.schedule import Batch, Job, Overrides, Schedule
 from ace_bench.runners.shared_limits import Part, SharedLimits
+from ace_bench.runners.summary import duration
 from ace_bench.store.processes import command_of
 
 _BROKEN = 1
 """The exit status of a run that the program does not know how to stop, as Python's."""
+
+
+_LAST_LINES = 12
+"""Lines of a failed run's output that are shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,6 +45,15 @@ class Outcome:
     end: RunEnd
     seconds: float = 0.0
     output: str = ""
+
+
+def outcome_in_words(outcome: Outcome) -> str:
+    """Say what a run has reached, or why it failed, with the last lines of its output."""
+    if outcome.end.status:
+        last = "".join(f"\n    {line}" for line in outcome.output.splitlines()[-_LAST_LINES:])
+        return f"failed with status {outcome.end.status}{last}"
+    result = f"{result_in_words(outcome.end.metrics)}, " if outcome.end.metrics else ""
+    return f"{result}{duration(outcome.seconds)}"
 
 
 class Workers:
@@ -134,17 +148,19 @@ class Workers:
         self.stopped.set()
 
 
-def make_all(runs: Sequence[Sequence[str]], workers: Workers) -> list[RunEnd | None]:
+def make_all(runs: Sequence[Sequence[str]], workers: Workers, board: Board | None = None) -> list[RunEnd | None]:
     """Make runs in their order and return how they ended, ``None`` for a run that did not begin."""
     ends: dict[int, RunEnd | None] = {}
 
     def note(batch: Batch[int], outcome: Outcome) -> None:
         ends.update(dict.fromkeys(batch.jobs, outcome.end))
+        if board is not None:
+            board.end(board.names[batch.overrides], outcome_in_words(outcome), "red" if outcome.end.status else None)
 
     def overrides(jobs: Iterable[int]) -> dict[int, Overrides | None]:
         return {job: tuple(runs[job]) for job in jobs}
 
-    workers.make(Schedule(jobs=range(len(runs)), overrides=overrides, chain=lambda job: -job), note)
+    workers.make(Schedule(jobs=range(len(runs)), overrides=overrides, chain=lambda job: -job), note, board)
     return [ends.get(job) for job in range(len(runs))]
 
 

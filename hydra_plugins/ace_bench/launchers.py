@@ -106,6 +106,8 @@ class ThreadsLauncher(RunsLauncher):
         initial_job_idx: int,  # noqa: ARG002 - jobs of later calls need no other numbers
     ) -> Sequence[JobReturn]:
         """Make all runs and return their results; Ctrl-C stops the runs cleanly and starts no further ones."""
+        from ace_bench.core.console import Console
+        from ace_bench.runners.board import Board, short_names
         from ace_bench.runners.schedule import cores
         from ace_bench.runners.workers import Workers, make_all
 
@@ -115,7 +117,11 @@ class ThreadsLauncher(RunsLauncher):
             limited = workers.compose(tuple(job_overrides[0])).settings["max_calls_in_flight"] is not None
             count = len(job_overrides) if limited else cores()
         workers.count = min(len(job_overrides), count)
-        ends = make_all(job_overrides, workers)
+        console = Console()
+        runs = [tuple(overrides) for overrides in job_overrides]
+        # In place, a terminal shows one thing: the runs together, or the only run.
+        board = Board(console, len(runs), short_names(runs)) if console.is_terminal and len(runs) > 1 else None
+        ends = make_all(job_overrides, workers, board)
         if workers.stopped.is_set():
             raise KeyboardInterrupt
         return [

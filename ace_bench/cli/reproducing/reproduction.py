@@ -39,12 +39,11 @@ from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.report.tables.formats import Page
 from ace_bench.report.tables.results_index import ResultsIndex, Wanted
 from ace_bench.report.tables.write import CLAIMS, TableFiles, write_tables
-from ace_bench.runners.board import Board, result_in_words
+from ace_bench.runners.board import Board
 from ace_bench.runners.checking import Candidate
 from ace_bench.runners.host import EXIT_INTERRUPTED
 from ace_bench.runners.schedule import Batch, Overrides, Schedule
-from ace_bench.runners.summary import duration
-from ace_bench.runners.workers import Outcome, Workers
+from ace_bench.runners.workers import Outcome, Workers, outcome_in_words
 from ace_bench.store.code import CodeReader, changed_modules
 from ace_bench.store.files import write_files
 from ace_bench.store.processes import last_code
@@ -127,9 +126,6 @@ class RunStates:
 FAILED = 1
 UNFINISHED = "unfinished_runs.txt"
 """In the results folder: the commands of the runs that failed, which are too long for a line."""
-
-_LAST_LINES = 12
-"""Lines of a failed run's output that are shown."""
 
 
 class Reproduction:
@@ -257,16 +253,14 @@ class Reproduction:
 
     def _note_outcome(self, job: Job, outcome: Outcome) -> None:
         if outcome.end.status == 0:
-            result = f"{result_in_words(outcome.end.metrics)}, " if outcome.end.metrics else ""
-            self._note(job, details=f"{result}{duration(outcome.seconds)}")
+            self._note(job, details=outcome_in_words(outcome))
         elif not self._workers.stopped.is_set():
-            last = "".join(f"\n    {line}" for line in outcome.output.splitlines()[-_LAST_LINES:])
-            self._note(job, problem=f"failed with status {outcome.end.status}", details=last)
+            self._note(job, problem=f"failed with status {outcome.end.status}", details=outcome_in_words(outcome))
 
     def _note(self, job: Job, *, problem: str = "", details: str = "") -> None:
         with self._lock:
             self._problems[job] = problem
-            self._board.end(job.name, f"{problem}{details}", "red" if problem else None)
+            self._board.end(job.name, details or problem, "red" if problem else None)
 
     def _write_results(self) -> list[Path]:
         """Write the tables and figures of the request from the runs that exist. Return the files."""
