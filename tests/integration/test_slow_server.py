@@ -66,7 +66,7 @@ def test_the_runs_of_a_sweep_probe_their_server_once_while_it_is_idle(tmp_path):
     run = ("method=base", "mode.epochs=1", "limit=1", "mode.before=false", "estimate=false", f"results={tmp_path}")
     with running(server):
         words = overrides(SimpleNamespace(address=server.url), *run, "backbone.api_key_env=null")
-        ends = make_all([(*words, f"seed={seed}") for seed in (0, 1)], Workers(1, captures=True))
+        ends = make_all([(*words, f"seed={seed}") for seed in (0, 1)], Workers(1))
     first, second = (json.loads((end.folders[0] / ENDPOINTS).read_text())["backbone"] for end in ends)
     assert first == second, "the record of each run has the probe's result"
     assert first["longest_reply"]["seconds"] < 0.2
@@ -79,6 +79,6 @@ def test_a_sweep_probes_a_server_again_after_a_run_that_it_stopped(tmp_path):
     run = ("method=base", "limit=2", "concurrency=1", "mode.before=false", "estimate=false", f"results={tmp_path}")
     with running(server):
         words = (*overrides(SimpleNamespace(address=server.url), *run, "backbone.api_key_env=null"), "budget.calls=1")
-        ends = make_all([(*words, f"seed={seed}") for seed in (0, 1)], Workers(1, captures=True))
+        ends = make_all([(*words, f"seed={seed}") for seed in (0, 1)], Workers(1))
     assert [end.status for end in ends] == [3, 3]
     assert len(server.asked()) == 2 * (PROBE_CALLS + 1)

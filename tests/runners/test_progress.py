@@ -9,6 +9,7 @@ from rich.console import Console
 
 from ace_bench.core.types import Attempt, Completion, Fault, Grade, Stage, Usage
 from ace_bench.runners import progress
+from ace_bench.runners.board import Board, short_names
 from ace_bench.runners.host import reporting
 from ace_bench.runners.progress import ProgressCounter, make_display
 from ace_bench.store.call_log import Ledger
@@ -74,3 +75,18 @@ def test_lines_of_a_run_are_printed_as_they_are(capsys):
     with reporting() as report:
         report.host.say("results/:key:/[red]1")
     assert capsys.readouterr().out == "results/:key:/[red]1\n"
+
+
+def test_a_board_says_how_each_run_ends_and_how_many_are_left_without_control_characters():
+    out = StringIO()
+    names = short_names([("task=finer", "seed=0"), ("task=finer", "seed=1")])
+    board = Board(Console(file=out, width=500), 2, names)
+    with board.shown():
+        display = board.run(("task=finer", "seed=1"))
+        display.close()
+        board.end("seed=1", "accuracy 50.0, 3 calls")
+        board.end("seed=0", "failed with status 2")
+    first, second = out.getvalue().splitlines()
+    assert first.startswith("[1/2] seed=1: accuracy 50.0, 3 calls (about ")
+    assert second == "[2/2] seed=0: failed with status 2"
+    assert "\r" not in out.getvalue()

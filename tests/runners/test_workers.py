@@ -6,13 +6,16 @@ import signal
 import sys
 import threading
 import warnings
+from io import StringIO
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.runners import run as experiment
 from ace_bench.runners import workers
+from ace_bench.runners.board import Board, short_names
 from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import compose_run
 from ace_bench.runners.schedule import Schedule
@@ -46,9 +49,10 @@ def served():
 def made(runs, **how):
     """Make runs side by side; return their outcomes in the order of the runs."""
     outcomes = {}
-    makers = Workers(len(runs), captures=True, **how)
+    makers = Workers(len(runs), **how)
+    board = Board(Console(file=StringIO()), len(runs), short_names(runs))
     schedule = Schedule(jobs=range(len(runs)), overrides=lambda jobs: {job: runs[job] for job in jobs})
-    makers.make(schedule, lambda batch, outcome: outcomes.update({batch.jobs[0]: outcome}))
+    makers.make(schedule, lambda batch, outcome: outcomes.update({batch.jobs[0]: outcome}), board)
     return [outcomes[job] for job in range(len(runs))]
 
 
