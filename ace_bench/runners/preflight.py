@@ -26,7 +26,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.scratch import scratch_folder
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Confining, Judged, Lifecycle
-from ace_bench.core.types import Probe, Record
+from ace_bench.core.types import Probe, ProbeReply, Record
 from ace_bench.playbook.embeddings import Embedder
 from ace_bench.runners.build import RunSpec, build_experiment
 from ace_bench.runners.estimate_text import cost_in_words, describe, describe_time
