@@ -52,6 +52,9 @@ def test_a_vote_and_new_words_are_written_to_a_copy_and_counted_once_each(edited
     words = {"run": vote["run"], "bullet": vote["bullet"], "content": "Say it\x00 in other words."}
     assert json.loads(posted(edited, words)[1])["content"] == "Say it in other words."
     assert load(answer["file"]).index[vote["bullet"]].helpful == first.helpful + 1
+    other = [*load(answer["file"]).index.values()][1]
+    status, text = posted(edited, {**words, "content": other.content})
+    assert (status, text) == (400, f"bullet {other.id} already says exactly this")
 
 
 def test_who_may_change_nothing_is_told_so_and_nothing_is_written(edited, tmp_path):

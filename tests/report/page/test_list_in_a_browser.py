@@ -6,6 +6,7 @@ import json
 import pytest
 
 from ace_bench.core.encoding import digest_of
+from ace_bench.report.listing import COLUMNS
 from tests.report.page.browsing import expect, expect_text, ready, rows
 from tests.report.page.runs import viewing
 
@@ -63,6 +64,7 @@ def test_the_first_screen_shows_a_score_for_each_of_many_runs(opened, shown):
     assert rows(page).evaluate_all(VISIBLE.replace("right <= innerWidth", "left < innerWidth")) >= 15
     assert page.locator("td.score").evaluate_all(VISIBLE) >= 15
     assert max(rows(page).evaluate_all("(all) => all.map((one) => one.offsetHeight)")) < 36  # one line each
+    assert set(columns(page)) - {"threshold"} <= set(COLUMNS)  # the words of ace-bench ls
     assert columns(page) == ["model", "labels", "seed", "threshold", "gain", "cost", "tokens", "date"]
     assert page.locator(".scroll").evaluate("(all) => all.scrollWidth - all.clientWidth") == 0
     assert {"finer · ace", "finer · base", "formula · ace"} == set(names(page))
