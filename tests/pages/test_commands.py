@@ -61,7 +61,7 @@ SHORT = {
     r"python run\.py -m task=finer,formula seed=0,1,2 backbone=vllm .*": "task=finer seed=0 dry_run=true",
     r"python run\.py -m task=finer,formula method=base,icl,ace seed=0,1,2": "method=base,icl seed=0",
     # where they are run, the sweeps before them are not
-    r"ace-bench (tables|figures) results/ .*(--rows method,threshold|--x).*": "--help",
+    r"ace-bench (tables|figures) results/ .*(--rows method,threshold|--x).*|ace-bench plan results/ .*": "--help",
 }
 """Commands that take long, with the words that have them checked or shortened."""
 
