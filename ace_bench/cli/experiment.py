@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from itertools import takewhile
+from pathlib import Path
 
 import hydra
 import msgspec
@@ -16,7 +18,7 @@ from omegaconf import DictConfig
 
 from ace_bench.cli.arguments import print_line
 from ace_bench.cli.sweep_summary import runs_listed
-from ace_bench.core.errors import ConfigError
+from ace_bench.core.errors import ConfigError, StoreError
 from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
 from ace_bench.core.scratch import scratch_folder
@@ -75,8 +77,22 @@ def experiment(config: DictConfig) -> None:
     hydra_config = HydraConfig.get()
     with reporting(command_of(hydra_config.overrides.task)) as report:
         run(settle(config, hydra_config.runtime.choices), report.host)
+    if not report.status:
+        _compare_with_base(report.folders)
     if report.status:
         sys.exit(report.status)
+
+
+def _compare_with_base(folders: Sequence[Path]) -> None:
+    """Print how finished runs differ from the base's runs beside them."""
+    from ace_bench.report.gains import against_base
+    from ace_bench.report.records import read_run
+
+    for folder in folders:
+        with suppress(StoreError):  # a folder of another kind, or one that is damaged: the run has said so
+            run = read_run(folder)
+            for sentence in against_base(run) if run.finished else ():
+                print_line(sentence)
 
 
 def call_hydra(arguments: Sequence[str], *, sweeps: bool) -> None:

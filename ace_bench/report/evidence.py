@@ -121,17 +121,17 @@ def tested_rollouts(folder: Path, metrics: Record, kind: type[L]) -> dict[str, L
     return evaluations(folder, split, metrics["context"]["digest"], kind)
 
 
-def predictions(folder: Path, split: str, kind: type[L]) -> dict[str, L]:
+def predictions(folder: Path, split: str, kind: type[L], *, first: bool = False) -> dict[str, L]:
     """Return by sample the rollouts of an online run that predict: the first of each, before learning from the sample.
 
-    If a method tries samples again, the trial that counts is returned.
+    If a method tries samples again, the trial that counts is returned, or with ``first`` the first one.
     """
     lines = read_lines_of(folder / "journal.jsonl", kind)
     events = (event for line in lines for event in line.events if event.event == FINAL_TRIAL)
-    counts = {event.first: event.last for event in events if event.first != event.last}
+    counts = {event.first: event.last for event in events if event.first != event.last and not first}
     graded = {line.key: line for line in lines if line.key in counts.values()}
-    first = (line for line in rollouts_of(lines, split) if line.stage == Stage.ADAPT)
-    first_rollouts = first_of_each(graded[counts[line.key]] if line.key in counts else line for line in first)
+    tries = (line for line in rollouts_of(lines, split) if line.stage == Stage.ADAPT)
+    first_rollouts = first_of_each(graded[counts[line.key]] if line.key in counts else line for line in tries)
     for step in (line for line in lines if line.kind == "step"):
         for sample in step.samples:
             if sample in first_rollouts:

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import accumulate, chain
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, ListPriced, Priced
@@ -24,8 +25,9 @@ from ace_bench.runners.experiment import Experiment
 from ace_bench.runners.loop import RunOutcome
 from ace_bench.runners.timing import timing_of
 from ace_bench.store.call_log import Account, Ledger
-from ace_bench.store.calls import restore_calls, stored_calls
+from ace_bench.store.calls import StoredCall, restore_calls, stored_calls
 from ace_bench.store.fidelity import certify
+from ace_bench.store.gains import measure_gain, query_cost
 from ace_bench.store.journal import Journal, RolloutRecord
 from ace_bench.store.role_counts import count_roles
 from ace_bench.store.roles import Roles, record_of
@@ -56,10 +58,14 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
     def by_stage(value: Callable[[Stage], Any]) -> dict[str, Any]:
         return {stage.value: value(stage) for stage in Stage}
 
+    stream = metadata["mode"] == "online" and bool(journal.steps)
+    calls = stored_calls(experiment.folder.path).entries
     metrics = {
         "schema": SCHEMA,
         **metadata,
-        "headline": _headline(task, outcome, stream=metadata["mode"] == "online" and bool(journal.steps)),
+        "headline": _headline(task, outcome, stream=stream),
+        **_gain(task, outcome, stream=stream),
+        "query": _query_costs(outcome, calls),
         "splits": {outcome.split: _split(task, outcome)},
         "validation": [*outcome.validation],
         **_learning(task, journal),
@@ -100,21 +106,19 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
         **_price_lists(ledger, experiment.arena.backbone),
         "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
         "cache": _cache(journal, ledger, experiment.arena.backbone),
-        "role_quality": record_of(_count_roles(experiment, outcome)),
+        "role_quality": record_of(_count_roles(experiment, outcome, calls)),
         "timing": timing_of(experiment),
     }
     return {**metrics, "as_authors": certify(experiment.folder.path, metrics)}
 
 
-def _count_roles(experiment: Experiment, outcome: RunOutcome) -> Roles:
+def _count_roles(experiment: Experiment, outcome: RunOutcome, calls: Sequence[StoredCall]) -> Roles:
     """Return how well each role did, by its calls in the run's folder."""
     folder, start = experiment.folder, experiment.beginning.start
     steps = folder.journal.steps if isinstance(start, Citable) else ()
     contexts = accumulate(steps, lambda context, step: context.patched(step.patch), initial=start)
-    calls = restore_calls(stored_calls(folder.path).entries)
-    return count_roles(
-        calls, [*folder.journal.rollouts.values()], folder.journal.steps, chain(contexts, [outcome.context])
-    )
+    rollouts = [*folder.journal.rollouts.values()]
+    return count_roles(restore_calls(calls), rollouts, folder.journal.steps, chain(contexts, [outcome.context]))
 
 
 def _by_role(ledger: Ledger, stage: Stage, figure: str) -> dict[str, int]:
@@ -143,6 +147,24 @@ def _headline(task: Task, outcome: RunOutcome, *, stream: bool) -> Record:
         "ci95": None if interval is None else [round(bound, _DIGITS) for bound in interval],
         "n": len(outcome.after),
     }
+
+
+def _gain(task: Task, outcome: RunOutcome, *, stream: bool) -> Record:
+    """Return the gain over the score before adaptation, or nothing where it is not known for each sample."""
+    if outcome.before is None:
+        return {}
+    order = outcome.after if stream else sorted(outcome.after, key=lambda record: record.sample)
+    first, last = {record.sample: record.grade for record in outcome.before}, [record.grade for record in order]
+    change = headline_score(task, last) - headline_score(task, [*first.values()])
+    gain = measure_gain([first[record.sample] for record in order], last, change, stream=stream)
+    return {} if gain is None else {"gain": msgspec.to_builtins(gain)}
+
+
+def _query_costs(outcome: RunOutcome, calls: Sequence[StoredCall]) -> Record:
+    """Return what an answer costs on average, before and after adaptation."""
+    rollouts = {"before": outcome.before or (), "after": outcome.after}
+    keys = {name: [record.key for record in records] for name, records in rollouts.items()}
+    return {name: query_cost((call.record for call in calls), wanted) for name, wanted in keys.items()}
 
 
 def _interval(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import StringIO
 from itertools import pairwise
 from typing import Any
 
+import msgspec
 from rich.table import Table
 from rich.text import Text
 
@@ -16,6 +17,16 @@ from ace_bench.core.console import Console
 from ace_bench.core.leakage import Leakage
 from ace_bench.core.model_names import describe_other_models
 from ace_bench.store.fidelity import certificate_text
+from ace_bench.store.gains import (
+    Gain,
+    adapted,
+    command_of_base,
+    describe_cost,
+    limits_of_one_run,
+    marks_of_number,
+    score_name,
+    subject_of,
+)
 from ace_bench.store.processes import CHECKS, KILLED, Process, accepted_code, without_checks
 from ace_bench.store.roles import advice_on_roles, roles_of
 from ace_bench.store.speed import Speed, advice_on_speed
@@ -40,7 +51,8 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     table = Table(title=Text(title(metrics)), title_justify="left", show_header=False, title_style="bold")
     table.add_column(style="dim")
     table.add_column(overflow="fold")  # a setting that is longer than the column is still whole
-    table.add_row(f"{headline['split']} {headline['metric']}", _headline(headline))
+    for name, value in ((score_name(metrics), _headline(headline)), *_answer(metrics, processes)):
+        table.add_row(name, value)
     after = metrics["splits"][headline["split"]]["after"]
     for name, value in after.items():
         if name not in ("n", "faults", headline["metric"]):
@@ -58,15 +70,17 @@ def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> T
     if "embedder" in metrics:
         table.add_row("embedder", metrics["embedder"])
     table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
-    for stage in ("adapt", "evaluate"):
-        table.add_row(stage, _stage(metrics, stage))
-    for name, value in (*_roles(metrics), *{**_speed(metrics), **_faults(metrics), **_replies(metrics)}.items()):
+    stages = [(stage, _stage(metrics, stage)) for stage in ("adapt", "evaluate")]
+    for name, value in (
+        *stages,
+        *_roles(metrics),
+        *{**_speed(metrics), **_faults(metrics), **_replies(metrics)}.items(),
+    ):
         table.add_row(name, value)
     table.add_row("cached prompt tokens", _reuse(metrics["cache"]["total"]))
     for server, counters in metrics["cache"]["servers"].items():
         table.add_row("cached, by server", f"{server}: {_server_share(counters)}")
-    dropped = sum(metrics["dropped_items"].values())
-    if dropped:
+    if dropped := sum(metrics["dropped_items"].values()):
         table.add_row("dropped from prompts", f"{dropped:,} context items: prompts were too long for the backbone")
     if (layers := metrics.get("confinement")) is not None:
         from ace_bench.core.confine import describe_layers  # few runs confine code
@@ -111,6 +125,23 @@ def _records(processes: Sequence[Process]) -> Mapping[str, str]:
     if checks:
         rows["code changed"] = accepted_code(processes) or f"{checks[-1].reason} ({checks[-1].at:%Y-%m-%d})"
     return rows
+
+
+def _answer(metrics: Mapping[str, Any], processes: Sequence[Process]) -> Iterator[tuple[str, str]]:
+    """Say whether adaptation helped, what it cost, and what one run cannot say."""
+    headline = metrics["headline"]
+    if gain := metrics.get("gain"):
+        measured = msgspec.convert(gain, Gain)
+        yield "gain", measured.describe(subject_of(metrics), score_name(metrics), marks=marks_of_number(metrics))
+        changed = f"{measured.better:,} samples have a higher score than before, {measured.worse:,} a lower one"
+        yield "fixed and broken", f"{changed}; ace-bench report FOLDER shows them with the bullets cited"
+    elif headline["before"] is None and adapted(metrics):
+        base = command_of_base(processes[-1].command if processes else None)
+        yield "gain", f"not measured, as nothing was tested without what was learnt; for a comparison run {base}"
+    if (gain or headline["before"] is None) and adapted(metrics):
+        yield "one run", limits_of_one_run(metrics)
+    if query := metrics.get("query"):  # older versions did not count it
+        yield "cost", describe_cost(metrics, query)
 
 
 def _headline(headline: Mapping[str, Any]) -> str:

@@ -19,6 +19,7 @@ import msgspec
 
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.types import Record
+from ace_bench.report.gains import base_folders
 from ace_bench.report.page.results import Results, comparison, stamp_of_run
 from ace_bench.report.page.run_data import call_data, run_data
 from ace_bench.store.files import new_folder, write_files
@@ -67,7 +68,8 @@ class Content:
         if match is None or match["key"] not in runs:
             return None
         key = match["key"]
-        return self._made(match["part"], (key,), query.get("session"), stamp_of_run(runs[key].folder))
+        folders = [runs[key].folder, *(base_folders(runs[key]) if match["part"] == "run" else ())]
+        return self._made(match["part"], (key,), query.get("session"), tuple(map(stamp_of_run, folders)))
 
     def whole(self) -> Iterator[tuple[str, bytes]]:
         """Yield all answers without a query, the list last: it names the runs that cannot be read."""

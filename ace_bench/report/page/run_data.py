@@ -20,6 +20,7 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.model_names import count_models, describe_other_models
 from ace_bench.core.types import Message, Record, Sample
+from ace_bench.report.gains import answer_of
 from ace_bench.report.histories import history, last_used
 from ace_bench.report.page.results import ABOUT
 from ace_bench.report.records import RunSummary
@@ -47,7 +48,7 @@ _BLOCK = 64
 
 @dataclass(frozen=True, kw_only=True)
 class _Contexts:
-    """The kind and bullets of the first context, and the number of steps before each context, by digest.
+    """The kind, digest and bullets of the first context, and the number of steps before each context, by digest.
 
     ``changes`` are the bullets that each step of a playbook ``set`` and ``removed``, up to an error in the contexts,
     ``versions`` the playbooks.
@@ -55,6 +56,7 @@ class _Contexts:
 
     kind: str
     places: Mapping[str, int]
+    first: str | None = None
     bullets: Sequence[Record] = ()
     changes: Sequence[Record] = ()
     versions: Sequence[Context] = ()
@@ -78,10 +80,12 @@ def run_data(run: RunSummary) -> Record:
     roles = roles_of(run.metrics)
     if roles is None:
         roles = count_roles(restore_calls(calls.entries), rollouts, steps, contexts.versions)
+    answer = _answer(run, contexts.first, calls.entries, notes)
     return {
         "about": {**{name: getattr(run, name) for name in ABOUT}, "folder": str(run.folder)},
         "processes": _processes(run.folder),
         "metrics": run.metrics,
+        "answer": answer,
         "certificate": certificate_note([run]),
         "speed": _speed(calls.entries),
         "advice": [*filter(None, [advice_on_speed(run.metrics.get("timing", {}))]), *advice_on_roles(roles)],
@@ -99,6 +103,15 @@ def run_data(run: RunSummary) -> Record:
         "calls": [_cost(call.record) for call in calls.entries],
         "texts": texts.record(),
     }
+
+
+def _answer(run: RunSummary, first: str | None, calls: Sequence[StoredCall], notes: list[str]) -> Record:
+    """Return what the page says first. A folder that lacks what this needs is still shown, with a note."""
+    try:
+        return answer_of(run, first, calls)
+    except StoreError as error:
+        notes.append(f"Whether the run helped cannot be told: {error}.")
+        return {"sentences": [], "notes": [], "changed": []}
 
 
 def _warnings(run: RunSummary, calls: Sequence[StoredCall]) -> list[str]:
@@ -156,13 +169,14 @@ def _contexts(folder: Path, steps: Sequence[StepRecord], texts: Texts, notes: li
     except StoreError as error:
         notes.append(f"The contexts are shown only up to an error: {error}.")
     places = {context.digest: index for index, context in reversed([*enumerate(contexts)])}
+    digest = contexts[0].digest if contexts else None
     versions = [context for context in contexts if isinstance(context, HasBullets)]
     if versions:
         bullets, changes = versions[0].bullet_changes(versions[1:], [step.samples for step in steps])
-        return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places, versions=contexts)
+        return _Contexts(kind=kind, bullets=bullets, changes=changes, places=places, versions=contexts, first=digest)
     for context in contexts:
         texts.add("context", [_text(context)])
-    return _Contexts(kind=kind, places=places)
+    return _Contexts(kind=kind, places=places, first=digest)
 
 
 def _unknown_contexts(first: Record, steps: Sequence[StepRecord]) -> tuple[list[Record], str]:

@@ -1,6 +1,58 @@
 /** The result of the run: metrics, learning curve, cost and cache, faults. */
 function summaryView(run) {
-  return el("div", {}, tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), run.warnings.map((warning) => el("p.warning", {}, `${warning}.`)), run.advice.map((sentence) => el("p.warning", {}, `Advice: ${sentence}.`)), run.certificate.map((line) => el("p.note", {}, line)), el("div.charts", {}, learning(run), sizes(run)), roles(run), faults(run), costs(run), records(run));
+  return el("div", {}, answer(run), tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.notes.map((note) => el("p.warning", {}, note)), run.warnings.map((warning) => el("p.warning", {}, `${warning}.`)), run.advice.map((sentence) => el("p.warning", {}, `Advice: ${sentence}.`)), run.certificate.map((line) => el("p.note", {}, line)), changed(run), el("div.charts", {}, learning(run), sizes(run)), roles(run), faults(run), costs(run), records(run));
+}
+
+/** Whether it helped, what it cost, and what one run cannot say. */
+function answer(run) {
+  const { sentences, notes } = run.answer;
+  if (!sentences.length && !notes.length) return null;
+  return el("section.answer", { "aria-label": "Did it help" }, sentences.map((sentence) => el("p.verdict", {}, sentence)), notes.map((note) => el("p.note", {}, note)));
+}
+
+const MOST_CHANGED = 10;
+
+/** The samples that adaptation fixed and broke, with the bullets cited there. */
+function changed(run) {
+  const pairs = run.answer.changed.map(([before, after]) => [run.byKey.get(before), run.byKey.get(after)]).filter(([before, after]) => before && after);
+  if (!pairs.length) return null;
+  const gain = ([before, after]) => after.grade.score - before.grade.score;
+  const sides = [["fixed", "Fixed", pairs.filter((pair) => gain(pair) > 0)], ["broken", "Broken", pairs.filter((pair) => gain(pair) < 0)]];
+  sides.forEach(([, , found]) => found.sort((a, b) => Math.abs(gain(b)) - Math.abs(gain(a))));
+  return el("section", {}, el("h2", {}, "What it fixed and broke"), citedBullets(run, sides),
+    sides.map(([, title, found]) => el("div", {}, el("h3", {}, `${title}: ${plural(found.length, "sample")}`), found.length > 0 && [changedTable(run, found.slice(0, MOST_CHANGED)), found.length > MOST_CHANGED && lazy(`${found.length - MOST_CHANGED} more`, () => changedTable(run, found.slice(MOST_CHANGED)))])));
+}
+
+function changedTable(run, pairs) {
+  const heads = ["sample", "question", "before", "after", "reference", "bullets cited"];
+  const score = ({ grade, attempt }) => `${attempt.answer === null ? "no answer" : attempt.answer} (${+grade.score.toFixed(2)})`;
+  const rows = pairs.map(([before, after]) => el("tr", {}, el("th", { scope: "row" }, el("a", { href: link(run, "rollouts", { rollout: after.key }) }, after.sample)),
+    el("td.words", {}, el("span.few", {}, run.input(after.sample, "question"))), el("td.words", {}, el("a", { href: link(run, "rollouts", { rollout: before.key }) }, el("span.few", {}, score(before)))), [score(after), after.grade.gold || ""].map((text) => el("td.words", {}, el("span.few", {}, text))),
+    el("td.words", {}, after.attempt.cited.length ? after.attempt.cited.map((id) => [bulletLink(run, id, after.at), " "]) : "none")));
+  return el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Changed samples" }, el("table", {}, el("thead", {}, el("tr", {}, heads.map((name) => el("th.words", { scope: "col" }, name)))), el("tbody", {}, rows)));
+}
+
+function bulletLink(run, id, at) {
+  return run.isPlaybook && at !== null && run.bullets(at).has(id) ? el("a", { href: link(run, "context", { step: at, bullet: id }), title: run.bullets(at).get(id).content }, id) : id;
+}
+
+/** The bullets that the answers to fixed and broken samples cite most. */
+function citedBullets(run, sides) {
+  const counts = new Map();
+  for (const [side, , found] of sides) {
+    for (const [, { attempt, at }] of found) {
+      for (const id of new Set(attempt.cited)) {
+        const bullet = at !== null && run.isPlaybook ? run.bullets(at).get(id) : null;
+        if (!bullet) continue; // it was invented
+        if (!counts.has(id)) counts.set(id, { fixed: 0, broken: 0, content: bullet.content, at });
+        counts.get(id)[side] += 1;
+      }
+    }
+  }
+  if (!counts.size) return el("p.note", {}, "No answer to these samples cites a bullet of its playbook.");
+  const most = [...counts].sort(([, a], [, b]) => b.fixed + b.broken - a.fixed - a.broken).slice(0, MOST_CHANGED);
+  return el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Cited bullets" }, el("table", {}, el("caption", {}, `Bullets cited there${counts.size > most.length ? `, the first ${most.length} of ${counts.size}` : ""}`), el("thead", {}, el("tr", {}, ["bullet", "fixed", "broken", "content"].map((name) => el(name === "content" ? "th.words" : "th", { scope: "col" }, name)))),
+    el("tbody", {}, most.map(([id, { fixed, broken, content, at }]) => el("tr", {}, el("th", { scope: "row" }, bulletLink(run, id, at)), el("td", {}, shown(fixed)), el("td", {}, shown(broken)), el("td.words", {}, el("span.few", {}, content)))))));
 }
 
 function tiles(run) {
