@@ -1,9 +1,9 @@
 """Which runs on disk fulfil a plan, which may be shown in its place, and in which settings a run differs from one.
 
 A run in place of a planned one differs in settings that can be named. It has a mark and lists these settings, and it is
-never compared. A run that differs in what a cell is about stays out of it: another model, task or labels, another size,
-real or simulated, real or sample data, a setting of the cell's own plan, or the settings that make it another cell's
-run.
+compared only with runs that differ from their plan alike. A run that differs in what a cell is about stays out of it:
+another model, task or labels, another size, real or simulated, real or sample data, a setting of the cell's own plan,
+or the settings that make it another cell's run.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from ace_bench.report.figures.axes import amount_axis, draw_cells, draw_level, l
 from ace_bench.report.figures.style import MAX_SERIES, SCREEN, Look, Sheet, add_legend, looks, new_figure, save, styled
 from ace_bench.report.records import RunSummary, marks_of
 from ace_bench.report.tables.cells import Measured
+from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.own_tables import SAMPLES, SEED, Layout, metric_title, own_tables, title_of
 from ace_bench.report.tables.table import MISSING, Table
 
@@ -153,7 +154,9 @@ def _draw_sweep(table: Table, panels: Sequence[Points], path: str, sheet: Sheet)
     setting = short_names([path])[path].replace("_", " ")
     metrics = {cell.metric for cell in cells}
     metric = metric_title(metrics.pop()) if len(metrics) == 1 else SCORE
-    scored = cells[0].place.unit == "percent"
+    unit = cells[0].place.unit
+    scored = unit == "percent"
+    measured = f"{metric} (%)" if scored else column_name(metric, unit)
     common = differences([run for cell in cells for run in cell.runs]).common
     title = f"{metric} by {setting}: {' · '.join(filter(None, (common, shared)))}"
     mark = marks_of(simulated=bool(table.about["simulated"]), source=str(table.about["source"]))
@@ -162,7 +165,7 @@ def _draw_sweep(table: Table, panels: Sequence[Points], path: str, sheet: Sheet)
     figure, axes = new_figure(full_title, sheet, len(panels), height=3.0, sharey=True)
     for axis, panel in zip(axes, panels, strict=True):
         _draw_panel(axis, panel, drawn_rows)
-        label_axes(axis, setting, (f"{metric} (%)" if scored else metric) * (axis is axes[0]), panel.title)
+        label_axes(axis, setting, measured * (axis is axes[0]), panel.title)
         percent_axis(axis) if scored else amount_axis(axis, [cell.value or 0.0 for cell in cells])
     not_drawn = len(rows) - MAX_SERIES
     return add_legend(figure, f"+{not_drawn} more, not shown: choose fewer runs" if not_drawn > 0 else "")

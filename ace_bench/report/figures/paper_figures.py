@@ -13,6 +13,7 @@ from ace_bench.report.experiments import Experiments
 from ace_bench.report.figures.axes import draw_cells, draw_level, error_bars, label_axes, log_axis, percent_axis
 from ace_bench.report.figures.style import GREY, Look, Sheet, add_legend, looks, new_figure
 from ace_bench.report.tables.cells import Measured, setting_warning
+from ace_bench.report.tables.grids import column_name
 from ace_bench.report.tables.paper_tables import paper_table
 from ace_bench.report.tables.results_index import Selection
 from ace_bench.report.tables.table import Heading
@@ -61,8 +62,9 @@ def draw_bars(name: str, selection: Selection, title: str, sheet: Sheet, *, with
             if number is not None:
                 ends = (spot[0] - width / 2, spot[0] + width / 2)
                 axis.hlines(number, *ends, color="black", label=_PAPER, linewidth=1.2)
+    metrics = {column_name(cell.metric): None for line in cells.values() for cell in line.values() if cell.metric}
     axis.set_xticks(range(len(cells)), [*cells])
-    label_axes(axis, y="Score (%)")
+    label_axes(axis, y=f"{' or '.join(metrics)} (%)")
     axis.margins(0.05, 0.12)
     axis.set_xlim(-0.5, len(cells) - 0.5)
     axis.grid(visible=False, axis="x")

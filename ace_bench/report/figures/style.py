@@ -80,7 +80,8 @@ _INPUT = """% needs \\usepackage{{pgf}}
 \\label{{fig:{name}}}
 \\end{{{kind}}}
 """
-_TIMES = "\\usepackage{mathptmx}"
+_FONTS = {"paper": "\\usepackage{ae}", "paper_times": "\\usepackage[T1]{fontenc}\\usepackage{mathptmx}"}
+"""These are outlines. Many machines have T1's usual fonts only as bitmaps (Type 3), which publishers refuse."""
 _LATEX = "texlive-latex-base, texlive-latex-recommended, texlive-pictures and, for Times, texlive-fonts-recommended"
 
 
@@ -146,8 +147,8 @@ def styled(sheet: Sheet = SCREEN) -> Iterator[None]:
         raise ConfigError(f"style={sheet.style} draws with LaTeX, and there is no pdflatex; install {_LATEX}")
     import matplotlib as mpl
 
-    preamble = "\\usepackage[T1]{fontenc}" + _TIMES * (sheet.style == "paper_times")
-    with mpl.rc_context({**_SETTINGS, **(_PAPER if sheet.for_paper else {}), "pgf.preamble": preamble}):
+    fonts = {**_PAPER, "pgf.preamble": _FONTS[sheet.style]} if sheet.for_paper else {}
+    with mpl.rc_context({**_SETTINGS, **fonts}):
         yield
 
 

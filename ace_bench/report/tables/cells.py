@@ -64,8 +64,8 @@ class Measured:
     ``state`` is the state of the runs if none has finished. ``refused`` says why the program makes no such run.
     ``once`` says why one run counts where other cells have several seeds. ``unfinished`` are runs that began. ``code``
     says where its runs were made by different code. ``deviations`` are settings of its runs that are not the paper's.
-    ``differs`` are those in which they are not the planned runs, so that nothing is compared with them. ``elsewhere``
-    says in what runs differ that are not shown.
+    ``differs`` are those in which they are not the planned runs: they are compared only with cells that differ alike.
+    ``elsewhere`` says in what runs differ that are not shown.
     """
 
     place: Place
@@ -216,8 +216,11 @@ def _code_notes(runs: Sequence[RunSummary]) -> list[str]:
 
 
 def compared_to(cell: Measured, base: Measured, looks: int) -> Measured:
-    """Compare a cell with the base row's, by a paired test if both are means of scores."""
-    if cell.differs or base.differs:
+    """Compare a cell with the base row's, by a paired test if both are means of scores.
+
+    Runs that are not the planned ones are compared only where both sides differ from the plan alike.
+    """
+    if {*cell.differs} != {*base.differs}:
         return cell
     tested, errors = None, list[str]()
     try:

@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 
 from ace_bench.report import escaping
 from ace_bench.report.escaping import one_line
-from ace_bench.report.tables.cells import FEW_SEEDS, Measured
+from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.grids import (
-    OTHER_SETTING,
+    MEANINGS,
     SIGNIFICANT,
-    SIMILAR,
-    THESE_PLAYBOOKS,
     Grid,
     Number,
     notes_of,
@@ -165,13 +163,13 @@ def _word(cell: Measured, line: Heading, *, best: bool) -> str | Number:
         return _DASH if word in _LEFT_OUT else word
     paper = cell.place.paper
     if cell.change is not None and (not line.part or (paper is not None and paper.change is not None)):
-        is_better = (cell.change > 0) == (cell.place.unit == "percent") if cell.change else None
+        is_better = cell.change > 0 if cell.change and cell.significant else None
         word = replace(word, change=signed(cell.change, cell.change_unit), better=is_better)
     return replace(word, best=best)
 
 
 def _best_rows(cells: dict[str, Measured], lines: dict[str, Heading], base: str) -> set[str]:
-    """Return the rows with the best number of their group, as it is shown, where the group has different ones.
+    """Return the row of each group whose number alone is the best, as it is shown.
 
     The group of the base row has none, unless it is the only one.
     """
@@ -184,8 +182,9 @@ def _best_rows(cells: dict[str, Measured], lines: dict[str, Heading], base: str)
         unit = next(iter(cells.values())).place.unit
         texts = {row: number(value, unit) for row, value in group.items()}
         top = texts[(max if unit == "percent" else min)(group, key=group.__getitem__)]
-        if len(set(texts.values())) > 1 and not (base in group and len(groups) > 1):
-            best |= {row for row, text in texts.items() if text == top}
+        alone = [row for row, text in texts.items() if text == top]
+        if len(alone) == 1 < len(texts) and not (base in group and len(groups) > 1):
+            best |= {*alone}
     return best
 
 
@@ -193,26 +192,22 @@ def _legend(table: Table, cell_rows: Iterable[Sequence[str | Number]]) -> Iterat
     """Explain the words and marks in the results. A mark before a colon is the one in the cells."""
     cells = [word for line in cell_rows for word in line]
     numbers = [word for word in cells if isinstance(word, Number)]
-    marks = "".join(word.marks for word in numbers)
     if any(word.change for word in numbers):
         units = {cell.change_unit for cell in table.measured if cell.change is not None}
         unit = "points" if units == {"points"} else "%" if units == {"percent"} else "points or %"
-        yield f"In parentheses: change against {table.base_title} ({unit})."
+        coloured = ", coloured where the test finds a difference" * any(word.better is not None for word in numbers)
+        yield f"In parentheses: change against {table.base_title} ({unit}){coloured}."
     if any(word.bounds for word in numbers):
         yield "In brackets: 95% interval of a score; for other numbers, smallest and largest over seeds."
     if any(word.best for word in numbers):
         grouped = any(heading.above for heading in table.rows.values())
-        yield f"Bold: best of {'its group' if grouped else 'a column'}."
+        yield f"Bold: alone the best of {'its group' if grouped else 'a column'}."
     if NO in cells:
         yield f"{YES}: reference answers are seen; {NO}: at most whether an answer was right."
     if family := table.family:
         yield f"{SIGNIFICANT}: differs from {table.base_title} (p < 0.05, paired, Holm over {family} comparisons)."
-    if THESE_PLAYBOOKS in marks:
-        yield f"{THESE_PLAYBOOKS}: so do these playbooks; a method takes {FEW_SEEDS} seeds on each side that adapts."
-    if OTHER_SETTING in marks:
-        yield f"{OTHER_SETTING}: not the paper's setting."
-    if SIMILAR in marks:
-        yield f"{SIMILAR}: not the planned run."
+    marks = {mark for word in numbers for mark in word.marks}
+    yield from (f"{mark}: {meaning}." for mark, meaning in MEANINGS.items() if mark in marks)
     yield from reservations(table)
     if any(cell.state in _LEFT_OUT for cell in table.measured):
         yield f"{_DASH}: no finished run."

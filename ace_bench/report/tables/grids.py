@@ -11,11 +11,17 @@ from ace_bench.report.statistics import EQUIVALENCE_LEVEL, Comparison, Interval,
 from ace_bench.report.tables.cells import FEW_SEEDS, Measured
 from ace_bench.report.tables.table import MISSING, PaperShown, Table
 from ace_bench.store.fidelity import certificate_text
+from ace_bench.store.gains import SMALLEST_P
 
 NOT_KNOWN = "n/a"
 SIGNIFICANT, THESE_PLAYBOOKS, OTHER_SETTING, SIMILAR, COLLAPSED, OTHER_MODEL = "*", "‡", "†", "§", "¶", "#"
-_SMALLEST_P = 0.004
-"""The smallest level at which tests were simulated: 5% of a family of 13."""
+MEANINGS = {
+    THESE_PLAYBOOKS: "differs likewise, but only for these playbooks; a method takes "
+    f"{FEW_SEEDS} seeds on each side that adapts",
+    OTHER_SETTING: "not the paper's setting",
+    SIMILAR: "not the planned run",
+}
+"""What marks in cells mean, but for those whose explanation counts or names something."""
 _SPELLING = {"tgc": "TGC", "sgc": "SGC", "finer": "FiNER", "formula": "Formula"}
 _TASKS = {"appworld": "AppWorld", "ddxplus": "DDXPlus", "bird_sql": "BIRD-SQL", "bird sql": "BIRD-SQL"}
 _STATISTICS = (
@@ -101,6 +107,8 @@ def notes_of(table: Table) -> list[str]:
                 "units." + " Averages are not tested." * any(cell.derived for cell in table.measured)
             )
             notes.append(looks_note(table.looks))
+    if any(cell.few_seeds and cell.significant for cell in table.measured):
+        notes.append(f"{THESE_PLAYBOOKS} {MEANINGS[THESE_PLAYBOOKS]}.")
     notes += reservations(table)
     runs = (run for cell in table.measured for run in cell.runs)
     of_runs = (*_code_warnings(table.measured), *certificate_note(runs))
@@ -138,7 +146,7 @@ def number(value: float | None, unit: str = "") -> str:
 
 def p_value(p: float) -> str:
     """Format a p-value, not below the levels that were simulated."""
-    return f"{p:.3f}" if p >= _SMALLEST_P else f"<{_SMALLEST_P}"
+    return f"{p:.3f}" if p >= SMALLEST_P else f"<{SMALLEST_P}"
 
 
 def coverage_notes(differences: Sequence[Comparison], scores: Sequence[Sequence[str]] = ()) -> list[str]:
@@ -268,7 +276,7 @@ def _other_settings(table: Table) -> list[str]:
     )
     treatment = "are shown, as requested" if table.paper.differences else "are left out (--differences shows them)"
     return [
-        f"{OTHER_SETTING} not the paper's setting{': ' if common else ''}{', '.join(common)}. The notes of each "
+        f"{OTHER_SETTING} {MEANINGS[OTHER_SETTING]}{': ' if common else ''}{', '.join(common)}. The notes of each "
         "row name all settings that differ." + f" Differences of these to the paper {treatment}." * table.paper.numbers
     ] * bool(depart)
 

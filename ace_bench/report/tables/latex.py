@@ -45,8 +45,9 @@ _MACROS = r"""\providecommand{\acebetter}[1]{\,{\scriptsize\textcolor{green!40!b
 """How a paper may change what these tables look like: its own definitions count."""
 _DOCUMENT = (
     "\\documentclass[10pt,twocolumn]{article}\n"
-    "\\usepackage[T1]{fontenc}\n\\usepackage[letterpaper,margin=0.75in]{geometry}"
+    "\\usepackage[T1]{fontenc}\n\\usepackage{mathptmx}\n\\usepackage[letterpaper,margin=0.75in]{geometry}"
 )
+"""Many machines have T1's usual fonts only as bitmaps (Type 3), which publishers refuse. Times has outlines."""
 
 
 def latex(pages: Sequence[Page], width: Width = "", *, standalone: bool = False) -> str:

@@ -269,7 +269,7 @@ def _name_similar(table: Table) -> Iterator[str]:
         for reason in cell.elsewhere:
             not_shown.setdefault(reason, {}).setdefault(name)
     for names_by_reason, text in (
-        (stand_ins, f"{SIMILAR} finished runs that are not the planned ones, compared with nothing; they differ in"),
+        (stand_ins, f"{SIMILAR} not the planned runs, and compared only where both sides differ alike; they differ in"),
         (not_shown, "Runs of the same task, method and mode that are not shown, as they differ in"),
     ):
         if names_by_reason:
