@@ -10,7 +10,7 @@ function answer(run) {
   return el("section.answer", { "aria-label": "Did it help" }, sentences.map((sentence) => el("p.verdict", {}, sentence)), notes.map((note) => el("p.note", {}, note)));
 }
 
-const MOST_CHANGED = 10;
+const MOST_CHANGED = 5;
 
 /** The samples that adaptation fixed and broke, with the bullets cited there. */
 function changed(run) {
