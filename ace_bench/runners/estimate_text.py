@@ -41,8 +41,13 @@ def describe_time(estimate: Estimate, tokens_per_s: float | None) -> str | None:
 
 def cost_in_words(cost: Account) -> str:
     """Return calls, tokens and dollars, such as "720 calls, 0.71 million tokens, $0.31"."""
-    dollars = "dollars n/a" if cost.usage.usd is None else f"${cost.usage.usd:,.2f}"
-    return f"{cost.calls:,} calls, {tokens_in_words(cost.usage.tokens)}, {dollars}"
+    return f"{cost.calls:,} calls, {tokens_in_words(cost.usage.tokens)}, {_dollars_in_words(cost.usage.usd)}"
+
+
+def _dollars_in_words(usd: float | None) -> str:
+    if usd is None:
+        return "dollars n/a"
+    return "under $0.01" if 0 < usd < 0.01 else f"${usd:,.2f}"
 
 
 def tokens_in_words(tokens: float | None) -> str:
