@@ -332,7 +332,7 @@ def test_claims_have_verdicts_by_their_intervals(commands):
     assert claims["ACE online against ReAct"]["seeds"] == "1 (seed 0)"
     assert claims["ACE offline against GEPA"]["paper"] == "+9.4"
     assert table.noted("Primary: the 4 claims that were chosen before any run")
-    assert table.noted("14 of 17 intervals of differences may be wider than 95% needs")
+    assert table.noted("17 of 20 intervals of differences may be wider than 95% needs")
 
 
 def test_claims_of_a_rehearsal_say_nothing_about_the_paper(commands):
