@@ -45,6 +45,20 @@ def switches(heading: str) -> list[str]:
     return [switch for code in given for switch in code.split() if not (ROOT / switch).exists()]
 
 
+def named_settings() -> list[tuple[str, str, str]]:
+    """Return the choice, setting and default of each row of the settings that the paper names."""
+    section = PAGE.split("\n## Settings that the paper names\n")[1].split("\n## ")[0]
+    rows = [[cell.strip("`") for cell in line.split("|")[1:5]] for line in section.splitlines() if line.startswith("|")]
+    return [(choice, setting, default) for choice, setting, _, default in rows[2:]]
+
+
+@pytest.mark.parametrize(("choice", "setting", "default"), named_settings())
+def test_a_default_beside_the_papers_setting_is_the_one_in_the_code(choice, setting, default):
+    config, choices = composed(*choice.split())
+    value = choices[setting] if setting in choices else OmegaConf.select(config, setting)
+    assert str("null" if value is None else value) == default
+
+
 def has(config: DictConfig, place: str) -> bool:
     """Whether a setting exists, its value may be null; ``x.*`` stands for all settings in ``x``."""
     parent, _, name = place.removesuffix(".*").rpartition(".")
