@@ -133,8 +133,8 @@ def _answer(metrics: Mapping[str, Any], processes: Sequence[Process]) -> Iterato
     if gain := metrics.get("gain"):
         measured = msgspec.convert(gain, Gain)
         yield "gain", measured.describe(subject_of(metrics), score_name(metrics), marks=marks_of_number(metrics))
-        changed = f"{measured.better:,} samples have a higher score than before, {measured.worse:,} a lower one"
-        yield "fixed and broken", f"{changed}; ace-bench report FOLDER shows them with the bullets cited"
+        changed = f"samples with a higher score than before: {measured.better:,}; with a lower one: {measured.worse:,}"
+        yield "fixed and broken", f"{changed}. ace-bench report FOLDER shows them with the bullets cited"
     elif headline["before"] is None and adapted(metrics):
         base = command_of_base(processes[-1].command if processes else None)
         yield "gain", f"not measured, as nothing was tested without what was learnt; for a comparison run {base}"
