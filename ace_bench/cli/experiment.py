@@ -5,10 +5,8 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from itertools import takewhile
-from pathlib import Path
 
 import hydra
 import msgspec
@@ -18,7 +16,7 @@ from omegaconf import DictConfig
 
 from ace_bench.cli.arguments import print_line
 from ace_bench.cli.sweep_summary import runs_listed
-from ace_bench.core.errors import ConfigError, StoreError
+from ace_bench.core.errors import ConfigError
 from ace_bench.core.program import INTERRUPTED
 from ace_bench.core.resources import config_folders, configs_folder
 from ace_bench.core.scratch import scratch_folder
@@ -69,30 +67,16 @@ _ELSEWHERE = (_SLURM, "hydra.launcher.init.address=")
 @hydra.main(version_base="1.3", config_path=str(configs_folder()), config_name="config")
 def experiment(config: DictConfig) -> None:
     """Run one experiment; exits with its status unless that is 0. The runs of a sweep do not pass here."""
+    from ace_bench.cli.base_comparison import run_beside_base
     from ace_bench.runners.composing import settle
     from ace_bench.runners.host import reporting
-    from ace_bench.runners.run import run
     from ace_bench.store.processes import command_of
 
     hydra_config = HydraConfig.get()
     with reporting(command_of(hydra_config.overrides.task)) as report:
-        run(settle(config, hydra_config.runtime.choices), report.host)
-    if not report.status:
-        _compare_with_base(report.folders)
+        run_beside_base(settle(config, hydra_config.runtime.choices), report.host)
     if report.status:
         sys.exit(report.status)
-
-
-def _compare_with_base(folders: Sequence[Path]) -> None:
-    """Print how finished runs differ from the base's runs beside them."""
-    from ace_bench.report.gains import against_base
-    from ace_bench.report.records import read_run
-
-    for folder in folders:
-        with suppress(StoreError):  # a folder of another kind, or one that is damaged: the run has said so
-            run = read_run(folder)
-            for sentence in against_base(run) if run.finished else ():
-                print_line(sentence)
 
 
 def call_hydra(arguments: Sequence[str], *, sweeps: bool) -> None:

@@ -29,15 +29,15 @@ def main(arguments: Sequence[str]) -> int:
 
         call_hydra(overrides, sweeps=sweeps)
         return 0
+    from ace_bench.cli.base_comparison import run_beside_base
     from ace_bench.core.terminal import log_to_stdout
     from ace_bench.runners.composing import compose_run
     from ace_bench.runners.host import reporting
-    from ace_bench.runners.run import run
     from ace_bench.store.processes import command_of
 
     log_to_stdout()
     with reporting(command_of(overrides)) as report:
-        run(compose_run(overrides), report.host)
+        run_beside_base(compose_run(overrides), report.host)
     return report.status
 
 
