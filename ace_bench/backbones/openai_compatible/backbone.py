@@ -121,9 +121,10 @@ class OpenAICompatible(HttpBackbone):
 
     @property
     def probe_key(self) -> str | None:
-        """The address with its key, and the fields of a request."""
+        """The address with its key, the fields of a request, and how a continued run sends them."""
         fields = {name: value for name, value in self._requests.fields().items() if name not in ("seed", "cache_salt")}
-        return digest_of([self._endpoint.key, fields, self._settings.structured, self.simulated])
+        kept = self._dialect.record() if self._adopted and self._dialect else None
+        return digest_of([self._endpoint.key, fields, self._settings.structured, self.simulated, kept])
 
     def read_context_length(self) -> None:
         """Ask the server for its context length, unless the settings hold one; raises ``SettingError``."""

@@ -213,3 +213,14 @@ def test_another_model_than_the_one_asked_for_is_named_by_the_probe():
     )
     for same in ("tiny", "", None, "hub/Tiny", "/models/tiny-Q4_K_M.gguf", "tiny-2024-07-18"):
         assert not warnings(same), same
+
+
+def test_a_continued_run_shares_no_probe_with_runs_that_send_another_form():
+    with serving(READY) as server:
+        new, alike, other = (client(server.url, structured="auto") for _ in range(3))
+        key = new.probe_key
+        alike.adopt({"structured": "json_object"})
+        other.adopt({"structured": "json_object"})
+        assert alike.probe_key == other.probe_key != key
+        new.probe()
+        assert new.probe_key == key
