@@ -22,7 +22,7 @@ def overall_p(p: float, looks: int) -> float:
 
     It integrates the density of the sums that no look has rejected so far (Armitage, McPherson and Rowe 1969).
     """
-    if looks == 1 or p >= 1:
+    if looks == 1 or not 0 < p < 1:
         return p
     bound = -NormalDist().inv_cdf(p / 2)
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)

@@ -160,6 +160,7 @@ def test_looks_are_corrected_by_pococks_boundary(looks, boundary):
     assert overall_p(1 - level_of_look(0.95, looks), looks) == pytest.approx(0.05)
     assert overall_p(1e-12, looks) <= looks * 1e-12
     assert overall_p(1.0, looks) == 1.0
+    assert overall_p(0.0, looks) == 0.0
 
 
 def test_a_comparison_that_is_looked_at_more_often_has_a_wider_interval_and_a_larger_p():
