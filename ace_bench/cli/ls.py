@@ -29,7 +29,7 @@ from ace_bench.core.model_names import count_models, other_models
 from ace_bench.core.terminal import shown, write
 from ace_bench.core.types import Record
 from ace_bench.report.choosing import with_settings
-from ace_bench.report.listing import COLUMNS, Gain, began, cell_texts, gains, model_name, utc_text
+from ace_bench.report.listing import COLUMNS, ListedGain, began, cell_texts, gains, model_name, utc_text
 from ace_bench.report.progress import Progress
 from ace_bench.report.records import RUNNING, STOPPED, Found, RunSummary, find_runs
 from ace_bench.report.same_runs import CONTRADICTORY
@@ -115,7 +115,7 @@ def _rows(results: Found, conditions: Sequence[str]) -> Iterator[Record]:
         yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES, *_PROGRESS)) | row_values
 
 
-def _row(run: RunSummary, gained: Mapping[Path, Gain]) -> Record:
+def _row(run: RunSummary, gained: Mapping[Path, ListedGain]) -> Record:
     """Return the row of a run; ``score`` is in percent, ``seconds`` only known of a finished run."""
     metrics, gain = run.metrics, gained.get(run.folder)
     headline = metrics["headline"] if metrics else {}

@@ -32,7 +32,7 @@ _BEGAN = msgspec.json.Decoder(_Began)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gain:
+class ListedGain:
     """How many percentage points a run scored more than ``over``, on the same samples."""
 
     points: float
@@ -66,7 +66,7 @@ def tested_on(run: RunSummary) -> str:
     return digest_of([run.contents.get("data"), limit, number])[:_SAMPLED]
 
 
-def gains(runs: Iterable[RunSummary]) -> Mapping[Path, Gain]:
+def gains(runs: Iterable[RunSummary]) -> Mapping[Path, ListedGain]:
     """Return the gain of each finished run, by folder.
 
     A run that tested its samples before it adapted is compared with itself. Others are compared with the mean of the
@@ -78,17 +78,17 @@ def gains(runs: Iterable[RunSummary]) -> Mapping[Path, Gain]:
     for run in scored:
         if run.method == BASE:
             bases[keys[run.folder]].append(run.metrics["headline"]["after"])
-    found: dict[Path, Gain] = {}
+    found: dict[Path, ListedGain] = {}
     for run in scored:
         after, before = (run.metrics["headline"].get(name) for name in ("after", "before"))
         base = bases.get(keys[run.folder], [])
         if run.method == BASE:
             continue
         if before is not None:
-            found[run.folder] = Gain(points=after - before, over=_BEFORE)
+            found[run.folder] = ListedGain(points=after - before, over=_BEFORE)
         elif base:
             seeds = "" if len(base) == 1 else f", mean of {len(base)} runs"
-            found[run.folder] = Gain(points=after - fmean(base), over=f"method=base on the same samples{seeds}")
+            found[run.folder] = ListedGain(points=after - fmean(base), over=f"method=base on the same samples{seeds}")
     return found
 
 

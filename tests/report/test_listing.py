@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ace_bench.report.listing import Gain, began, gains
+from ace_bench.report.listing import ListedGain, began, gains
 from ace_bench.report.records import read_run
 from tests.launching import launch
 
@@ -31,8 +31,8 @@ def test_a_gain_is_over_the_score_before_or_over_base_runs_of_the_same_samples(f
     before = runs["before"].metrics["headline"]["before"]
     base = (scores["base"] + scores["again"]) / 2
     assert found == {
-        folders["before"]: Gain(points=scores["before"] - before, over="its own score before"),
-        folders["without"]: Gain(
+        folders["before"]: ListedGain(points=scores["before"] - before, over="its own score before"),
+        folders["without"]: ListedGain(
             points=scores["without"] - base, over="method=base on the same samples, mean of 2 runs"
         ),
     }
