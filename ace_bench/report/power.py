@@ -135,7 +135,7 @@ def measure_runs(ours: Seeds, base: Seeds, *, base_adapts: bool) -> Measured:
     df = sum(len(side) - 1 for side in several)
     variance = sum(side.mean(axis=-1).var(ddof=1) * (len(side) - 1) for side in several) / df
     highest = variance * df / float(chdtri(df, _UPPER))
-    spread, upper = (100 * math.sqrt(max(0.0, one - repeated / 2 / samples)) for one in (variance, highest))
+    spread, upper = (100 * math.sqrt(max(0.0, of_means - repeated / 2 / samples)) for of_means in (variance, highest))
     return Measured(assumed=assumed, samples=samples, spread=spread, upper=upper)
 
 

@@ -78,10 +78,10 @@ class Host:
     ``sweep`` is the command that started it together with other runs.
 
     ``signals`` stop all runs of a process that has several. ``owns_process`` is false where the process must outlive
-    the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probes`` holds what
-    the first run found out about each server, by ``Served.probe_key``. ``limits`` are the limits that several runs of
-    the process have together, and ``servers`` those that they start. ``display`` shows the progress in place of the
-    console's own lines.
+    the run, as in a notebook. ``on_folder`` gets the run folder once the run has one. ``probes`` holds what the first
+    run found out about each server, by ``Served.probe_key``. ``limits`` are the limits that several runs of the process
+    have together, and ``servers`` those that they start. ``display`` shows the progress in place of the console's own
+    lines.
     """
 
     console: Console

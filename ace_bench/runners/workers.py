@@ -32,8 +32,6 @@ from ace_bench.store.processes import command_of
 
 _BROKEN = 1
 """The exit status of a run that the program does not know how to stop, as Python's."""
-
-
 _LAST_LINES = 12
 """Lines of a failed run's output that are shown."""
 
@@ -59,9 +57,8 @@ def outcome_in_words(outcome: Outcome) -> str:
 class Workers:
     """Makes runs, ``count`` at a time.
 
-    ``compose`` returns the
-    configuration of a run. The runs share ``limits``, and the servers that they start. ``sweep`` is the command that
-    continues all of them.
+    ``compose`` returns the configuration of a run. The runs share ``limits``, and the servers that they start.
+    ``sweep`` is the command that continues all of them.
     """
 
     def __init__(

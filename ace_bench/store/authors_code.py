@@ -107,7 +107,7 @@ def check_commit(commit: str, state: str) -> str:
     alike = (known for known, followed in states.items() if is_at(commit, followed))
     matching = next(chain(exact, alike), None)
     if matching is None:
-        others = (each for followed in states.values() for each in _SAME_CALLS.get(followed, ()))
+        others = chain.from_iterable(_SAME_CALLS.get(followed, ()) for followed in states.values())
         known_states = ", ".join(dict.fromkeys([*states, *others]))
         raise ConfigError(f"protocol=official@{commit}: there is no such state; known are {known_states}")
     return matching

@@ -62,7 +62,8 @@ def certify(folder: Path, metrics: Record) -> Record:
     counts the calls by the field that is not as theirs (without a code: by the field that is sent), ``asked_again``
     replies by why they were asked for once more, and ``repeats_sent_once`` prompts that the authors' code sends again.
     """
-    code = next((one for one in _choices() if metrics["task"] in one.tasks and metrics["method"] == one.method), None)
+    task, method = metrics["task"], metrics["method"]
+    code = next((choice for choice in _choices() if task in choice.tasks and method == choice.method), None)
     calls = _read_calls(folder)
     if not calls and any(map(sum, (roles.values() for roles in metrics["calls"].values()))):
         raise StoreError(f"{folder / FILE} is missing; restore it")

@@ -116,12 +116,12 @@ class Contamination(Study):
     def verdict(self, rows: Sequence[Row]) -> Iterator[str]:
         """Say of each task whether the model recites more of it than chance explains."""
         for task in dict.fromkeys(row.cells[0] for row in rows):
-            tests = {row.p: row for row in reversed(rows) if row.cells[0] == task and row.p is not None}
+            tests = [(row.p, row.cells) for row in rows if row.cells[0] == task and row.p is not None]
             if not tests:
                 yield f"{task}: not tested, as under two samples hide {_RUN} words that their questions do not show."
                 continue
-            p = min(tests)
-            _, probe, samples, share, interval, by_chance = tests[p].cells
+            p, cells = min(tests, key=lambda test: test[0])
+            _, probe, samples, share, interval, by_chance = cells
             knows = "the model knows" if p < 1 - LEVEL else "no sign that the model knows"
             yield (
                 f"{task}: {knows} the test set. It {probe}: {share}% of {samples} recited ({interval}), "

@@ -60,7 +60,9 @@ class OfficialCombee(OfficialFinance):
         """Reflect on all samples, count their tags, curate part by part, and measure the gain."""
         lessons = [FinanceLesson(method=self, arena=arena, step=step, playbook=context) for _ in rollouts]
         learnt = arena.map(lambda pair: pair[0].reflect_on(pair[1]), [*zip(lessons, rollouts, strict=True)])
-        taught = [(first, found[1][-1]) for first, found in zip(rollouts, learnt, strict=True) if found[1]]
+        taught = [
+            (first, reflections[-1]) for first, (_, reflections) in zip(rollouts, learnt, strict=True) if reflections
+        ]
         tags = [*chain.from_iterable(lesson.tags for lesson in lessons)]
         counted = context.with_tags(tags, count=arena.counter("generator"))
         curating = FinanceLesson(method=self, arena=arena, step=step, playbook=counted)
@@ -70,7 +72,7 @@ class OfficialCombee(OfficialFinance):
         return ContextUpdate(context=curating.playbook, events=(*noted, *repeated))
 
     def _deal(self, taught: Sequence[tuple[Rollout, str]], seed: str) -> Sequence[tuple[Rollout, str]]:
-        copies = [each for each in taught for _ in range(self.copies)]
+        copies = [lesson for lesson in taught for _ in range(self.copies)]
         if self.copies > 1:
             random.Random(seed).shuffle(copies)
         return copies

@@ -196,7 +196,7 @@ def comparison(runs: Mapping[str, RunSummary]) -> Record:
     members: dict[str, dict[str, RunSummary]] = {}
     for key, run in runs.items():
         members.setdefault(run.digest, {})[key] = run
-    sides = sorted(map(_side, members.values()), key=lambda side: not _adapts_nothing(side))
+    sides = sorted(map(_side, members.values()), key=lambda side: not _is_base(side))
     return {
         "sides": [
             {"key": side.key, "runs": [*side.runs], "seeds": len(side.points), "of": side.seeds} for side in sides
@@ -221,7 +221,7 @@ def _side(runs: Mapping[str, RunSummary]) -> _Side:
     return _Side(key=next(iter(runs)), runs=runs, points={} if problem else points, problem=problem)
 
 
-def _adapts_nothing(side: _Side) -> bool:
+def _is_base(side: _Side) -> bool:
     return all(run.method == BASE for run in side.runs.values())
 
 
@@ -238,7 +238,7 @@ def _pair(ours: _Side, base: _Side) -> Record:
         return {**pair, "problem": problem}
     try:
         check_comparable(ours.first, base.first)
-        tested = msgspec.to_builtins(compare(ours.points, base.points, base_adapts=not _adapts_nothing(base)))
+        tested = msgspec.to_builtins(compare(ours.points, base.points, base_adapts=not _is_base(base)))
     except DataError as error:
         return {**pair, "problem": str(error)}
     return {**pair, **{name: value for name, value in tested.items() if name != "estimate"}}

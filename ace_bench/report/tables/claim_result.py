@@ -37,6 +37,7 @@ class ClaimResult:
     ``interval`` has the confidence ``level``, together with those of all ``looks`` while runs are added. ``equal`` says
     that all seeds have the same value. A claim about scores has a ``comparison``. ``few`` says that a side that adapts
     has fewer than three seeds.
+
     ``collapsed`` of the ``adapted`` runs lost most of a large context in one step. Where they are all of one side they
     count as the best runs of their cells: then ``left_by_collapses`` is the verdict that holds whatever collapses cost
     that side, and ``with_collapses`` the difference as it was measured.
