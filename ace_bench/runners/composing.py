@@ -128,9 +128,9 @@ def _settle_metric(config: DictConfig) -> None:
     """
     from omegaconf import OmegaConf
 
-    if OmegaConf.select(config, "task.metric", default=None) != _AUTOMATIC:
+    if OmegaConf.select(config, "task.metric", default=None) != _AUTOMATIC or "judge" not in config.task:
         return
-    asked = config.task.get("judge")
+    asked = config.task.judge
     named = OmegaConf.select(config, "roles.judge", default=None) is not None
     config.task.metric = "judge" if asked == "always" or (named and asked != "never") else "execution"
 
