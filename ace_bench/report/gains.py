@@ -6,13 +6,13 @@ import glob
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.evidence import RolloutLine, evaluations, predictions, tested_rollouts
+from ace_bench.report.listing import asked
 from ace_bench.report.records import RunSummary, latest_repetitions, read_run
 from ace_bench.report.statistics import compare
 from ace_bench.store.calls import StoredCall
@@ -31,8 +31,6 @@ from ace_bench.store.gains import (
 
 _PLAIN = {"base": "base", "ace": "ace_empty"}
 """What a method is compared with: all with the base, and ACE also with its own prompt without bullets."""
-_ALIKE = ("prompts", "limit", "agent")
-"""Settings that a run shares with the base that it is compared with, beside task, model and data."""
 
 
 def base_folders(run: RunSummary) -> list[Path]:
@@ -51,7 +49,7 @@ def against_base(run: RunSummary) -> list[str]:
     for folder in base_folders(run):
         with suppress(StoreError):  # a damaged base is no base
             base = read_run(folder)
-            if _comparable(run, base):
+            if base.finished and asked(base) == asked(run):
                 bases.setdefault(base.method, {}).setdefault(base.digest, []).append(base)
     return [*filter(None, (_compare(run, max(runs.values(), key=len)) for runs in bases.values()))]
 
@@ -79,24 +77,12 @@ def _compare(run: RunSummary, bases: Sequence[RunSummary]) -> str:
         p=tested.p,
         better=tested.better,
         worse=tested.worse,
-        units=tested.test.rpartition(" over ")[2].removeprefix("seeds and "),
+        units=tested.test.removeprefix("t over "),  # of one run, and a base whose seeds are averaged
         detectable=tested.detectable,
     )
     seeds_text = f"{len(base_points)} seed{'s' * (len(base_points) != 1)}"
     subject = f"Over method={bases[0].method} ({seeds_text}) this run"
     return gain.describe(subject, score_name(run.metrics), marks=marks_of_number(run.metrics))
-
-
-def _comparable(run: RunSummary, base: RunSummary) -> bool:
-    """Whether a base was asked the same questions of the same model."""
-
-    def asked(summary: RunSummary) -> list[Any]:
-        headline, settings = summary.metrics["headline"], summary.identity
-        model = {name: value for name, value in settings["backbone"].items() if name != "seed"}
-        alike = [settings.get(name) for name in _ALIKE]
-        return [headline["split"], headline["metric"], headline["n"], summary.source, summary.simulated, model, *alike]
-
-    return base.finished and base.protocol == run.protocol and asked(run) == asked(base)
 
 
 def answer_of(run: RunSummary, initial: str | None, calls: Iterable[StoredCall]) -> Record:

@@ -22,6 +22,8 @@ _SAMPLED = 8
 """Characters of a digest, enough to distinguish sets of samples."""
 BASE, FINISHED = "base", "finished"
 _BEFORE = "its own score before"
+_ALIKE = ("prompts", "agent")
+"""Settings that a run shares with the base that it is compared with, beside task, model and data."""
 
 
 class _Began(msgspec.Struct):
@@ -70,11 +72,11 @@ def gains(runs: Iterable[RunSummary]) -> Mapping[Path, ListedGain]:
     """Return the gain of each finished run, by folder.
 
     A run that tested its samples before it adapted is compared with itself. Others are compared with the mean of the
-    runs of ``method=base`` that have the same model and samples. Where there is neither, a run has no gain.
+    runs of ``method=base`` that were asked the same. Where there is neither, a run has no gain.
     """
     scored = [run for run in runs if run.finished]
-    keys = {run.folder: _comparable(run) for run in scored}
-    bases: defaultdict[tuple[object, ...], list[float]] = defaultdict(list)
+    keys = {run.folder: asked(run) for run in scored}
+    bases: defaultdict[str, list[float]] = defaultdict(list)
     for run in scored:
         if run.method == BASE:
             bases[keys[run.folder]].append(run.metrics["headline"]["after"])
@@ -92,9 +94,12 @@ def gains(runs: Iterable[RunSummary]) -> Mapping[Path, ListedGain]:
     return found
 
 
-def _comparable(run: RunSummary) -> tuple[object, ...]:
-    headline = run.metrics["headline"]
-    return (run.task, model_name(run), run.simulated, run.source, tested_on(run), headline["split"], headline["metric"])
+def asked(run: RunSummary) -> str:
+    """Return a digest of what a finished run was asked, of which model: runs with the same one can be compared."""
+    headline, settings = run.metrics["headline"], run.identity
+    model = {name: value for name, value in settings.get("backbone", {}).items() if name != "seed"}
+    about = [run.task, run.protocol, run.source, run.simulated, model_name(run), model]
+    return digest_of([*about, *map(settings.get, _ALIKE), tested_on(run), headline["split"], headline["metric"]])
 
 
 def cell_texts(row: Record) -> Sequence[str]:

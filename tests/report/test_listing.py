@@ -20,7 +20,10 @@ def folders(tmp_path_factory):
         "before": (),
         "without": ("mode.before=false",),
     }
-    others = {"other": ("mode.before=false", "limit=3")}
+    others = {
+        "other": ("mode.before=false", "limit=3"),
+        "another form of reply": ("mode.before=false", "agent.scaffold=answer_alone"),
+    }
     return {name: launch(root, *SMALL, *more).folder for name, more in {**settings, **others}.items()}
 
 
