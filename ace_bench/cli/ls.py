@@ -6,8 +6,8 @@
     ace-bench ls --state stopped --json
 
 The score has its 95% interval. The gain is in percentage points over the score before adaptation, or else over runs of
-method=base with the same model, prompts and samples. Dollars that a backbone does not report are n/a. Dates (UTC) say when a
-run began. The model is the one that the run asks for, with the calls that other models answered.
+method=base with the same model, prompts and samples. Dollars that a backbone does not report are n/a. Dates (UTC) say
+when a run began. The model is the one that the run asks for, with the calls that other models answered.
 
 A run without a score is running, stopped (the same command continues it, unless an older version made it), failed, or
 damaged. Its line shows how many samples it has learnt from or was tested on, and the score of its first attempts so
