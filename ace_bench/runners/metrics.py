@@ -157,7 +157,7 @@ def _gain(task: Task, outcome: RunOutcome, *, stream: bool) -> Record:
     first, last = {record.sample: record.grade for record in outcome.before}, [record.grade for record in order]
     change = headline_score(task, last) - headline_score(task, [*first.values()])
     gain = measure_gain([first[record.sample] for record in order], last, change, stream=stream)
-    return {} if gain is None else {"gain": msgspec.to_builtins(gain)}
+    return {} if gain is None else {"gain": {**msgspec.structs.asdict(gain), "ci95": [*gain.ci95]}}
 
 
 def _query_costs(outcome: RunOutcome, calls: Sequence[StoredCall]) -> Record:

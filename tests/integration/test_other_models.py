@@ -55,7 +55,7 @@ def test_summary_list_page_and_tables_name_the_model_that_answered(answered, cap
     assert run_data(read_run(answered.stopped))["warnings"] == [f"{OTHER} answered 1 of 2 calls to small-model"]
 
     main(["ls", str(answered.root)])
-    assert f"small-model (2 calls by {OTHER})" in capsys.readouterr().out
+    assert f"small-model (simulated, 2 calls by {OTHER})" in capsys.readouterr().out
     main(["ls", "--json", str(answered.root)])
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [(row["model"], row["other_models"]) for row in rows] == [

@@ -19,6 +19,8 @@ _EPISODE = ("n", "cached", "steps", "redundant_calls", "from_memory", "success",
 _PATHS: Mapping[str, tuple[tuple[str, ...] | None, ...]] = {
     "context": (("items", "tokens"),),
     "headline": (("before", "after", "n"),),
+    "gain": (("n", "before", "after", "p", "better", "worse", "detectable"),),
+    "query": (("before", "after"), ("calls", "in", "out", "usd")),
     "answers_in_prompts": (("found", "n"),),
     "operations": (_ANY,),
     "rollouts": (_STAGES,),

@@ -153,7 +153,7 @@ def test_own_runs_are_lines_over_a_setting_and_levels_without_it(commands):
     ]
     costs = commands.figures("OWN --x max_tokens --y usd.total")["usd_total_by_max_tokens_simulated_sample_data"]
     assert "bars: smallest and largest value over seeds" in costs.get_suptitle()
-    assert costs.axes[0].get_ylabel() == "usd total"
+    assert costs.axes[0].get_ylabel() == "usd total (dollars)"
     words = commands.figures("OWN --x labels")["score_by_labels_simulated_sample_data"].axes[0]
     assert [label.get_text() for label in words.get_xticklabels()] == ["gold", "none"]
     both = points(words)["ace threshold=0.9 max_tokens=80000"]

@@ -38,10 +38,11 @@ def results_index(results, *extra):
 
 
 def made(results, *which, extra=(), **shown):
-    """The cells of the tables written, and the text of all."""
+    """The cells of the tables written but that of the claims, and the text of all."""
     out = results / "tables"
     files = write_tables(results_index(results, *extra), out, Wanted(names=which, **shown))
-    read = {file.stem: pd.read_csv(file, dtype={"table": str, "seeds": str}) for file in files if file.suffix == ".csv"}
+    grids = [file for file in files if file.suffix == ".csv" and "_claims_" not in file.name]
+    read = {file.stem: pd.read_csv(file, dtype={"table": str, "seeds": str}) for file in grids}
     return {stem: table.set_index(["row", "column"]) for stem, table in read.items()}, (out / "tables.md").read_text()
 
 
