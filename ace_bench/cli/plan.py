@@ -85,7 +85,6 @@ def _parser() -> Parser:
         "--discordant", type=_points, default=38.0, help="samples on which method and base differ (default: 38)"
     )
     group.add_argument("--base-adapts", action="store_true", help="the base adapts, too, with the same seeds")
-    parser.set_defaults(paper=None, differences=False)
     return parser
 
 

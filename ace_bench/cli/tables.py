@@ -117,6 +117,7 @@ def _own_table(options: argparse.Namespace, form: dict[str, Any]) -> str:
         base=options.base or "",
         looks=options.looks,
     )
+    _refuse_paper_options(options)
     tables = own_tables(chosen_runs(options), layout)
     if kind == "csv":
         return csv(tables)
@@ -148,6 +149,7 @@ def make_figures(arguments: Sequence[str]) -> int:
 
     if options.x is None:
         raise ConfigError("a figure of your own runs needs the setting along x; add --x SETTING")
+    _refuse_paper_options(options)
     runs = chosen_runs(options)
     out, lines = options.out or Path("results/figures"), words(options.lines or "method", "--lines")
     sheet = Sheet(style=style, width=width)
@@ -245,6 +247,11 @@ def _say_what_is_wrong(results: Found) -> None:
         print_line(problem.reason, "yellow")
 
 
+def _refuse_paper_options(options: argparse.Namespace) -> None:
+    if options.paper or options.differences:
+        raise ConfigError("--paper and --differences are for the paper's results; leave them out")
+
+
 def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
     """Return the runs in the folders that have the settings (``KEY=VALUE[,VALUE]``). Damaged ones are reported.
 
@@ -253,8 +260,6 @@ def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
     from ace_bench.report.choosing import with_settings
     from ace_bench.report.records import find_runs
 
-    if options.paper or options.differences:
-        raise ConfigError("--paper and --differences are for the paper's results; leave them out")
     folders = _folders(options) or [_RESULTS]
     conditions = [word for word in options.words if "=" in word and Path(word) not in folders]
     arguments = [Path(word) for word in options.words if "=" not in word]
