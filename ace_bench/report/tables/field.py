@@ -180,14 +180,18 @@ class Pair:
     @property
     def key(self) -> tuple[str, frozenset[str]]:
         """What is compared with what, in whichever order."""
-        return self.column, frozenset((self.compared.row, self.base.row))
+        return _key_of_test(self.column, self.compared.row, self.base.row)
+
+
+def _key_of_test(column: str, *rows: str) -> tuple[str, frozenset[str]]:
+    return column, frozenset(rows)
 
 
 def with_pairs(table: Table) -> tuple[Table, list[Pair]]:
     """Test all pairs of each group, paired by sample, as one family with the table's comparisons with its base rows."""
     pairs = [*_tested_pairs(table)]
     tests = {
-        (column, frozenset((row, base.place.row))): cell.comparison.p
+        _key_of_test(column, row, base.place.row): cell.comparison.p
         for row, line in table.cells.items()
         for column, cell in line.items()
         if cell.comparison and (base := table.base_of(row, column)) is not None
@@ -197,10 +201,9 @@ def with_pairs(table: Table) -> tuple[Table, list[Pair]]:
     adjusted = dict(zip(tests, holm([*tests.values()]), strict=True))
 
     def corrected(cell: Measured) -> Measured:
-        base = table.base_of(cell.place.row, cell.place.column) if cell.comparison else None
-        return cell if base is None else replace(
-            cell, p_holm=adjusted[cell.place.column, frozenset((cell.place.row, base.place.row))]
-        )  # fmt: skip
+        row, column = cell.place.row, cell.place.column
+        base = table.base_of(row, column) if cell.comparison else None
+        return cell if base is None else replace(cell, p_holm=adjusted[_key_of_test(column, row, base.place.row)])
 
     cells = {row: {column: corrected(cell) for column, cell in line.items()} for row, line in table.cells.items()}
     together = replace(table, cells=cells, other_tests=len(tests) - with_base)
@@ -224,9 +227,8 @@ def pairs_grid(table: Table, pairs: Sequence[Pair]) -> Grid:
     """Show the tests of all pairs."""
     rows = []
     for pair in pairs:
-        mark = (THESE_PLAYBOOKS if few_seeds(pair.compared.cell, pair.base.cell) else SIGNIFICANT) * (
-            pair.p_holm < 0.05
-        )
+        mark = THESE_PLAYBOOKS if few_seeds(pair.compared.cell, pair.base.cell) else SIGNIFICANT
+        mark *= pair.p_holm < 0.05
         difference = f"{pair.tested.difference:+.1f}{signed_bounds(pair.tested.interval)}{mark}"
         names = (table.columns[pair.column].title, pair.group, pair.compared.name, pair.base.name)
         rows.append((*names, difference, p_value(pair.p_holm), p_value(pair.tested.p)))

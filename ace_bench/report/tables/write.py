@@ -151,11 +151,12 @@ def _pages(names: Sequence[str], index: ResultsIndex, wanted: Wanted) -> Iterato
         for selection, table in tables_of(name, index, wanted):
             slug = selection.variant.slug
             stem = f"table_{name.rjust(3 if name[-1].isalpha() else 2, '0')}_{slug}"
-            together, pairs = with_pairs(table) if plan.combined else (table, [])
-            costs = (
-                [efficiency_grid(together), pairs_grid(together, pairs)] if plan.combined else [_cost_grid(together)]
-            )
-            page = page_of(replace(together, continuing=_continuing(name, table, selection, index)), costs)
+            if plan.combined:
+                together, pairs = with_pairs(table)
+                more_grids = [efficiency_grid(together), pairs_grid(together, pairs)]
+            else:
+                together, more_grids = table, [_cost_grid(table)]
+            page = page_of(replace(together, continuing=_continuing(name, table, selection, index)), more_grids)
             yield TableFiles(stem, page, csv([together]), printed_grid(together))
             if plan.combined and not table.empty:
                 yield _costs(table, f"table_{name}_costs_{slug}")
