@@ -115,7 +115,7 @@ def cell_texts(row: Record) -> Sequence[str]:
         words["mode"],
         words["labels"],
         words["seed"],
-        score_text(row),
+        _score_text(row),
         "" if row["method"] == BASE or row["score"] is None else _or_unknown(row["gain"], "{:+.2f}"),
         _or_unknown(row["usd"], "${:,.2f}"),
         _or_unknown(row["tokens"], "{:,.0f}"),
@@ -123,7 +123,7 @@ def cell_texts(row: Record) -> Sequence[str]:
     ]
 
 
-def score_text(row: Record) -> str:
+def _score_text(row: Record) -> str:
     """Return the score with its interval, or how a run ended that has none, with its score so far."""
     if row["score"] is not None:
         interval = " [{:.1f}, {:.1f}]".format(*row["interval"]) if row["interval"] else ""

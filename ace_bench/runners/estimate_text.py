@@ -41,7 +41,7 @@ def describe_time(estimate: Estimate, tokens_per_s: float | None) -> str | None:
 
 def cost_in_words(cost: Account) -> str:
     """Return calls, tokens and dollars, such as "720 calls, 0.71 million tokens, $0.31"."""
-    return f"{cost.calls:,} calls, {tokens_in_words(cost.usage.tokens)}, {_dollars_in_words(cost.usage.usd)}"
+    return f"{cost.calls:,} calls, {_tokens_in_words(cost.usage.tokens)}, {_dollars_in_words(cost.usage.usd)}"
 
 
 def _dollars_in_words(usd: float | None) -> str:
@@ -50,7 +50,7 @@ def _dollars_in_words(usd: float | None) -> str:
     return "under $0.01" if 0 < usd < 0.01 else f"${usd:,.2f}"
 
 
-def tokens_in_words(tokens: float | None) -> str:
+def _tokens_in_words(tokens: float | None) -> str:
     """Return a count of tokens in about two digits, in millions where it is large."""
     if tokens is None:
         return "tokens n/a"

@@ -25,7 +25,7 @@ from ace_bench.report.records import RunSummary
 
 LARGEST = 64 * 1024
 """Maximum number of bytes of one change."""
-EDITED = "edited"
+_EDITED = "edited"
 _NOTE = 2_000
 _WORD = re.compile(r"\w+", re.ASCII)
 _MODE = re.compile(r"mode[.=]")
@@ -76,7 +76,7 @@ class Editing:
     def _copy(self, run: RunSummary, key: str) -> Path:
         """Return the copy of a run's playbook, which is made first where there is none. Its name is made here."""
         words = "-".join("".join(_WORD.findall(name))[:40] for name in (run.task, run.method))
-        file = self._root / EDITED / f"{words}-{key}.json"
+        file = self._root / _EDITED / f"{words}-{key}.json"
         if file.parent.is_symlink() or file.is_symlink():
             raise ConfigError(f"{file} is a link; remove it, as changes are only written below {self._root}")
         if not file.exists():
