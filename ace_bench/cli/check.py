@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -27,6 +28,7 @@ from rich.table import Table
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.data import difference
+from ace_bench.cli.own_table import are_labels, balance
 from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.leakage import find_leakage
@@ -56,8 +58,9 @@ def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Gra
 def _describe_file(task: Task, name: str) -> str:
     """Return the checksum of a file, and how it compares with the published one of the same name."""
     checksum = task.checksums.get(name)
-    if checksum is None:
-        return "n/a"
+    if checksum is None:  # all splits are rows of one file of the user's own
+        own = "\n".join(f"{file}, your own\nsha256 {sha256[:16]}…" for file, sha256 in task.checksums.items())
+        return own or "n/a"
     files: Mapping[str, Path] = getattr(task, "files", {})
     downloads: Sequence[RemoteFile] = getattr(task, "downloads", ())
     official = next((file for file in downloads if file.name == name), None)
@@ -80,6 +83,11 @@ def _describe_inputs(samples: Sequence[Sample]) -> str:
     return "\n".join(parts)
 
 
+def _majority(golds: Sequence[str]) -> str:
+    ((label, count),) = Counter(golds).most_common(1)
+    return f"always answering {label!r} is right on {100 * count / len(golds):.1f}%"
+
+
 def check(task: Task, console: Console) -> int:
     """Print the report of a task. Return how many gold answers were graded as wrong without a reason."""
     console.print(f"Task {task.name}: {task.source} data", style="bold")
@@ -95,6 +103,9 @@ def check(task: Task, console: Console) -> int:
         table = Table.grid(padding=(0, 2))
         table.add_row(f"\n{split}", f"\n{len(samples)} samples, {repeated} repeated", style="bold")
         table.add_row("  inputs", _describe_inputs(samples))
+        golds = [str(gold) for sample in samples if (gold := task.failing_grade(sample).gold)]
+        if are_labels(golds):
+            lines += [balance(golds), _majority(golds)]
         table.add_row("  gold answers", "\n".join(lines))
         table.add_row("  leakage", str(find_leakage(task, split)))
         table.add_row("  file", _describe_file(task, f"{split}.jsonl"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,17 +77,14 @@ def suggest_grader(answers: Sequence[object], *, has_choices: bool) -> str:
         return "choice"
     if answers and all(map(_is_number, answers)):
         return "numeric"
-    return "exact" if _are_labels(answers) or _length(answers) <= 40 else "f1"
+    return "exact" if are_labels(answers) or _length(answers) <= 40 else "f1"
 
 
 def describe(table: Table, path: Path, *, answer: str, split: str) -> Iterator[str]:
     """Yield lines about a table: its size, how often each answer stands, and what a majority guess would score."""
     rows = len(table[answer])
     yield f"{path.name}: {rows} rows; columns {', '.join(table)}"
-    counts = Counter(map(str, table[answer]))
-    most = ", ".join(f"{label} {count}" for label, count in counts.most_common(_SHOWN_LABELS))
-    further = f" and {len(counts) - _SHOWN_LABELS} more" if len(counts) > _SHOWN_LABELS else ""
-    yield f"answers in {answer}: {len(counts)} different ones: {most}{further}"
+    yield f"answers in {answer}: {balance(table[answer])}"
     tested = [
         str(label)
         for label, name in zip(table[answer], table[split] if split else ["test"] * rows, strict=True)
@@ -99,10 +96,18 @@ def describe(table: Table, path: Path, *, answer: str, split: str) -> Iterator[s
         yield f"always answering {label!r} is right on {100 * count / len(tested):.1f}% of the {len(tested)} {where}"
 
 
+def balance(answers: Iterable[object]) -> str:
+    """Say how many different answers there are, and how often the most frequent ones stand."""
+    counts = Counter(map(str, answers))
+    most = ", ".join(f"{label} {count}" for label, count in counts.most_common(_SHOWN_LABELS))
+    further = f" and {len(counts) - _SHOWN_LABELS} more" if len(counts) > _SHOWN_LABELS else ""
+    return f"{len(counts)} different ones: {most}{further}"
+
+
 def default_instruction(answers: Sequence[object], grader: str) -> str:
     """Return a first instruction that lists the answers, "" if they are no labels or no setting can hold them."""
     instruction = f"Answer with one of these: {', '.join(sorted(set(map(str, answers))))}."
-    fits = grader == "exact" and _are_labels(answers) and not _ESCAPED.search(instruction)
+    fits = grader == "exact" and are_labels(answers) and not _ESCAPED.search(instruction)
     return instruction if fits else ""
 
 
@@ -184,7 +189,8 @@ def _length(values: Sequence[object]) -> float:
     return sum(len(str(value)) for value in values) / max(1, len(values))
 
 
-def _are_labels(answers: Sequence[object]) -> bool:
+def are_labels(answers: Sequence[object]) -> bool:
+    """Whether answers repeat, as those of a closed set do."""
     different = _distinct(answers)
     return different <= _MOST_LABELS and 2 * different <= len(answers)
 

@@ -41,6 +41,17 @@ def test_says_whether_a_file_is_the_official_one(words, tmp_path, capsys, monkey
     assert out.count("no published file known") == 2
 
 
+def test_a_file_of_ones_own_is_named_with_the_balance_of_its_answers(tmp_path, capsys):
+    rows = [f"q{number},{'yes' if number % 4 else 'no'},train" for number in range(8)]
+    rows += [f"v{number},yes,{split}" for split in ("val", "test") for number in range(4)]
+    (tmp_path / "mine.csv").write_text("\n".join(["question,answer,split", *rows]))
+    words = [f"task.data={tmp_path}/mine.csv", "task.question=question", "task.answer=answer", "task.split=split"]
+    assert start("check", ["task=qa", *words]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 different ones: yes 6, no 2 always answering 'yes' is right on 75.0%" in said
+    assert "mine.csv, your own" in said
+
+
 @pytest.mark.parametrize("reason", [None, "it returns no row"])
 def test_gold_that_is_graded_as_wrong_fails_without_a_known_reason(reason, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
