@@ -24,6 +24,6 @@ def test_the_first_run_ends_as_the_readme_says(tmp_path):
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     printed = plain(ended.stdout + ended.stderr)
     lines = shown.splitlines()
-    assert len(lines) == 6
+    assert len(lines) == 7
     for line in lines:
         assert plain(line.removesuffix("...")).strip() in printed
