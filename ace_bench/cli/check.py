@@ -104,7 +104,7 @@ def check(task: Task, console: Console) -> int:
         table.add_row(f"\n{split}", f"\n{len(samples)} samples, {repeated} repeated", style="bold")
         table.add_row("  inputs", _describe_inputs(samples))
         golds = [str(gold) for sample in samples if (gold := task.failing_grade(sample).gold)]
-        if are_labels(golds):
+        if golds and are_labels(golds):
             lines += [balance(golds), _majority(golds)]
         table.add_row("  gold answers", "\n".join(lines))
         table.add_row("  leakage", str(find_leakage(task, split)))
