@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
 from pathlib import Path
@@ -28,7 +27,7 @@ from rich.table import Table
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.data import difference
-from ace_bench.cli.own_table import are_labels, balance
+from ace_bench.cli.own_table import are_labels, balance, majority
 from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.leakage import find_leakage
@@ -83,11 +82,6 @@ def _describe_inputs(samples: Sequence[Sample]) -> str:
     return "\n".join(parts)
 
 
-def _majority(golds: Sequence[str]) -> str:
-    ((label, count),) = Counter(golds).most_common(1)
-    return f"always answering {label!r} is right on {100 * count / len(golds):.1f}%"
-
-
 def check(task: Task, console: Console) -> int:
     """Print the report of a task. Return how many gold answers were graded as wrong without a reason."""
     console.print(f"Task {task.name}: {task.source} data", style="bold")
@@ -105,7 +99,7 @@ def check(task: Task, console: Console) -> int:
         table.add_row("  inputs", _describe_inputs(samples))
         golds = [str(gold) for sample in samples if (gold := task.failing_grade(sample).gold)]
         if golds and are_labels(golds):
-            lines += [balance(golds), _majority(golds)]
+            lines += [balance(golds), majority(golds)]
         table.add_row("  gold answers", "\n".join(lines))
         table.add_row("  leakage", str(find_leakage(task, split)))
         table.add_row("  file", _describe_file(task, f"{split}.jsonl"))

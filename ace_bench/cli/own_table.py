@@ -91,9 +91,7 @@ def describe(table: Table, path: Path, *, answer: str, split: str) -> Iterator[s
         if NAMES.get(str(name).strip().lower()) == "test"
     ]
     if tested:
-        ((label, count),) = Counter(tested).most_common(1)
-        where = "test rows" if split else "rows"
-        yield f"always answering {label!r} is right on {100 * count / len(tested):.1f}% of the {len(tested)} {where}"
+        yield f"{majority(tested)} of the {len(tested)} {'test rows' if split else 'rows'}"
 
 
 def balance(answers: Iterable[object]) -> str:
@@ -102,6 +100,12 @@ def balance(answers: Iterable[object]) -> str:
     most = ", ".join(f"{label} {count}" for label, count in counts.most_common(_SHOWN_LABELS))
     further = f" and {len(counts) - _SHOWN_LABELS} more" if len(counts) > _SHOWN_LABELS else ""
     return f"{len(counts)} different ones: {most}{further}"
+
+
+def majority(answers: Sequence[str]) -> str:
+    """Say what the most frequent of some answers would score."""
+    ((label, count),) = Counter(answers).most_common(1)
+    return f"always answering {label!r} is right on {100 * count / len(answers):.1f}%"
 
 
 def default_instruction(answers: Sequence[object], grader: str) -> str:

@@ -29,7 +29,7 @@ _REASON, _ECHOED = 50, 500
 """Tokens that a repeated prompt has in addition: why the reply is unreadable, and at most so much of it."""
 _REASONED, _PLAIN = 150, 20
 """Tokens that real models' replies have on average, at least: those that a schema asks to reason or other roles write,
-and bare answers. Means of 5,000 recorded replies of Qwen2.5-Coder (0.5B and 1.5B). The embedded reader writes less."""
+and bare answers. Chosen after 2,755 recorded replies of Qwen2.5-Coder-1.5B. The embedded reader writes less."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from ace_bench.core.backbones import GENERATOR
 from ace_bench.core.statistics import blocks, clusters, paired_difference
 from ace_bench.core.types import NO_USAGE, Record, Usage
 from ace_bench.store.calls import CallRecord
+from ace_bench.store.processes import parse_command
 from ace_bench.store.results import NOTHING
 
 SMALLEST_P = 0.004
@@ -177,7 +178,9 @@ def limits_of_one_run(metrics: Mapping[str, Any]) -> str:
 
 
 def command_of_base(command: str | None) -> str:
-    """Return the command that tests the base on the samples of a run, by the run's own command."""
-    words = shlex.split(command) if command else []
-    kept = [word for word in words if not word.lstrip("+~").startswith(("method.", "method="))]
+    """Return the command that tests the base on the samples of a run, by the run's own command.
+
+    A folder may hold any text in place of the command; only one that this program can have recorded is shown.
+    """
+    kept = [word for word in parse_command(command) if not word.lstrip("+~").startswith(("method.", "method="))]
     return shlex.join([*kept, "method=base"]) if kept else "the same command with method=base"

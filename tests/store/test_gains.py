@@ -65,6 +65,8 @@ def test_the_base_has_the_samples_of_the_run_and_none_of_its_method():
     command = "ace-bench run task=formula method=ace +method.x=1 method.y=2 'limit={test: 3}' seed=1"
     assert command_of_base(command) == "ace-bench run task=formula 'limit={test: 3}' seed=1 method=base"
     assert command_of_base(None) == "the same command with method=base"
+    for foreign in ("rm -rf ~ ; ace-bench run", 'ace-bench run "task', "sh -c x"):
+        assert command_of_base(foreign) == command_of_base(None), "a folder may hold any text"
 
 
 def test_one_run_says_what_it_cannot_say():

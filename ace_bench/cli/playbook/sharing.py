@@ -16,7 +16,7 @@ from ace_bench.cli.playbook.looking import read_playbook
 from ace_bench.cli.run_help import read_option
 from ace_bench.contexts.loading import official_text, restore
 from ace_bench.core.context import Context
-from ace_bench.core.errors import DataError
+from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.resources import config_folders, options
 from ace_bench.report.escaping import csv_of
 from ace_bench.report.evidence import read_steps
@@ -127,7 +127,10 @@ def _describe_task(run: Path) -> str:
     """Return what the model of a run was to do, by its instruction or its task; "" where nothing says it."""
     if not run.is_dir():
         return ""
-    instruction, name = read_settings(run)["task"].get("instruction"), read_about(run)["task"]
+    try:
+        instruction, name = read_settings(run)["task"].get("instruction"), read_about(run)["task"]
+    except StoreError:  # a folder that holds only its contexts
+        return ""
     if isinstance(instruction, str) and not instruction.endswith((".txt", ".md")):
         return instruction
     files = options("task", config_folders())

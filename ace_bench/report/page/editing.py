@@ -22,6 +22,7 @@ from ace_bench.playbook.feedback import Vote, edit_bullet, give_feedback
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.report.page.results import Results
 from ace_bench.report.records import RunSummary
+from ace_bench.store.processes import parse_command
 
 LARGEST = 64 * 1024
 """Maximum number of bytes of one change."""
@@ -97,9 +98,10 @@ def _changed(book: Playbook, change: Change) -> Playbook:
 def _test_command(run: RunSummary, file: Path) -> str:
     """Return the command that evaluates a playbook with the settings of a run."""
     try:
-        recorded = next((process.command for process in reversed(run.processes) if process.command), "") or ""
+        commands = [parse_command(process.command) for process in reversed(run.processes)]
     except StoreError:
-        recorded = ""
-    settings = [word for word in shlex.split(recorded) if "=" in word and not _MODE.match(word)]
+        commands = []
+    recorded = next(filter(None, commands), ())
+    settings = [word for word in recorded if "=" in word and not _MODE.match(word)]
     settings = settings or [f"task={run.task}", f"method={run.method}"]
     return f"{command_line('run')} {shlex.join([*settings, 'mode=evaluate', f'mode.context={file}'])}"

@@ -152,3 +152,10 @@ def test_votes_at_the_same_time_all_count(book):
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: change_playbook(book, vote), range(16)))
     assert load(book).index["strate-00001"].helpful == 19
+
+
+def test_a_folder_that_holds_only_its_contexts_is_exported(book, tmp_path):
+    (tmp_path / "kept" / "contexts").mkdir(parents=True)
+    (tmp_path / "kept" / "contexts" / "tested.json").write_bytes(book.read_bytes())
+    export(tmp_path / "kept", tmp_path / "AGENTS.md", about="")
+    assert "Read the units." in (tmp_path / "AGENTS.md").read_text()
