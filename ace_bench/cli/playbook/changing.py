@@ -9,7 +9,6 @@ from pathlib import Path
 from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.cli.playbook.difference import playbook_diff
 from ace_bench.cli.playbook.forgetting import file_lineage, forget, run_lineage
-from ace_bench.cli.playbook.leaks import find_leaks, solved_samples
 from ace_bench.cli.playbook.looking import print_diff, read_playbook
 from ace_bench.contexts.loading import change_playbook, save_context
 from ace_bench.core.console import Console
@@ -40,21 +39,13 @@ def forget_source(arguments: Sequence[str]) -> int:
     if not options.out and not options.dry_run:
         raise ConfigError("name the file to write with --out FILE.json, or look first with --dry-run")
     book = read_playbook(options.playbook)
-    of_run = options.playbook.is_dir()
-    lineage = run_lineage(options.playbook, book) if of_run else file_lineage(book)
+    lineage = run_lineage(options.playbook, book) if options.playbook.is_dir() else file_lineage(book)
     result = forget(book, lineage, options.name)
-    solved = [
-        sample for sample in (solved_samples(options.playbook) if of_run else ()) if sample.sample == options.name
-    ]
     print_diff(playbook_diff(book, result.playbook), Console(highlight=False, soft_wrap=True))
     for bullet, reason in result.reasons.items():
         print_line(f"[{bullet}] {reason}")
     for note in result.notes:
         print_line(note)
-    for leak in find_leaks(result.playbook, solved):
-        print_line(
-            f"[{leak.bullet}] repeats the {leak.split} sample {leak.sample} with its answer, though no record says why."
-        )
     if not options.dry_run:
         save_context(result.playbook, options.out)
         print_line(f"{options.out}: {result.playbook.size} bullets of {book.size}")

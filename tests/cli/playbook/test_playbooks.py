@@ -9,8 +9,7 @@ import pytest
 
 from ace_bench.api import load_runs
 from ace_bench.cli.main import start
-from ace_bench.cli.playbook.leaks import find_leaks, solved_samples
-from ace_bench.contexts.loading import load, official_text
+from ace_bench.contexts.loading import official_text
 from ace_bench.report.histories import bullet_history, history
 from tests.launching import launch
 from tests.outcomes import outcomes
@@ -140,15 +139,6 @@ def test_what_the_commands_print(snapshot, ran, tmp_path, capsys, monkeypatch):
 
     assert outcomes(answer, COMMANDS) == snapshot
     assert not (folder / "none.json").exists()
-
-
-def test_after_a_sample_is_forgotten_no_bullet_repeats_it_but_those_that_are_named(ran, tmp_path, capsys):
-    out = tmp_path / "left.json"
-    for sample in {bullet.sources[0] for bullet in load(ran / "contexts" / "tested.json").bullets}:
-        assert start("playbook", ["forget", str(ran), "--sample", sample, "--out", str(out)]) == 0
-        named = capsys.readouterr().out.count(f"repeats the train sample {sample} with its answer, though")
-        left = [leak for leak in find_leaks(load(out), solved_samples(ran)) if leak.sample == sample]
-        assert len(left) == named
 
 
 def test_a_stopped_run_shows_the_playbook_that_it_has_so_far(tmp_path, capsys):
