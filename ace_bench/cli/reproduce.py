@@ -4,8 +4,9 @@
     ace-bench reproduce table=2 --estimate                 its cost, by the paper's own counts
     ace-bench reproduce table=2 backbone=embedded          rehearse it for free, on sample data
     ace-bench reproduce table=2 seed=0,1,2 budget.usd=20   run it, with the paper's model, in three seeds
+    ace-bench reproduce table=2 tasks=finer methods=base,ace    a part of it, by the tasks and methods of its runs
     ace-bench reproduce experiment=seed_000 backbone=embedded   what a founding document beside the paper claims
-    ace-bench reproduce experiment=field --dry-run         all methods on all tasks; methods=ace,dc tasks=finer: some
+    ace-bench reproduce experiment=field --dry-run         all methods on all tasks
     ace-bench reproduce table=all backbone=vllm backbone.url=http://localhost:8000 backbone.model=NAME
 
 Settings are the same as for `ace-bench run` and go to every run; METHOD:SETTING and TASK:SETTING go to the runs of

@@ -26,6 +26,7 @@ _TABLES_HELP = """Make tables from finished runs: the paper's, or with --rows or
     ace-bench tables                                  every table of the paper that has a finished run
     ace-bench tables table=2,4 --paper on             some, with the paper's numbers in any case
     ace-bench tables table=2 backbone=embedded limit=40
+    ace-bench tables table=2 tasks=finer methods=base,ace   a part of one, by the tasks and methods of its runs
     ace-bench tables experiment=seed_000              a founding document's, from its runs
     ace-bench tables table=claims                     the paper's claims, each with interval, p-value and verdict
     ace-bench tables results/ --rows method           methods by tasks
@@ -189,8 +190,9 @@ def _parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) -> int:
     """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``. Return the exit status."""
     from ace_bench.report.figures.write import write_figures  # slow to import, and --help does not need it
+    from ace_bench.report.narrowing import choice_words, narrowed, read_choice
     from ace_bench.report.tables.results_index import ResultsIndex, Wanted
-    from ace_bench.report.tables.write import TABLES, write_tables
+    from ace_bench.report.tables.write import CLAIMS, TABLES, table_names, write_tables
     from ace_bench.runners.checking import RunChecks
     from ace_bench.runners.planning import Composer
 
@@ -198,12 +200,20 @@ def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) ->
     if len(folders) > 1:
         raise ConfigError(f"{kind}s of the paper are made from one folder of runs, and {len(folders)} are named")
     results = next(iter(folders), _RESULTS)
-    names, extra = _sort_words(kind, [word for word in options.words if Path(word) not in folders])
+    words = [word for word in options.words if Path(word) not in folders]
+    chosen = read_choice(words if kind == "table" else ())
+    names, extra = _sort_words(kind, [word for word in words if word.partition("=")[0] not in chosen])
     compose = Composer(config_folders())
     checks = RunChecks(compose)
     index = ResultsIndex(results=results, compose=compose, refusal=checks.refusal, draws=checks.draws, extra=extra)
     if not index.found.runs:
         raise ConfigError(f"there are no runs in {results}; make some, or name their folder by --results")
+    if chosen:
+        if not names or CLAIMS in names:
+            choice = " ".join(choice_words(chosen))
+            raise ConfigError(f"{choice} chooses from tables; name some, such as `ace-bench tables table=2 {choice}`")
+        experiments, left = narrowed(index.experiments, table_names(index.experiments, names), chosen)
+        index, names = replace(index, experiments=experiments), [*left]
     wanted = Wanted(
         names=tuple(names), paper={"on": True, "off": False}.get(options.paper), differences=options.differences, **form
     )

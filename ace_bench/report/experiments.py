@@ -6,7 +6,7 @@ the row define a cell's run. Cells with equal overrides share one run, also betw
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib.resources.abc import Traversable
@@ -47,11 +47,12 @@ class Experiments:
     """All experiments by name: the paper's tables and figures, ``seed_002`` for a founding document, and ``field``.
 
     The paper's are ``1`` to ``21`` with ``4a`` and ``4b``, and ``figure_2``. ``claims`` are the numbers that only its
-    text states.
+    text states. ``whole`` are those of which ``by_name`` has a part (``narrowing.py``): others may refer to the rest.
     """
 
     by_name: Mapping[str, Experiment]
     claims: Mapping[str, Claim] = field(default_factory=dict)
+    whole: Mapping[str, Experiment] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> Mapping[str, Experiment]:
@@ -97,10 +98,14 @@ class Experiments:
         """Names of the experiments that list methods."""
         return tuple(name for name, plan in self.by_name.items() if plan.combined)
 
-    def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiments:
-        """Narrow the experiments that list methods to the chosen methods, tasks and so on. Raises ``DataError``."""
-        narrowed = {name: self.by_name[name].narrowed(chosen) for name in self.combined} if chosen else {}
-        return replace(self, by_name={**self.by_name, **narrowed})
+    def complete(self, name: str) -> Experiment:
+        """Return an experiment with all its rows and columns. Raises ``DataError`` for an unknown one."""
+        return self.whole.get(name) or self.experiment(name)
+
+    def plans(self, names: Iterable[str]) -> tuple[PlannedRun, ...]:
+        """Return the runs of some experiments, each once, also those of rows and columns that were not chosen."""
+        parts = [self, *([replace(self, by_name={**self.by_name, **self.whole})] if self.whole else [])]
+        return tuple(dict.fromkeys(run for name in names for part in parts for run in part.runs(name)))
 
     def cells(self, name: str) -> Iterator[tuple[str, str]]:
         """Yield row and column of each measured cell, line by line. Raises ``DataError`` for an unknown experiment."""
@@ -114,7 +119,7 @@ class Experiments:
 
     def metric(self, name: str, row: str, column: str) -> str:
         """Return the metric of a cell."""
-        experiment = self.experiment(name)
+        experiment = self._having(name, row, column)
         line = experiment.rows[row]
         return experiment.columns[column].metric.format(who=line.who, counts=line.counts or "calls")
 
@@ -125,7 +130,7 @@ class Experiments:
 
     def run(self, name: str, row: str, column: str) -> PlannedRun:
         """Return the run that fills a cell."""
-        experiment = self.experiment(name)
+        experiment = self._having(name, row, column)
         if row not in experiment.rows or column not in experiment.columns or not experiment.columns[column].metric:
             raise DataError(f"experiment {name} has no measured cell {row}/{column}")
         line, spec = experiment.rows[row], experiment.columns[column]
@@ -143,6 +148,11 @@ class Experiments:
             experiment_name, _, from_row = line.starts_from.partition("/")
             needs = (Need(setting="method.initial", run=self.run(experiment_name, from_row, spec.evaluates or column)),)
         return PlannedRun(overrides=_sort_overrides([*overrides, f"mode={line.adapts or 'offline'}"]), needs=needs)
+
+    def _having(self, name: str, row: str, column: str) -> Experiment:
+        """Return an experiment, or the whole of it where its part lacks a row or a column that others refer to."""
+        part = self.experiment(name)
+        return part if row in part.rows and column in part.columns else self.complete(name)
 
     def experiment(self, name: str) -> Experiment:
         """Return an experiment. Raises ``DataError`` for an unknown one."""

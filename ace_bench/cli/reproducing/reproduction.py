@@ -34,6 +34,7 @@ from ace_bench.report.configurations import Configurations
 from ace_bench.report.figures.write import write_figures
 from ace_bench.report.histories import write_around_fall
 from ace_bench.report.matching import ModelNames, Runs, SimilarRuns
+from ace_bench.report.narrowing import choice_words
 from ace_bench.report.planned import TESTED, Compose, Need, PlannedRun, quote, run_overrides
 from ace_bench.report.records import RunSummary, find_runs
 from ace_bench.report.tables.formats import Page
@@ -194,7 +195,8 @@ class Reproduction:
         self._make(unfinished)
         if self._workers.stopped.is_set():
             names = ",".join(name for name in self._request.names if not name.startswith("figure_"))
-            shown = f"{command_line('tables')} table={names} results={self._request.results}" if names else ""
+            choice = "".join(f" {word}" for word in choice_words(self._request.chosen))
+            shown = f"{command_line('tables')} table={names}{choice} results={self._request.results}" if names else ""
             hint = f" `{shown}` shows what is there so far." if shown else ""
             self._console.print(f"Stopped; the same command continues.{hint}")
             return EXIT_INTERRUPTED
@@ -270,7 +272,8 @@ class Reproduction:
         for problem in index.found.problems:
             self._console.print(problem.reason, style="yellow")
         experiments = index.experiments
-        everything = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
+        whole = {name for name in paper_results(experiments) if count(name, experiments)} <= set(request.names)
+        everything = whole and not request.chosen
         tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * everything
         files: list[Path] = []
         if tables:

@@ -12,8 +12,8 @@ from pkgutil import resolve_name
 from ace_bench.cli.tables import read_style
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.measurement import Measure, MeasurementRequest
-from ace_bench.core.resources import config_folders, options
 from ace_bench.report.experiments import Experiments, with_needs
+from ace_bench.report.narrowing import AXES, Chosen, read_choice
 from ace_bench.report.planned import Compose, PlannedRun, read_setting
 from ace_bench.report.tables.results_index import Style
 from ace_bench.report.tables.write import TableFiles, measured_table
@@ -29,9 +29,6 @@ FIGURES = {
 }
 """The kind of figure that each result is drawn as. The others are tables."""
 
-AXES = ("methods", "tasks", "scaffolds", "feedback", "passes")
-"""What a request may choose of an experiment that lists methods."""
-
 EMBEDDED = "embedded"
 """The backbone of a rehearsal, which uses sample data and costs nothing."""
 
@@ -40,7 +37,7 @@ EMBEDDED = "embedded"
 class ReproduceRequest:
     """``names`` are experiments, ``backbone`` is "" for each table's own, ``overrides`` are settings for the runs.
 
-    ``chosen`` is the part of an experiment that lists methods, by the names in ``AXES``.
+    ``chosen`` is the part of them that is wanted (``narrowing.py``).
     With ``differences`` all numbers are compared with the paper's. ``style`` is the style of figures.
     """
 
@@ -49,7 +46,7 @@ class ReproduceRequest:
     seeds: tuple[int, ...]
     results: Path
     overrides: tuple[str, ...]
-    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    chosen: Chosen = field(default_factory=dict)
     differences: bool = False
     style: Style = "screen"
 
@@ -79,7 +76,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
     """Parse ``table=2 backbone=... seed=0,1 limit=20``. Raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
     values = {"backbone": "", "seed": "0", "results": "results", "style": "screen"}
-    chosen: dict[str, tuple[str, ...]] = {}
+    choice: list[str] = []
     overrides: dict[str, str] = {}
     for setting in settings:
         key, equals, value = setting.partition("=")
@@ -91,7 +88,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
             case str(name) if name in values:
                 values[name] = value
             case str(axis) if axis in AXES:
-                chosen[axis] = tuple(dict.fromkeys(word.strip() for word in value.split(",") if word.strip()))
+                choice.append(setting)
             case "task" | "method" | "mode" | "labels":
                 raise ConfigError(f"{setting} would make all rows alike: they choose their own {key}, so leave it out")
             case _:
@@ -100,14 +97,6 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
     if not names:
         raise ConfigError(
             "say what to reproduce: table=2, table=1,3, figure=2, table=all, experiment=all; --list shows the choices"
-        )
-    methods = options("method", config_folders())
-    if unknown := next((method for method in chosen.get("methods", ()) if method not in methods), None):
-        raise ConfigError(f"methods={unknown} is not a method; there are {', '.join(methods)}")
-    if chosen and not set(names) & set(experiments.combined):
-        raise ConfigError(
-            f"{next(iter(chosen))}= chooses from an experiment that lists methods "
-            f"({', '.join(experiments.combined)}), and none is asked for; leave it out"
         )
     seeds = values["seed"]
     if not all(seed.isdecimal() for seed in seeds.split(",")):
@@ -118,7 +107,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         seeds=tuple(dict.fromkeys(map(int, seeds.split(",")))),
         results=Path(values["results"]),
         overrides=tuple(overrides.values()),
-        chosen=chosen,
+        chosen=read_choice(choice),
         differences=differences,
         style=read_style(values["style"]),
     )

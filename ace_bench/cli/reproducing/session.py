@@ -31,6 +31,7 @@ from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
 from ace_bench.core.statistics import Array
 from ace_bench.report.experiments import Experiments
+from ace_bench.report.narrowing import choice_words, narrowed
 from ace_bench.report.planned import run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.checking import RunChecks
@@ -52,8 +53,10 @@ def reproduce(options: argparse.Namespace) -> int:
         return 0
     refuse_secret_arguments(options.settings)
     request = read_request(options.settings, index.experiments, differences=options.differences)
-    if request.chosen:
-        index = replace(index, chosen=request.chosen)
+    experiments, names = narrowed(index.experiments, request.names, request.chosen)
+    if without := [name for name in request.names if name not in names]:
+        console.print(f"left out: {', '.join(without)}: no run there has {' '.join(choice_words(request.chosen))}")
+    index, request = replace(index, experiments=experiments), replace(request, names=names)
     wanted = jobs(request, index.experiments)
     check_settings(wanted, index.compose)  # mistakes are reported before anything starts
     check_measurements(request, index.experiments, index.compose)

@@ -179,7 +179,10 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
         )
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Combinations:
-        """Return it with these ``methods``, ``scaffolds``, ``feedback`` and ``passes``. Raises ``DataError``."""
+        """Return it with these ``methods``, ``scaffolds``, ``feedback`` and ``passes``. It always has the base's rows.
+
+        Raises ``DataError`` for an unknown name.
+        """
         axes: dict[str, Any] = {}
         for axis in ("scaffolds", "feedback", "passes"):
             choices = getattr(self, axis)
@@ -189,7 +192,8 @@ class Combinations(YamlModel, frozen=True, kw_only=True):
             wanted = [name for name in choices if name in chosen.get(axis, choices)]
             axes[axis] = {name: choices[name] for name in wanted} if isinstance(choices, Mapping) else tuple(wanted)
         names = chosen.get("methods") or self.methods
-        return replace(self, **axes, methods={name: self.methods.get(name, Method()) for name in names})
+        methods = {name: self.methods.get(name, Method()) for name in names if name != self.base}
+        return replace(self, **axes, methods=methods)
 
     def notes(self) -> Iterator[str]:
         """Say which combinations of each method are not planned, and why."""

@@ -82,16 +82,10 @@ class Experiment(YamlModel, frozen=True, kw_only=True):
         return replace(self, rows=self.combined.rows([name for name, spec in self.columns.items() if spec.agents]))
 
     def narrowed(self, chosen: Mapping[str, Sequence[str]]) -> Experiment:
-        """Return it with these ``methods`` in place of its own, and the columns of these ``tasks``. Empty means all.
-
-        Raises ``DataError`` for a task without a column.
-        """
-        tasks = chosen.get("tasks", ())
-        for task in tasks:
-            if task not in self.columns:
-                raise DataError(f"tasks={task}: there is no such task here; there are {', '.join(self.columns)}")
+        """Return one that lists methods with the columns of the chosen ``tasks``, and its combinations narrowed."""
         if self.combined is None:
             return self
+        tasks = chosen.get("tasks", ())
         columns = {name: column for name, column in self.columns.items() if name in tasks or not tasks}
         return replace(self, columns=columns, combined=self.combined.narrowed(chosen)).with_combinations
 

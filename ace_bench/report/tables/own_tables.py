@@ -138,7 +138,7 @@ class _Pivot:
             base=base,
             base_title=title_of(rows[base], self._names) if base else "",
             notes=tuple(self._notes(has_base=bool(base), several=len(rows) > 1)),
-            continuing=continuing("", [Planned(plan=None, seed=run.seed, run=run) for run in self._unfinished()], ()),
+            continuing=continuing("", [Planned(plan=None, seed=run.seed, run=run) for run in self._unfinished()]),
         )
 
     def _unfinished(self) -> list[RunSummary]:

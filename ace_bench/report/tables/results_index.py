@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -176,8 +176,8 @@ class Selection:
 class ResultsIndex:
     """All runs under ``results``. ``compose`` plans the experiments' runs, with ``extra`` overrides for all.
 
-    ``refusal`` says which runs are left out of experiments that list methods. ``chosen`` narrows those experiments.
-    ``draws`` says which runs draw something by their seed.
+    ``refusal`` says which runs are left out of experiments that list methods. ``draws`` says which runs draw something
+    by their seed.
     """
 
     results: Path
@@ -185,7 +185,7 @@ class ResultsIndex:
     extra: tuple[str, ...] = ()
     refusal: Refusal = refuses_nothing
     draws: Draws = draws_always
-    chosen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    experiments: Experiments = field(default_factory=load_experiments, repr=False)
 
     @cached_property
     def configurations(self) -> Configurations:
@@ -196,11 +196,6 @@ class ResultsIndex:
     def found(self) -> Found:
         """All runs."""
         return find_runs(self.results)
-
-    @cached_property
-    def experiments(self) -> Experiments:
-        """All experiments."""
-        return load_experiments().narrowed(self.chosen)
 
     @cached_property
     def names(self) -> ModelNames:
@@ -236,20 +231,16 @@ class ResultsIndex:
         """The chosen runs, for cells whose planned run does not exist."""
         runs = [run for selection in self.selections for run in selection.members]
         names = (name for name in self.experiments.by_name if name not in self.experiments.others)
-        plans = dict.fromkeys(chain.from_iterable(map(self.experiments.runs, names)))
-        return SimilarRuns(runs, tuple(plans), self.configurations, self.names)
+        return SimilarRuns(runs, self.experiments.plans(names), self.configurations, self.names)
 
     @cached_property
     def _selector(self) -> Selector:
         experiments = self.experiments
-        plans = dict.fromkeys(
-            run for name in experiments.by_name if name not in experiments.combined for run in experiments.runs(name)
-        )
+        names = [name for name in experiments.by_name if name not in experiments.combined]
+        plans = dict.fromkeys(experiments.plans(names))
         # Composing a configuration takes 0.2 s, so only methods of a list that have runs count.
         kinds = {(run.task, run.method, run.mode) for run in self.found.runs}
-        plans |= dict.fromkeys(
-            run for name in experiments.combined for run in experiments.runs(name) if run.kind in kinds
-        )
+        plans |= dict.fromkeys(run for run in experiments.plans(experiments.combined) if run.kind in kinds)
         return Selector(configurations=self.configurations, plans=tuple(plans), extra=self._checked)
 
     @cached_property

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from ace_bench.core.errors import StoreError
+from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.program import command_line
+from ace_bench.report.experiments import Experiments
+from ace_bench.report.narrowing import read_choice, with_parts
 from ace_bench.report.planned import PlannedRun
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.cells import Measured
@@ -20,8 +22,6 @@ from ace_bench.store.processes import parse_command
 
 _HEADER = ("column", "seed", "state", "learnt from", "first attempts", "score so far", "base on these", "difference")
 _SEVERAL, _SEED, _RESULTS = ("table=", "figure=", "experiment="), "seed=", "results="
-_CHOOSING = {"methods=": "method", "tasks=": "task"}
-"""What a command can choose of an experiment that lists methods."""
 _LEVELS = 3
 """Folders between the results folder and the folder of a run."""
 
@@ -77,16 +77,20 @@ class Planned:
     command: str = ""
 
 
-def continuing(name: str, planned: Sequence[Planned], made: Iterable[RunSummary]) -> Continuing | None:
-    """Return what makes the unfinished and missing runs of an experiment, ``None`` without any.
+def continuing(
+    name: str, planned: Sequence[Planned], made: Iterable[RunSummary] = (), experiments: Experiments | None = None
+) -> Continuing | None:
+    """Return what makes the unfinished and missing runs of one of the ``experiments``, ``None`` without any.
 
     A command that asked for several of them at once (``reproduce``, or a sweep) stands for all that it asked for. It is
     read from the runs it ``made``. All others have a command of their own: the one that began them, with all settings.
     """
-    sweeps: dict[str, Sequence[str]] = {}
+    sweeps: dict[str, Collection[tuple[PlannedRun | None, int]]] = {}
     for run in made:
-        if run.sweep:
-            sweeps.setdefault(_with_results(run.sweep, run.folder), parse_command(run.sweep))
+        if run.sweep and experiments is not None:
+            command = _with_results(run.sweep, run.folder)
+            if command not in sweeps:
+                sweeps[command] = _asked_for(parse_command(run.sweep), name, experiments)
     commands: dict[str, None] = {}
     for one in planned:
         if one.run is not None and one.run.sweep:
@@ -94,7 +98,7 @@ def continuing(name: str, planned: Sequence[Planned], made: Iterable[RunSummary]
     for one in planned:
         if one.run is not None and one.run.sweep:
             continue
-        asked = next((text for text, words in sweeps.items() if one.plan and _asks_for(words, name, one)), None)
+        asked = next((command for command, runs in sweeps.items() if (one.plan, one.seed) in runs), None)
         if command := asked or _command_of(one):
             commands.setdefault(command)
     if not commands:
@@ -114,16 +118,18 @@ def _command_of(one: Planned) -> str:
     return _with_results(began, one.run.folder) if began else one.command
 
 
-def _asks_for(words: Sequence[str], name: str, one: Planned) -> bool:
-    """Whether the words of a command ask for a run of an experiment."""
+def _asked_for(words: Sequence[str], name: str, experiments: Experiments) -> Collection[tuple[PlannedRun | None, int]]:
+    """Return the runs of an experiment, by plan and seed, that the words of a recorded command ask for."""
     values = {key: word.partition("=")[2].split(",") for word in words for key in [f"{word.partition('=')[0]}="]}
     names = [value for key in _SEVERAL for value in values.get(key, ())]
     if not {name, name.rstrip("ab"), name.removeprefix("figure_"), "all"} & {*names}:
-        return False
-    plan = one.plan
-    return str(one.seed) in values.get(_SEED, ["0"]) and all(
-        plan is not None and plan.option(group) in values[key] for key, group in _CHOOSING.items() if key in values
-    )
+        return ()
+    try:
+        part = with_parts(experiments, [name], read_choice(words))
+    except DataError:  # this version has no such scaffold, feedback or passes
+        return ()
+    seeds = [int(seed) for seed in values.get(_SEED, ["0"]) if seed.isdecimal()]
+    return {(plan, seed) for plan in part.runs(name) for seed in seeds}
 
 
 def _with_results(command: str, folder: Path) -> str:

@@ -247,7 +247,7 @@ def _continuing(name: str, table: Table, selection: Selection, index: ResultsInd
     refused = {cell.planned for cell in table.measured if cell.refused or (cell.runs and cell.differs)}
     plans = (plan for plan in index.experiments.runs(name) if plan not in refused)
     planned = [one for plan in plans for one in selection.missing(plan, index.results)]
-    return continuing(name, planned, selection.members)
+    return continuing(name, planned, selection.members, index.experiments)
 
 
 def _cost_grid(table: Table) -> Grid:

@@ -36,9 +36,7 @@ def one_composer(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compose each configuration once for all tests."""
 
     def indexed(**settings: Any) -> ResultsIndex:
-        found = ResultsIndex(**settings | {"compose": compose})
-        found.__dict__["experiments"] = EXPERIMENTS.narrowed(found.chosen)
-        return found
+        return ResultsIndex(**settings | {"compose": compose, "experiments": EXPERIMENTS})
 
     for module in (session, reproduction):
         monkeypatch.setattr(module, "ResultsIndex", indexed)

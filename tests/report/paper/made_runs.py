@@ -16,6 +16,7 @@ from ace_bench.cli.main import start
 from ace_bench.cli.reproducing import session
 from ace_bench.report.experiments import with_needs
 from ace_bench.report.figures import own_runs, style, write
+from ace_bench.report.narrowing import with_parts
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners import planning
 from tests.report.page.runs import changed
@@ -63,7 +64,7 @@ def make_rehearsed_runs(results):
     """A field that was rehearsed."""
     planner, rng = Planner(results, SHARED.compose, simulated=True, source="sample"), random.Random(2)
     chosen = {"methods": ("icl", "dc"), "tasks": ("finer",), "feedback": ("none", "gold"), "passes": ("stream", "fit")}
-    for place, run in enumerate(SHARED.experiments.narrowed(chosen).runs("field")):
+    for place, run in enumerate(with_parts(SHARED.experiments, ["field"], chosen).runs("field")):
         planner.make(run, draw_scores(rng, (place % 7) / 8, 10), extra=EMBEDDED, sizes=[1])
 
 

@@ -16,6 +16,7 @@ from ace_bench.report.conditions import Variant
 from ace_bench.report.configurations import Configurations
 from ace_bench.report.experiments import load_experiments
 from ace_bench.report.matching import ModelNames, Runs, SimilarRuns
+from ace_bench.report.narrowing import with_parts
 from ace_bench.report.paper.measures import check_metric
 from ace_bench.report.planned import Need, PlannedRun
 from ace_bench.report.records import find_runs
@@ -90,7 +91,8 @@ def test_an_adaptation_is_paid_once_for_both_test_splits_and_before_what_needs_i
     ],
 )
 def test_every_run_composes(name):
-    for run in EXPERIMENTS.narrowed({"tasks": ("finer",)}).runs(name):  # the field has the same methods on all tasks
+    field = with_parts(EXPERIMENTS, ["field"], {"tasks": ["finer"]})  # it has the same methods on all tasks
+    for run in field.runs(name):
         assert compose([*run.overrides, *(f"{need.setting}=some/file.json" for need in run.needs)])
 
 

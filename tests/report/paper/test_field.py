@@ -11,6 +11,7 @@ from ace_bench.cli.reproducing.checking import refused
 from ace_bench.cli.reproducing.request import jobs, read_request
 from ace_bench.core.errors import ConfigError
 from ace_bench.report.figures.field import draw_fields
+from ace_bench.report.narrowing import narrowed
 from ace_bench.report.statistics import Point as SamplePoint
 from ace_bench.report.tables.cells import Measured, Place
 from ace_bench.report.tables.field import Member, with_certainty
@@ -28,7 +29,7 @@ from tests.report.paper.reading import read_reports
 EMBEDDED = ("backbone=embedded", "task.source=sample")
 METHODS, TASKS = ("icl", "dc"), ("finer", "formula")
 CHOSEN = {"methods": METHODS, "tasks": TASKS, "feedback": ("none", "gold"), "passes": ("stream", "once", "fit")}
-FIELD = EXPERIMENTS.narrowed(CHOSEN)
+FIELD, _ = narrowed(EXPERIMENTS, ["field"], CHOSEN)
 WRONG, RIGHT = [1.0] * 5 + [0.0] * 25, [1.0] * 25 + [0.0] * 5
 
 
@@ -38,7 +39,7 @@ def refusal(overrides):
 
 
 def results_index(results, **settings):
-    return ResultsIndex(results=results, compose=compose, chosen=CHOSEN, **settings)
+    return ResultsIndex(results=results, compose=compose, experiments=FIELD, **settings)
 
 
 def make_runs(results):
@@ -74,7 +75,8 @@ def table(results):
 def test_the_program_itself_says_what_is_left_out(tmp_path):
     settings = ["experiment=field", "backbone=embedded", "methods=icl,ace_empty", "tasks=finer", f"results={tmp_path}"]
     request = read_request(settings, EXPERIMENTS)
-    index = ResultsIndex(results=Path(), compose=compose, refusal=RunChecks(compose).refusal, chosen=request.chosen)
+    part, _ = narrowed(EXPERIMENTS, request.names, request.chosen)
+    index = ResultsIndex(results=Path(), compose=compose, refusal=RunChecks(compose).refusal, experiments=part)
     wanted = jobs(request, index.experiments)
     found = refused(request, wanted, index)
     made = [job.planned.overrides for job in wanted if job not in found]

@@ -230,7 +230,11 @@ MISTAKES = [
     "experiment=seed_001",
     "experiment=field tasks=finr",
     "experiment=field scaffolds=xml",
-    "table=2 tasks=finer",
+    "table=2 tasks=formla",
+    "table=2 methods=mipr",
+    "table=2 passes=fit",
+    "table=2,10 tasks=ddxplus methods=mipro",
+    "experiment=seed_004 tasks=finer",
 ]
 
 
