@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -106,11 +107,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._page(viewer_page(), viewer_policy())
         elif address.path == f"/{TABLES}":
             try:
-                self._page(self.server.tables(), tables_policy())
+                self._page(self._with_token(self.server.tables(), address.query), tables_policy())
             except AceBenchError as error:
                 self._refuse(HTTPStatus.INTERNAL_SERVER_ERROR, str(error))
         elif address.path == "/events":
             self._events()
+        elif address.path == _CHANGES and self.server.editing is not None:
+            self._answer(partial(self.server.editing.state, dict(parse_qsl(address.query)).get("run", "")))
         else:
             self._data(address.path.removeprefix("/data/"), dict(parse_qsl(address.query)))
 
@@ -129,11 +132,11 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path != _CHANGES or self._only("Content-Type") != "application/json":
             self._refuse(HTTPStatus.NOT_FOUND, "Not found.")
         elif (body := self._body()) is not None:
-            self._change(editing, body)
+            self._answer(partial(editing.change, body))
 
-    def _change(self, editing: Editing, body: bytes) -> None:
+    def _answer(self, make: Callable[[], Record]) -> None:
         try:
-            answer = editing.change(body)
+            answer = make()
         except AceBenchError as error:
             self._refuse(HTTPStatus.BAD_REQUEST, str(error))
         else:
@@ -162,6 +165,16 @@ class _Handler(BaseHTTPRequestHandler):
         if not own:
             self._refuse(HTTPStatus.FORBIDDEN, "Open the viewer by the address that it printed.")
         return own
+
+    def _with_token(self, tables: str, query: str) -> str:
+        """Lead from the tables back to the viewer with the token, if the request had it.
+
+        Text of a run is escaped, so that none holds such a link.
+        """
+        token = dict(parse_qsl(query)).get("token", "")
+        if not self.server.token or not hmac.compare_digest(token.encode(), self.server.token.encode()):
+            return tables
+        return tables.replace(f'href="{VIEWER}', f'href="{VIEWER}?token={self.server.token}')
 
     def _page(self, markup: str, policy: str) -> None:
         self._send(HTTPStatus.OK, markup.encode(), "text/html; charset=utf-8", f"{policy}; frame-ancestors 'none'")

@@ -91,11 +91,11 @@ def unfinished_copy(folder, target, lines=9):
     return target
 
 
-def viewing(root, *, editing=False):
+def viewing(root, *, editing=False, tables="<p>The tables.</p>"):
     """The viewer of a folder on a free port. It is read-only unless it takes changes of playbooks."""
     results = Results(root)
     changes = Editing(results, root) if editing else None
-    return running(ViewerServer(results, 0, make_tables=lambda: "<p>The tables.</p>", editing=changes))
+    return running(ViewerServer(results, 0, make_tables=lambda: tables, editing=changes))
 
 
 def metrics_of(folder):

@@ -40,6 +40,19 @@ def files(root):
     return sorted(path.relative_to(root).as_posix() for path in (root / "edited").glob("*"))
 
 
+def asked(server, address):
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=10)
+    connection.request("GET", address)
+    reply = connection.getresponse()
+    status, text = reply.status, reply.read().decode()
+    connection.close()
+    return status, text
+
+
+def in_copy(state, bullet):
+    return next(one for one in state["bullets"] if one["id"] == bullet)
+
+
 def test_a_vote_and_new_words_are_written_to_a_copy_and_counted_once_each(edited, tmp_path):
     vote = a_vote(edited, note="it held")
     status, text = posted(edited, vote)
@@ -50,11 +63,57 @@ def test_a_vote_and_new_words_are_written_to_a_copy_and_counted_once_each(edited
     assert "task=finer" in answer["command"]
     assert posted(edited, vote)[0] == 200
     words = {"run": vote["run"], "bullet": vote["bullet"], "content": "Say it\x00 in other words."}
-    assert json.loads(posted(edited, words)[1])["content"] == "Say it in other words."
+    assert in_copy(json.loads(posted(edited, words)[1]), vote["bullet"])["content"] == "Say it in other words."
     assert load(answer["file"]).index[vote["bullet"]].helpful == first.helpful + 1
     other = [*load(answer["file"]).index.values()][1]
     status, text = posted(edited, {**words, "content": other.content})
     assert (status, text) == (400, f"bullet {other.id} already says exactly this")
+
+
+def test_a_bullet_is_removed_put_back_and_added_and_a_reload_shows_it(edited, tmp_path):
+    run, bullet = (a_vote(edited)[name] for name in ("run", "bullet"))
+    assert asked(edited, f"/playbook?run={run}") == (200, "{}")
+    assert not (tmp_path / "edited").exists()
+    removed = json.loads(posted(edited, {"run": run, "bullet": bullet, "keep": False})[1])
+    assert removed["removed"] == [bullet]
+    assert bullet not in load(removed["file"]).index
+    assert posted(edited, {"run": run, "bullet": bullet, "keep": False})[0] == 400
+    added = json.loads(posted(edited, {"run": run, "section": "My Notes!", "content": "Check the unit."})[1])
+    (new,) = added["bullets"]
+    assert (new["section"], new["content"], added["removed"]) == ("my_notes", "Check the unit.", [bullet])
+    assert load(added["file"]).index[new["id"]].sources == (f"user#{new['id']}",)
+    assert "my_notes" in load(added["file"]).sections
+    assert json.loads(asked(edited, f"/playbook?run={run}")[1]) == added
+    back = json.loads(posted(edited, {"run": run, "bullet": bullet, "keep": True})[1])
+    assert (back["removed"], back["bullets"]) == ([], [new])
+    assert posted(edited, {"run": run, "bullet": bullet, "keep": True})[0] == 400
+    assert posted(edited, {"run": run, "bullet": new["id"], "keep": False})[0] == 200
+    status, text = posted(edited, {"run": run, "bullet": new["id"], "keep": True})
+    assert (status, "cannot be put back" in text) == (400, True)
+
+
+@pytest.mark.parametrize("run", ["", "0" * 12, "../../etc/passwd", "%00"])
+def test_edits_are_shown_of_runs_in_the_list_alone(edited, run):
+    assert asked(edited, f"/playbook?run={run}")[0] == 400
+
+
+def test_a_copy_that_holds_something_else_is_refused(edited, tmp_path):
+    vote = a_vote(edited)
+    file = json.loads(posted(edited, vote)[1])["file"]
+    for content in ("{", "[]", '{"kind": "instruction", "text": "x"}', "[" * 9000):
+        with open(file, "w") as copy:
+            copy.write(content)
+        assert [asked(edited, f"/playbook?run={vote['run']}")[0], posted(edited, vote)[0]] == [400, 400], content
+
+
+def test_the_tables_lead_back_with_the_token_only_where_the_request_had_it(tmp_path, shelf):
+    copied(shelf.ace, tmp_path / "seed0")
+    link = '<a href="index.html#view=summary&run=x">1</a> href=&#34;index.html'
+    with viewing(tmp_path, editing=True, tables=link) as server:
+        right = f"/tables.html?token={server.token}"
+        assert asked(server, right)[1] == link.replace("html#", f"html?token={server.token}#")
+        wrong = ["", server.token[:-1], f"{server.token}x", "%ff", "%ED%A0%80"]
+        assert [asked(server, f"/tables.html?token={token}") for token in wrong] == [(200, link)] * len(wrong)
 
 
 def test_who_may_change_nothing_is_told_so_and_nothing_is_written(edited, tmp_path):
@@ -77,6 +136,7 @@ def test_a_read_only_viewer_takes_no_change(viewer):
     assert viewer.token == ""
     assert viewer.editing_address == viewer.address
     assert posted(viewer, {})[0] == 403
+    assert asked(viewer, f"/playbook?run={next(iter(viewer.results.runs()))}")[0] == 404
 
 
 @pytest.mark.parametrize(
@@ -84,7 +144,12 @@ def test_a_read_only_viewer_takes_no_change(viewer):
     [
         {"run": "0" * 12}, {"run": "../../etc"}, {"run": "."}, {"run": None}, {"bullet": "../x"}, {"bullet": "nope-1"},
         {"vote": "best"}, {"vote": None}, {"content": "both"}, {"note": "x" * 2001}, {"file": "/tmp/x"},
-        {"vote": None, "content": " \x00 "}, {"vote": None, "content": 3},
+        {"vote": None, "content": " \x00 "}, {"vote": None, "content": 3}, {"keep": True}, {"section": "x"},
+        {"vote": None, "keep": "no"}, {"vote": None, "keep": False, "bullet": ""},
+        {"vote": None, "keep": False, "section": "x"}, {"vote": None, "bullet": "", "content": "x"},
+        {"vote": None, "bullet": "", "content": "x", "section": "!?"},
+        {"vote": None, "content": "x", "section": "x"},
+        {"vote": None, "bullet": "", "content": "x", "section": "x" * 81},
     ],
 )  # fmt: skip
 def test_what_is_no_change_of_a_bullet_is_refused_with_a_reason(edited, more):

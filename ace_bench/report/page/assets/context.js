@@ -1,3 +1,5 @@
+const WRITTEN = "Written.";
+
 /** The context step by step: a slider, what the step changed, and a playbook's bullets with their history. */
 class ContextView {
   constructor(run) {
@@ -8,13 +10,16 @@ class ContextView {
     this.where = el("output");
     this.changes = el("div.changes");
     this.written = el("div");
+    this.sections = run.isPlaybook ? [...new Set([...run.initial, ...run.steps.flatMap((step) => step.set)].map(({ section }) => section))].sort() : [];
+    this.takeCopy({});
     this.body = el("div");
     const jump = (by) => () => this.go(this.at + by);
     const steps = el("div.slider", {}, el("button", { type: "button", "aria-label": "Step back", onclick: jump(-1) }, "◀"), this.slider, el("button", { type: "button", "aria-label": "Step on", onclick: jump(1) }, "▶"), this.where);
-    this.root = el("div", {}, this.last > 0 && steps, this.changes, this.written, run.isPlaybook && this.controls(), this.body);
+    this.root = el("div", {}, this.last > 0 && steps, this.changes, this.written, run.isPlaybook && this.controls(), this.canChange && this.adding(), this.body);
     this.list = new LazyList((row) => this.row(row), { empty: "No bullet matches." });
     if (run.isPlaybook) this.body.append(this.list.root);
     this.go(this.last);
+    if (this.canChange) this.readCopy();
   }
 
   controls() {
@@ -22,13 +27,12 @@ class ContextView {
       this.choice[name] = value;
       this.show();
     };
-    const sections = [...new Set([...this.run.initial, ...this.run.steps.flatMap((step) => step.set)].map(({ section }) => section))].sort();
     this.search = el("input", { type: "search", placeholder: "words or an id", oninput: debounced(() => set("query")(this.search.value)) });
     this.count = el("p.note", { role: "status" });
     const only = el("input", { type: "checkbox", onchange: () => set("changes")(only.checked) });
     return el("div.controls", {},
       field("Search", this.search),
-      field("Section", select([["", "all"], ...sections.map((name) => [name, name])], "", set("section"))),
+      field("Section", select([["", "all"], ...this.sections.map((name) => [name, name])], "", set("section"))),
       field("Counters", select([["", "all"], ["helpful", "more helpful than harmful"], ["harmful", "at least as harmful as helpful"], ["none", "no votes"]], "", set("counters"))),
       field("Order", select([["created", "oldest first"], ["changed", "last changed"], ["used", "last used"], ["helpful", "most helpful"], ["harmful", "most harmful"]], "created", set("order"))),
       el("label.field.check", {}, only, el("span", {}, "only what this step changed")),
@@ -86,49 +90,111 @@ class ContextView {
     const found = [...rows, ...gone].filter(({ bullet, mark }) =>
       (!changes || mark) && (!section || bullet.section === section) && (!counters || counters === voteBalance(bullet)) &&
       words.every((word) => bullet.id.toLowerCase().includes(word) || bullet.content.toLowerCase().includes(word)));
+    const added = this.canChange && this.at === this.last ? [...this.copied.values()].filter(({ id }) => !now.has(id)).map((bullet) => ({ bullet, mark: "new" })) : [];
     const by = { created: ({ bullet }) => sequence(bullet), changed: ({ bullet }) => -bullet.changed, used: ({ bullet }) => -(this.run.used[bullet.id] ?? -1), helpful: ({ bullet }) => -bullet.helpful, harmful: ({ bullet }) => -bullet.harmful }[order];
     found.sort((a, b) => by(a) - by(b) || sequence(a.bullet) - sequence(b.bullet));
     this.count.textContent = `${plural(found.length, "bullet")} of ${now.size}`;
-    this.list.show(found);
+    this.list.show([...added, ...found]);
     return undefined;
   }
 
-  row({ bullet, old, mark }) {
+  row(item, { open = false, said = "" } = {}) {
+    const { bullet, old, mark } = item;
     const { id, section, content, helpful, harmful, neutral, tokens } = bullet;
     const vote = (name, value, was) => el(`span.vote.${name}`, { title: name }, `${name} ${was !== undefined && was !== value ? `${was} → ` : ""}${value}`);
     const rewritten = old && old.content !== content;
-    return el(`li.bullet.${mark || "same"}`, {},
-      el("p.meta", {}, el("code", {}, id), el("span.tag", {}, section), mark && el(`span.tag.${mark}`, {}, mark), vote("helpful", helpful, old && old.helpful), vote("harmful", harmful, old && old.harmful), vote("neutral", neutral, old && old.neutral), el("span.note", {}, plural(tokens, "token"))),
+    const own = this.copied.get(id) === bullet; // the run has no such bullet
+    const node = el(`li.bullet.${mark || "same"}`, {},
+      el("p.meta", {}, el("code", {}, id), el("span.tag", {}, section), mark && el(`span.tag.${mark}`, {}, own ? "added here" : mark), vote("helpful", helpful, old && old.helpful), vote("harmful", harmful, old && old.harmful), vote("neutral", neutral, old && old.neutral), el("span.note", {}, plural(tokens, "token"))),
       rewritten && el("p.content", {}, el("del", {}, old.content)),
-      el("p.content", {}, mark === "removed" ? el("del", {}, content) : rewritten ? el("ins", {}, content) : content),
-      lazy("History of this bullet", () => this.history(bullet)),
-      this.canChange && this.at === this.last && mark !== "removed" && lazy("Feedback", () => this.feedback(bullet)));
+      el("p.content", {}, mark === "removed" ? el("del", {}, content) : rewritten ? el("ins", {}, content) : content));
+    if (!own) node.append(lazy("History of this bullet", () => this.history(bullet)));
+    if (this.canChange && this.at === this.last && mark !== "removed") node.append(...this.inCopy(bullet, own), lazy("Feedback", () => this.feedback(item, () => node, said), { open }));
+    return node;
   }
 
   get canChange() {
     return this.run.library.token && this.run.row.result?.context.kind === "playbook";
   }
 
-  /** A vote, a comment or other words for a bullet: they change a copy of the playbook. */
-  feedback({ id, content }) {
-    const said = el("p.note", { role: "status" });
+  /** Read what earlier visits changed. */
+  readCopy() {
+    this.run.library.edited(this.run.key).then((copy) => {
+      this.takeCopy(copy);
+      this.show();
+    }, (error) => this.written.replaceChildren(el("p.warning", {}, `What was changed earlier cannot be read: ${error.message}`)));
+  }
+
+  takeCopy({ file, command, bullets = [], removed = [] }) {
+    this.copied = new Map(bullets.map((bullet) => [bullet.id, bullet]));
+    this.gone = new Set(removed);
+    const count = this.copied.size + this.gone.size;
+    this.written.replaceChildren(...(file ? [el("p", {}, `The copy of this playbook differs in ${plural(count, "bullet")}: `, el("code", {}, file), ". This command tests it:"), el("pre", {}, command)] : []));
+  }
+
+  /** How the copy has a bullet of the run. */
+  inCopy({ id, content }, own) {
+    if (this.gone.has(id)) return [el("p", {}, el("span.tag.removed", {}, "removed in the copy"))];
+    const now = this.copied.get(id);
+    if (!now || own) return [];
+    return [el("p", {}, el("span.tag.changed", {}, "in the copy"), el("span.vote", {}, `helpful ${now.helpful}, harmful ${now.harmful}, neutral ${now.neutral}`)), ...(now.content === content ? [] : [el("p.content", {}, el("ins", {}, now.content))])];
+  }
+
+  /** Change the copy; return what to say of it. */
+  async change(changes) {
+    try {
+      this.takeCopy(await this.run.library.change(this.run.key, changes));
+      return WRITTEN;
+    } catch (error) {
+      return `Nothing was written: ${error.message}`;
+    }
+  }
+
+  /** A vote, a comment, other words or the removal of a bullet. */
+  feedback(item, place, said) {
+    const { id, content } = item.bullet;
+    const status = el("p.note", { role: "status" }, said);
     const note = el("input", { type: "text", maxlength: 2000, placeholder: "why, or a comment" });
     const words = el("textarea", { rows: 4 });
-    words.value = content;
-    const send = (changes) => async () => {
-      try {
-        const { file, counters, command } = await this.run.library.change(this.run.key, { bullet: id, ...changes() });
-        said.textContent = `Written: ${counters}.`;
-        note.value = "";
-        this.written.replaceChildren(el("p", {}, "The changed playbook is ", el("code", {}, file), ". This command tests it:"), el("pre", {}, command));
-      } catch (error) {
-        said.textContent = `Nothing was written: ${error.message}`;
+    words.value = (this.copied.get(id) || { content }).content;
+    const send = (label, changes) => async () => {
+      const answer = await this.change({ bullet: id, ...changes() });
+      const bullet = this.isOwn(item.bullet) ? this.copied.get(id) : item.bullet;
+      if (answer !== WRITTEN) status.textContent = answer;
+      else if (!bullet) this.show(); // it was added here, and is removed
+      else {
+        const row = this.row({ ...item, bullet }, { open: true, said: answer });
+        place().replaceWith(row);
+        [...row.querySelectorAll(".feedback button")].find(({ textContent }) => textContent === label)?.focus();
       }
     };
-    const button = (label, changes) => el("button", { type: "button", onclick: send(changes) }, label);
+    const button = (label, changes) => el("button", { type: "button", onclick: send(label, changes) }, label);
+    if (this.gone.has(id)) return el("div.feedback", {}, button("Put it back", () => ({ keep: true })), status);
     const vote = (name) => () => ({ vote: name, note: note.value });
     return el("div.feedback", {}, el("div.controls", {}, field("Note", note), button("Helpful", vote("helpful")), button("Harmful", vote("harmful")), button("Only comment", vote("neutral"))),
-      field("Words", words), button("Save the words", () => ({ content: words.value })), said);
+      field("Words", words), button("Save the words", () => ({ content: words.value })), " ", button("Remove the bullet", () => ({ keep: false })), status);
+  }
+
+  /** Whether a bullet was added in the copy. */
+  isOwn({ id }) {
+    return !this.run.bullets(this.last).has(id);
+  }
+
+  /** A form for a new bullet. */
+  adding() {
+    const make = () => {
+      const words = el("textarea", { rows: 3 });
+      const section = el("input", { type: "text", maxlength: 80, list: "sections" });
+      const status = el("p.note", { role: "status" });
+      const add = async () => {
+        status.textContent = await this.change({ section: section.value, content: words.value });
+        if (status.textContent !== WRITTEN) return;
+        words.value = "";
+        this.go(this.last);
+      };
+      return el("div.feedback.adding", {}, field("Section", section), el("datalist", { id: "sections" }, this.sections.map((name) => el("option", { value: name }))), field("Words", words), el("button", { type: "button", onclick: add }, "Add the bullet"), status);
+    };
+    return lazy("Add a bullet", make);
   }
 
   history({ id, created, changed, sources }) {

@@ -6,6 +6,11 @@ function link(run, view, more = {}) {
 const OF_RUN = [["summary", "Summary"], ["context", "Context"], ["rollouts", "Rollouts"]];
 const OF_ALL = [["runs", "Runs"], ["compare", "Compare"], ["playbooks", "Playbooks"]];
 
+/** The tags and the note that a user gave a run. */
+function notesOf({ tags, note }) {
+  return (tags.length > 0 || note) && el("p.note", {}, tags.map((tag) => el("span.tag", {}, tag)), " ", note);
+}
+
 class Page {
   constructor(library) {
     this.library = library;
@@ -81,7 +86,7 @@ class Page {
     this.live = el("p.live");
     this.head.replaceChildren(
       el("h1", {}, heading, " ", (run || this.library).marks.map((mark) => el("span.tag.mark", {}, mark))),
-      el("p.note", {}, run ? [runs.length > 1 && run.name !== common && common, run.about.folder].filter(Boolean).join(" — ") : common, warn ? " — not comparable with published numbers" : ""), choose || "", this.live);
+      el("p.note", {}, run ? [runs.length > 1 && run.name !== common && common, run.about.folder].filter(Boolean).join(" — ") : common, warn ? " — not comparable with published numbers" : ""), run && notesOf(run.row), choose || "", this.live);
     const several = this.several ? OF_ALL.filter(([one]) => one !== "runs" || !embedded).map(([one, label]) => [one, label, `#view=${one}`]) : [];
     const own = run ? OF_RUN.map(([one, label]) => [one, one === "context" && run.isPlaybook ? "Playbook" : label, link(run, one)]) : [];
     const last = embedded && !run ? OF_RUN.map(([one, label]) => [one, label, link(runs[0], one)]) : [];
@@ -148,5 +153,9 @@ class Page {
 
 const library = new Library();
 library.list()
-  .then(() => new Page(library).follow())
+  .then(() => {
+    const tables = document.querySelector("footer a");
+    if (tables && library.token) tables.search = new URLSearchParams({ token: library.token }); // the tables lead back with it
+    return new Page(library).follow();
+  })
   .catch((error) => document.getElementById("view").replaceChildren(el("p.warning", {}, `Nothing can be shown: ${error.message}.`)));

@@ -49,9 +49,18 @@ class Library {
     return (this.live && new URLSearchParams(location.search).get("token")) || "";
   }
 
-  /** Change a bullet of a run's playbook in a copy. */
-  async change(run, changes) {
-    const answer = await fetch("playbook", { method: "POST", headers: { "Content-Type": "application/json", "X-Token": this.token }, body: JSON.stringify({ run, ...changes }) }).catch(() => null);
+  /** Change a bullet of a run's playbook in a copy. Return what of the copy differs from what the run tested. */
+  change(run, changes) {
+    return this.edits("playbook", { method: "POST", headers: { "Content-Type": "application/json", "X-Token": this.token }, body: JSON.stringify({ run, ...changes }) });
+  }
+
+  /** What of the copy of a run's playbook differs, nothing if there is none. */
+  edited(run) {
+    return this.edits(`playbook?${new URLSearchParams({ run })}`);
+  }
+
+  async edits(address, request) {
+    const answer = await fetch(address, request).catch(() => null);
     if (!answer) throw new Error("the server does not answer. Start `ace-bench view` again");
     if (!answer.ok) throw new Error(await answer.text());
     return answer.json();
@@ -89,6 +98,10 @@ class Library {
 
   comparison(keys) {
     return this.source.get("comparison", this.source.whole ? {} : { runs: keys.join(",") });
+  }
+
+  intervals() {
+    return this.source.get("intervals");
   }
 
   /** Tell about events of a live server; the connection is closed while the page is hidden: browsers allow only six. */
