@@ -15,7 +15,7 @@ from ace_bench import Playbook, compare_runs, load_context, load_run, load_runs,
 from ace_bench.api import Runs
 from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.core.errors import BudgetExhausted, ConfigError, DataError, Interrupted, StoreError
-from ace_bench.report.page.results import comparison
+from ace_bench.report.page.comparing import comparison
 from tests.backbones.serving import over_http, running
 from tests.launching import ROOT, launch
 from tests.outcomes import outcome, outcomes

@@ -3,11 +3,13 @@
     ace-bench ls
     ace-bench ls results/main task=finer method=ace,base
     ace-bench ls --since 2026-11-26 --sort gain
+    ace-bench ls --tag june --note "after the fix"
     ace-bench ls --state stopped --json
 
 The score has its 95% interval. The gain is in percentage points over the score before adaptation, or else over runs of
 method=base with the same model, prompts and samples. Dollars that a backbone does not report are n/a. Dates (UTC) say
-when a run began. The model is the one that the run asks for, with the calls that other models answered.
+when a run began. The model is the one that the run asks for, with the calls that other models answered. The command of
+a run, also of a finished one, gives it tags and a note: tags=[june,draft] note="after the fix".
 
 A run without a score is running, stopped (the same command continues it, unless an older version made it), failed, or
 damaged. Its line shows how many samples it has learnt from or was tested on, and the score of its first attempts so
@@ -21,6 +23,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
+from itertools import compress
 from pathlib import Path
 
 from ace_bench.cli.arguments import Parser, print_line
@@ -29,7 +32,7 @@ from ace_bench.core.model_names import count_models, other_models
 from ace_bench.core.terminal import shown, write
 from ace_bench.core.types import Record
 from ace_bench.report.choosing import with_settings
-from ace_bench.report.listing import COLUMNS, ListedGain, began, cell_texts, gains, model_name, utc_text
+from ace_bench.report.listing import COLUMNS, NOTES, ListedGain, began, cell_texts, gains, model_name, utc_text
 from ace_bench.report.progress import Progress
 from ace_bench.report.records import RUNNING, STOPPED, Found, RunSummary, find_runs
 from ace_bench.report.same_runs import CONTRADICTORY
@@ -42,6 +45,7 @@ _FIGURES = ("simulated", "metric", "score", "interval", *_GAIN, "calls", "tokens
 _MODELS = ("model", "other_models")
 _PROGRESS = ("stage", "done", "total", "score_so_far")
 _COPY, _OLDER = "copy", "an older version made it, so no command continues it"
+_UNKNOWN: Sequence[object] = (None, "", ())
 _LARGEST_FIRST = ("score", "gain", "cost", "tokens", "date")
 _STATES = ("finished", RUNNING, STOPPED, "failed", CONTRADICTORY, _COPY, "damaged")
 
@@ -53,8 +57,10 @@ def main(arguments: Sequence[str]) -> int:
     states = f"only runs in this state: {', '.join(_STATES)}"
     parser.add_argument("--state", choices=_STATES, metavar="STATE", help=states)
     parser.add_argument("--since", metavar="YYYY-MM-DD", help="only runs that began on this day (UTC) or later")
-    order = f"order by {', '.join(COLUMNS)}: words from A, numbers and dates from the largest"
-    parser.add_argument("--sort", choices=COLUMNS, metavar="COLUMN", help=order)
+    parser.add_argument("--tag", metavar="TAG", action="append", default=[], help="only runs with this tag")
+    parser.add_argument("--note", metavar="WORDS", default="", help="only runs whose note holds these words")
+    order = f"order by {', '.join((*COLUMNS, *NOTES))}: words from A, numbers and dates from the largest"
+    parser.add_argument("--sort", choices=(*COLUMNS, *NOTES), metavar="COLUMN", help=order)
     parser.add_argument("--json", action="store_true", help="print one JSON object a line, for programs")
     options = parser.parse_args(arguments)
     conditions = [word for word in options.words if "=" in word and not Path(word).is_dir()]
@@ -66,7 +72,10 @@ def main(arguments: Sequence[str]) -> int:
     rows = [
         row
         for row in _rows(results, conditions)
-        if options.state in (None, row["state"]) and (row["date"] or "") >= since
+        if options.state in (None, row["state"])
+        and (row["date"] or "") >= since
+        and {*options.tag} <= {*(row["tags"] or ())}
+        and options.note.casefold() in (row["note"] or "").casefold()
     ]
     _write(_in_order(rows, options.sort), as_json=options.json)
     for problem in results.problems:
@@ -88,8 +97,8 @@ def _in_order(rows: Sequence[Record], column: str | None) -> Sequence[Record]:
     if column is None:
         return rows
     name = "usd" if column == "cost" else column
-    known = [row for row in rows if row[name] is not None]
-    unknown = [row for row in rows if row[name] is None]
+    known = [row for row in rows if row[name] not in _UNKNOWN]
+    unknown = [row for row in rows if row[name] in _UNKNOWN]
     return [*sorted(known, key=lambda row: row[name], reverse=column in _LARGEST_FIRST), *unknown]
 
 
@@ -97,7 +106,10 @@ def _write(rows: Sequence[Record], *, as_json: bool) -> None:
     if as_json:
         sys.stdout.writelines(f"{json.dumps(row)}\n" for row in rows)
     elif rows:
-        lines = [(*COLUMNS, "folder"), *map(_cells, rows)]
+        lines = [(*COLUMNS, *NOTES, "folder"), *map(_cells, rows)]
+        noted = [any(row[name] for row in rows) for name in NOTES]
+        shown_columns = [True] * len(COLUMNS) + [*noted, True]
+        lines = [tuple(compress(line, shown_columns)) for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
             write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
@@ -112,7 +124,7 @@ def _rows(results: Found, conditions: Sequence[str]) -> Iterator[Record]:
         yield {**_row(run, gained), **({"state": _COPY} if run.folder in copies else {})}
     for damaged in () if conditions else results.damaged:
         row_values = {"state": "damaged", "reason": damaged.reason, "folder": str(damaged.folder)}
-        yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES, *_PROGRESS)) | row_values
+        yield dict.fromkeys((*_ABOUT, *_MODELS, *_FIGURES, *NOTES, *_PROGRESS)) | row_values
 
 
 def _row(run: RunSummary, gained: Mapping[Path, ListedGain]) -> Record:
@@ -137,6 +149,8 @@ def _row(run: RunSummary, gained: Mapping[Path, ListedGain]) -> Record:
         "seconds": round(sum(part.get("wall_s", 0.0) for part in metrics["timing"].values()), 1) if metrics else None,
         **{name: run.value(f"timing.total.{name}") for name in _SPEED},
         "date": utc_text(began(run.folder)),
+        "tags": run.notes.tags,
+        "note": run.notes.note,
         "folder": str(run.folder),
         **dict.fromkeys(_PROGRESS),
     }

@@ -18,6 +18,8 @@ from ace_bench.report.records import RunSummary
 from ace_bench.store.processes import FILE
 
 COLUMNS = ("task", "method", "model", "mode", "labels", "seed", "score", "gain", "cost", "tokens", "date")
+NOTES = ("tags", "note")
+"""Columns that stand in a list only where a run has a tag or a note."""
 _SAMPLED = 8
 """Characters of a digest, enough to distinguish sets of samples."""
 BASE, FINISHED = "base", "finished"
@@ -103,7 +105,10 @@ def asked(run: RunSummary) -> str:
 
 
 def cell_texts(row: Record) -> Sequence[str]:
-    """Return the cells of a row in the order of ``COLUMNS``. ``row`` is a line of ``ace-bench ls --json``."""
+    """Return the cells of a row in the order of ``COLUMNS`` and ``NOTES``.
+
+    ``row`` is a line of ``ace-bench ls --json``.
+    """
     words = {name: "-" if row[name] is None else str(row[name]) for name in ("method", "mode", "labels", "seed")}
     others = (f"{number:,} calls by {name}" for name, number in (row["other_models"] or {}).items())
     marks = ", ".join(["simulated"] * bool(row["simulated"]) + [*others])
@@ -120,6 +125,8 @@ def cell_texts(row: Record) -> Sequence[str]:
         _or_unknown(row["usd"], "${:,.2f}"),
         _or_unknown(row["tokens"], "{:,.0f}"),
         row["date"][:16].replace("T", " ") if row["date"] else "n/a",
+        ",".join(row["tags"] or ()),
+        row["note"] or "",
     ]
 
 

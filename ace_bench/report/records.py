@@ -39,6 +39,7 @@ from ace_bench.report.same_runs import settle_same_runs
 from ace_bench.report.statistics import Points, mean_score
 from ace_bench.store.fidelity import certify
 from ace_bench.store.folder import is_in_use
+from ace_bench.store.notes import Notes, read_notes
 from ace_bench.store.processes import Process, parse_command, read_processes
 from ace_bench.store.results import NOTHING, place_of_run, read_about, read_result, read_settings, read_status
 
@@ -125,6 +126,11 @@ class RunSummary:
         """The command that made it together with other runs, "" for a run of its own. Raises ``StoreError``."""
         sweeps = (process.sweep for process in reversed(self.processes))
         return next((sweep for sweep in sweeps if sweep and parse_command(sweep)), "")
+
+    @cached_property
+    def notes(self) -> Notes:
+        """The tags and the note that a user gave it."""
+        return read_notes(self.folder)
 
     @cached_property
     def processes(self) -> Sequence[Process]:

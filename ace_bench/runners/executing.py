@@ -27,6 +27,7 @@ from ace_bench.runners.stopping import stop_on_signals
 from ace_bench.runners.summary import summary_table, summary_text, title
 from ace_bench.store.environment import describe_environment
 from ace_bench.store.folder import SAMPLES, RunFolder, format_json, pack_samples, unpack_samples
+from ace_bench.store.notes import change_notes
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import ENVIRONMENT, IDENTITY, METRICS, SETTINGS, SUMMARY, read_object
 
@@ -79,6 +80,7 @@ def _describe_run(folder: RunFolder, spec: RunSpec, host: Host) -> Record:
     environment = describe_environment()
     described = format_json({**environment, **spec.metadata})
     folder.write({SETTINGS: spec.text, IDENTITY: format_json(spec.identity.dump()), ENVIRONMENT: described})
+    change_notes(folder.path, tags=spec.tags, note=spec.note)
     folder.set_status("running")
     changes = folder.processes.begin(host.command, {**environment, "code": spec.code.modules}, sweep=host.sweep)
     if changes:

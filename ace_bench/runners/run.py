@@ -22,6 +22,7 @@ from ace_bench.runners.summary import summary_table
 from ace_bench.store.code import changed_modules
 from ace_bench.store.damage import JOURNAL, Damage, examine
 from ace_bench.store.folder import FolderInUse, RunFolder, choose_folder
+from ace_bench.store.notes import change_notes
 from ace_bench.store.processes import last_code, read_processes
 from ace_bench.store.results import IDENTITY, METRICS, read_metrics
 
@@ -112,6 +113,7 @@ def _answer_finished(identified: IdentifiedRun, host: Host) -> Record | None:
     for problem in damage.problems:
         host.say(f"{problem}.", style="yellow")
     host.on_folder(folder)
+    change_notes(folder, tags=identified.tags, note=identified.note)
     changed = changed_modules(last_code(read_processes(folder)), identified.code.modules)
     if changed or damage.problems:
         _settle(identified, changed, damage, host)

@@ -5,7 +5,7 @@ Nothing else reads a configuration as a mapping.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Literal
 
@@ -31,6 +31,7 @@ from ace_bench.runners.composing import RunConfig
 from ace_bench.runners.limits import Budget
 from ace_bench.runners.outages import FaultRule
 from ace_bench.store.files import PRIVATE
+from ace_bench.store.notes import Note, Tag
 
 _Word = Annotated[
     str, Meta(pattern=r"[\w.-]*[\w-][\w.-]*", description="one word of letters, digits, - and _: it names a folder")
@@ -63,6 +64,9 @@ class Settings:
     results: Text
     results_mode: Literal["private", "group", "all"] = "private"
     """Who may enter the folders that are made for runs and for the response cache."""
+    tags: Sequence[Tag] | None = None
+    note: Note | None = None
+    """What lists show of a run. ``None`` keeps what its folder has."""
     seed: Seed
     labels: Literal["gold", "correctness", "none"]
     limit: Count | BySplit | None

@@ -20,7 +20,8 @@ import msgspec
 from ace_bench.core.errors import ConfigError, DataError, StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.gains import base_folders
-from ace_bench.report.page.results import Results, comparison, stamp_of_run
+from ace_bench.report.page.comparing import comparison, seed_intervals
+from ace_bench.report.page.results import KEY, Results, stamp_of_run
 from ace_bench.report.page.run_data import call_data, run_data
 from ace_bench.store.files import new_folder, write_files
 
@@ -32,7 +33,7 @@ _SCRIPTS = (
 _FETCHES = "connect-src 'self'; "
 VIEWER, TABLES = "index.html", "tables.html"
 """The two pages of a site, and of the server."""
-RUNS, COMPARISON = "runs.bin", "comparison.bin"
+RUNS, COMPARISON, INTERVALS = "runs.bin", "comparison.bin", "intervals.bin"
 _OF_RUN = re.compile(r"(?P<part>run|calls)-(?P<key>[0-9a-f]{12})\.bin")
 _KEPT = 8
 """Number of answers about runs that are kept."""
@@ -44,8 +45,8 @@ class Content:
     """Answers by name. A query narrows an answer. A site holds the answers without one.
 
     ``runs.bin`` is the list, ``run-KEY.bin`` a run without prompts and replies, ``calls-KEY.bin`` those, of one session
-    with ``session``, and ``comparison.bin`` the paired tests of the ``runs`` (keys separated by commas). ``live`` tells
-    the page that the server sends events.
+    with ``session``, ``comparison.bin`` the paired tests of the ``runs`` (keys separated by commas), and
+    ``intervals.bin`` the intervals of runs over their seeds. ``live`` tells the page that the server sends events.
     """
 
     def __init__(self, results: Results, *, live: bool):
@@ -64,6 +65,8 @@ class Content:
             if len(chosen) > MOST_COMPARED:
                 return _compress({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
             return self._made(name, chosen, "", tuple(stamp_of_run(runs[key].folder) for key in chosen))
+        if name == INTERVALS:
+            return self._made(name, tuple(runs), "", tuple(stamp_of_run(run.folder) for run in runs.values()))
         match = _OF_RUN.fullmatch(name)
         if match is None or match["key"] not in runs:
             return None
@@ -82,7 +85,7 @@ class Content:
             else:
                 yield from answers.items()
         self._results.progress()  # so that the list holds it
-        for name in (COMPARISON, RUNS):
+        for name in (COMPARISON, INTERVALS, RUNS):
             yield name, self.read(name, {}) or b""
 
     def _make(self, part: str, keys: tuple[str, ...], session: str | None, stamp: object) -> bytes:
@@ -93,6 +96,8 @@ class Content:
             raise StoreError("a run was removed meanwhile; load the page again")
         if part == COMPARISON:
             return _compress(comparison({key: runs[key] for key in keys}))
+        if part == INTERVALS:
+            return _compress(seed_intervals([runs[key] for key in keys], KEY))
         run = runs[keys[0]]
         return _compress(run_data(run) if part == "run" else call_data(run, session))
 

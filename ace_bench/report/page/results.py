@@ -8,32 +8,31 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import combinations
 from pathlib import Path
-from statistics import fmean
 
 import msgspec
 
 from ace_bench.core.encoding import collector_paused, digest_of_text
-from ace_bench.core.errors import DataError, StoreError
+from ace_bench.core.errors import StoreError
 from ace_bench.core.types import Record
 from ace_bench.report.differences import CHOICES, Differences, differences, value_text
 from ace_bench.report.folders import Problem, closed_folder, run_names
-from ace_bench.report.listing import BASE, began, gains, model_name, tested_on
+from ace_bench.report.listing import began, gains, model_name, tested_on
 from ace_bench.report.progress import Progress
-from ace_bench.report.records import RUNNING, RunSummary, check_comparable, latest_repetitions, read_run
+from ace_bench.report.records import RUNNING, RunSummary, read_run
 from ace_bench.report.same_runs import CONTRADICTORY, settle_same_runs
-from ace_bench.report.statistics import Points, Seeds, compare
+from ace_bench.store.notes import FILE as NOTES
 
 ABOUT = (*CHOICES, "labels", "seed", "source", "simulated", "state", "reason", "attempt")
 """What a page says of a run, by its attributes."""
 _TOTAL = "total"
 _FOLDER = "folder"
 """Tells copies of a run apart. Every row has its own anyway."""
-_LISTED = ("identity.json", "metrics.json", "environment.json", "status.json")
+_LISTED = ("identity.json", "metrics.json", "environment.json", "status.json", NOTES)
 """The files that a row of the list is made from."""
 _GROWING = ("journal.jsonl", "calls.jsonl")
-_KEY = 12
+KEY = 12
+"""Characters of a digest that name a run, or all seeds of a run."""
 _FRESH_S = 0.8
 _PAUSES = 10
 """A scan is not repeated within ``_FRESH_S`` seconds, or within this many times its own duration. All pages share it.
@@ -135,7 +134,7 @@ class Results:
         read: dict[str, _Known] = {}
         closed: list[str] = []
         for name in self._names(closed):
-            key = digest_of_text(name)[:_KEY]
+            key = digest_of_text(name)[:KEY]
             folder = os.path.join(self._base, name)
             stamp = _stamp(folder, _LISTED)
             before = self._read.get(key)
@@ -165,83 +164,6 @@ class Results:
 def _may_have_died(result: RunSummary | Problem) -> bool:
     """Whether a run was under way. A process that is killed changes no file."""
     return isinstance(result, RunSummary) and result.state == RUNNING
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Side:
-    """The chosen seeds of one run, by their keys. ``problem`` says why they have no scores by sample."""
-
-    key: str
-    runs: Mapping[str, RunSummary]
-    points: Seeds
-    problem: str
-
-    @property
-    def seeds(self) -> int:
-        """How many seeds were chosen, finished or not."""
-        return len({run.seed for run in self.runs.values()})
-
-    @property
-    def first(self) -> RunSummary:
-        """Any of its finished runs."""
-        return next(run for run in self.runs.values() if run.finished)
-
-
-def comparison(runs: Mapping[str, RunSummary]) -> Record:
-    """Return the scores by sample of each side, and the paired test of each pair, or why there is none.
-
-    The seeds of a run are one side, which has the key of its first one. Only finished seeds count. Runs of
-    ``method=base`` come first, as the base of pairs. The page corrects the p-values for the pairs that it shows.
-    """
-    members: dict[str, dict[str, RunSummary]] = {}
-    for key, run in runs.items():
-        members.setdefault(run.digest, {})[key] = run
-    sides = sorted(map(_side, members.values()), key=lambda side: not _is_base(side))
-    return {
-        "sides": [
-            {"key": side.key, "runs": [*side.runs], "seeds": len(side.points), "of": side.seeds} for side in sides
-        ],
-        "scores": {side.key: _mean_by_sample(side.points) for side in sides},
-        "pairs": [_pair(ours, base) for base, ours in combinations(sides, 2)],
-    }
-
-
-def _side(runs: Mapping[str, RunSummary]) -> _Side:
-    finished = [run for run in runs.values() if run.finished]
-    points, problem = dict[int, Points](), "" if finished else "it is not finished"
-    try:
-        for seed, run in latest_repetitions(finished, lambda run: run.seed).items():
-            run_points = run.points(run.metrics["headline"]["metric"])
-            if run_points is None:
-                problem = "its metric is not a mean over samples"
-            else:
-                points[seed] = run_points
-    except StoreError as error:
-        problem = str(error)
-    return _Side(key=next(iter(runs)), runs=runs, points={} if problem else points, problem=problem)
-
-
-def _is_base(side: _Side) -> bool:
-    return all(run.method == BASE for run in side.runs.values())
-
-
-def _mean_by_sample(points: Seeds) -> Mapping[str, float]:
-    samples = next(iter(points.values()), {})
-    if any(run.keys() != samples.keys() for run in points.values()):
-        return {}  # the tests say so
-    return {sample: fmean(run[sample].score for run in points.values()) for sample in samples}
-
-
-def _pair(ours: _Side, base: _Side) -> Record:
-    pair = {"ours": ours.key, "base": base.key}
-    if problem := ours.problem or base.problem:
-        return {**pair, "problem": problem}
-    try:
-        check_comparable(ours.first, base.first)
-        tested = msgspec.to_builtins(compare(ours.points, base.points, base_adapts=not _is_base(base)))
-    except DataError as error:
-        return {**pair, "problem": str(error)}
-    return {**pair, **{name: value for name, value in tested.items() if name != "estimate"}}
 
 
 def stamp_of_run(folder: Path) -> _Stamp:
@@ -292,10 +214,12 @@ def _row(run: RunSummary, folder: str, changed: float) -> Record:
     return {
         "about": metadata,
         "model": model_name(run),
-        "seeds": run.digest[:_KEY],
+        "seeds": run.digest[:KEY],
         "folder": folder,
         "date": began(run.folder),
         "changed": changed,
+        "tags": run.notes.tags,
+        "note": run.notes.note,
         "result": _result(run) if run.finished else None,
     }
 

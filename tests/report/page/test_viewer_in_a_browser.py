@@ -8,10 +8,11 @@ import shutil
 import pytest
 
 from ace_bench.contexts.loading import load
+from ace_bench.report.page.comparing import comparison
 from ace_bench.report.page.content import write_site
-from ace_bench.report.page.results import Results, comparison
+from ace_bench.report.page.results import Results
 from ace_bench.report.records import read_run
-from ace_bench.report.statistics import compare
+from ace_bench.report.statistics import compare, score_interval
 from tests.backbones.serving import running
 from tests.report.page.browsing import expect, expect_text, go, ready, rows
 from tests.report.page.runs import copied, lines_of, metrics_of, unfinished_copy, viewing
@@ -46,7 +47,9 @@ def test_the_list_is_searched_filtered_sorted_and_grouped_and_the_address_holds_
     page.get_by_label("Group").select_option("seed")
     group = rows(page).filter(has_text="seeds").filter(has_text="ace")
     mean = sum(metrics_of(folder)["headline"]["after"] for folder in (shelf.ace, shelf.again)) / 2
-    expect_text(group, f"{mean:.2f} ±")
+    metric = metrics_of(shelf.ace)["headline"]["metric"]
+    interval = score_interval({seed: read_run(run).points(metric) for seed, run in enumerate((shelf.ace, shelf.again))})
+    expect_text(group, f"{mean:.2f} {interval.low:.1f}–{interval.high:.1f}, 2 of 3")
     page.get_by_label("state").select_option("stopped")
     expect_text(page.locator("td.score"), "stopped")
 
@@ -178,12 +181,31 @@ def test_votes_comments_and_words_of_the_page_change_a_copy_of_the_playbook(watc
         bullet.get_by_text("Feedback").click()
         bullet.get_by_label("Note").fill("wrong since May")
         bullet.get_by_role("button", name="Harmful").click()
-        expect_text(bullet, "Written: ")
+        expect_text(bullet, "Written.")
         bullet.get_by_label("Words").fill("Other words.")
         bullet.get_by_role("button", name="Save the words").click()
         (copy,) = (tmp_path / "edited").glob("*.json")
         expect_text(page.locator("pre"), f"mode=evaluate mode.context={copy}")
-        page.wait_for_function("document.querySelectorAll('.feedback').length === 1")
+        expect_text(bullet.locator("ins"), "Other words.")
+        second = page.locator("li.bullet").nth(1)
+        gone = second.locator("code").inner_text()
+        second.get_by_text("Feedback").click()
+        second.get_by_role("button", name="Remove the bullet").click()
+        expect_text(second, "removed in the copy")
+        page.get_by_text("Add a bullet").click()
+        page.locator(".adding").get_by_label("Section").fill("units")
+        page.locator(".adding").get_by_label("Words").fill("Check the unit.")
+        page.get_by_role("button", name="Add the bullet").click()
+        expect_text(page.locator("li.bullet").first, "Check the unit.")
+        page.reload()
+        expect_text(page.locator("li.bullet").first, "added here")
+        expect_text(page.locator("li.bullet", has_text=name).first, "Other words.")
+        expect_text(page.locator("main"), "differs in 3 bullets")
+        page.locator("li.bullet", has_text=gone).first.get_by_text("Feedback").click()
+        page.get_by_role("button", name="Put it back").click()
+        expect_text(page.locator("main"), "differs in 2 bullets")
+        page.get_by_role("link", name="The paper's tables").click()
+        expect(page).to_have_url(f"{server.address}tables.html?token={server.token}")
         reader = watched(server.address, f"#view=context&run={key}")  # without the token
         expect(reader.get_by_text("Feedback")).to_have_count(0)
     assert (folder / "contexts" / "tested.json").read_bytes() == tested

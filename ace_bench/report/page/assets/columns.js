@@ -39,6 +39,8 @@ function columnsOf({ runs, settings, telling }) {
     of("cost", (row) => either("usd")(row) ?? null, { text: (value) => (value === null ? shown(value) : `$${value.toFixed(2)}`) }),
     of("tokens", total, {}),
     of("date", ({ date }) => date, { text: (value) => utc(value) }),
+    of("tags", ({ tags }) => tags.join(" ") || undefined, { ...words, filter: true, each: ({ tags }) => tags }),
+    of("note", ({ note }) => note || undefined, words),
     ...own.filter((place) => !usual.includes(place)).map(setting),
     of("tested on", ({ tested }) => tested || undefined, { ...words, usual: false }),
     of("score before", ({ result }) => result?.before ?? undefined, { text: (value) => shown(value, 2), usual: false }),

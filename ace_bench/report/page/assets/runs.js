@@ -13,6 +13,7 @@ class RunsView {
 
   build() {
     const { runs } = this.library;
+    this.intervals = null;
     this.score = scoreColumn(runs);
     this.telling = tellingSettings(this.library);
     this.columns = columnsOf({ ...this.library, telling: this.telling });
@@ -23,9 +24,9 @@ class RunsView {
     this.group = select([["", "no"], ["seed", "over seeds"]], "", (value) => this.set({ group: value }));
     const states = [...new Set(runs.map(({ about }) => about.state))].sort();
     this.filters = new Map([["state", select([["", "all"], ...states.map((state) => [state, state])], "", (value) => this.set({ state: value }))]]);
-    for (const { id, pick } of [...this.columns.values()].filter(({ filter }) => filter)) {
-      const values = [...new Set(runs.map(pick))].filter((value) => value !== undefined).sort(inOrder);
-      if (values.length > 1 && values.length <= 30 && this.filters.size < 6) this.filters.set(`is.${id}`, select([["", "all"], ...values.map((value) => [value, value])], "", (value) => this.set({ [`is.${id}`]: value })));
+    for (const { id, pick, each } of [...this.columns.values()].filter(({ filter }) => filter)) {
+      const values = [...new Set(runs.flatMap(each || pick))].filter((value) => value !== undefined).sort(inOrder);
+      if (values.length > (each ? 0 : 1) && values.length <= 30 && this.filters.size < 7) this.filters.set(`is.${id}`, select([["", "all"], ...values.map((value) => [value, value])], "", (value) => this.set({ [`is.${id}`]: value })));
     }
     this.since = el("input", { type: "date", onchange: () => this.set({ since: this.since.value }) });
     this.actions = el("p.actions");
@@ -90,9 +91,10 @@ class RunsView {
     const words = q.toLowerCase().split(/\s+/).filter(Boolean);
     const filters = [...this.filters.keys()].filter((name) => this.choice[name]);
     const since = Date.parse(this.choice.since || "") / 1000 || 0;
-    const fits = (row) => row.date >= since && words.every((word) => this.textOf(row).includes(word)) && filters.every((name) => (name === "state" ? row.about.state : this.valueOf(row, name.slice(3))) === this.choice[name]);
+    const fits = (row) => row.date >= since && words.every((word) => this.textOf(row).includes(word)) && filters.every((name) => this.valuesOf(row, name).includes(this.choice[name]));
     const found = runs.filter(fits);
     const broken = words.length || filters.length || since ? [] : unreadable;
+    if (group === "seed" && !this.intervals) this.readIntervals();
     this.places = new Map();
     const items = group === "seed" ? this.groups(found) : found.map((row) => ({ rows: [row], row }));
     this.sort(items);
@@ -108,12 +110,23 @@ class RunsView {
     this.list.show([...broken.map((one) => ({ broken: one })), ...items]);
   }
 
-  valueOf(row, id) {
-    return this.columns.get(id)?.pick(row);
+  /** The intervals over seeds, which only groups show. */
+  async readIntervals() {
+    this.intervals = {};
+    const found = await this.library.intervals().catch(() => ({}));
+    this.intervals = found;
+    if (this.choice.group === "seed") this.show();
+  }
+
+  /** What a filter looks for in a run. */
+  valuesOf(row, filter) {
+    if (filter === "state") return [row.about.state];
+    const column = this.columns.get(filter.slice(3));
+    return column?.each ? column.each(row) : [column?.pick(row)];
   }
 
   textOf(row) {
-    if (!row.words) row.words = [row.label, row.folder, row.about.state, ...this.library.settings.flatMap(([path, name], place) => [`${path}=${row.values[place]}`, `${name}=${row.values[place]}`]), ...["task", "method", "backbone", "mode", "seed"].map((name) => `${name}=${row.about[name]}`)].join(" ").toLowerCase();
+    if (!row.words) row.words = [row.label, row.folder, row.about.state, row.note, ...row.tags, ...this.library.settings.flatMap(([path, name], place) => [`${path}=${row.values[place]}`, `${name}=${row.values[place]}`]), ...["task", "method", "backbone", "mode", "seed"].map((name) => `${name}=${row.about[name]}`)].join(" ").toLowerCase();
     return row.words;
   }
 
@@ -157,8 +170,8 @@ class RunsView {
   }
 
   head() {
-    const { by, down, group } = this.choice;
-    this.score.note = group === "seed" ? "± sd over seeds" : "95% interval";
+    const { by, down } = this.choice;
+    this.score.note = "95% interval";
     const sorted = (id) => (id === by ? (down ? "descending" : "ascending") : null);
     const button = ({ id, label, note, word, score }) => el("th", { scope: "col", "aria-sort": sorted(id), class: score ? "score" : word ? "word" : null },
       el("button.sort", { type: "button", "data-by": id, onclick: () => {
@@ -222,7 +235,7 @@ class RunsView {
 
   cells(row, inner = false) {
     const one = this.choice.group === "seed" && !inner;
-    return this.shownColumns.map((column) => this.cell(column, column.pick(row), { note: column.score && row.result ? (one ? "one seed" : intervalOf(row.result)) : null, made: column.score && !row.result && standing(row), row }));
+    return this.shownColumns.map((column) => this.cell(column, column.pick(row), { note: column.score && row.result ? [intervalOf(row.result), one && "one seed"].filter(Boolean).join(", ") : null, made: column.score && !row.result && standing(row), row }));
   }
 
   groupRow(item) {
@@ -236,8 +249,17 @@ class RunsView {
     } }, name);
     const states = [...new Set(item.rows.map(({ about }) => about.state))].map(stateTag);
     const node = el("tr.group", {}, el("th", { scope: "row" }, el("div.name", {}, this.box(item.rows, name), toggle, el("span.tag", {}, plural(item.rows.length, "seed")), this.marks(first))),
-      this.shownColumns.map((column) => this.cell(column, this.mean(column, item.rows), { note: column.score && spreadOf(item.rows.map(column.pick)), made: column.score && !item.rows.some(({ result }) => result) && states, row: first })));
+      this.shownColumns.map((column) => this.cell(column, this.mean(column, item.rows), { note: column.score && this.spanOf(item.rows), made: column.score && !item.rows.some(({ result }) => result) && states, row: first })));
     return node;
+  }
+
+  /** The interval of the mean of seeds as tables give it, and how many of them have a score. */
+  spanOf(rows) {
+    const done = rows.filter(({ result }) => result);
+    if (done.length === 1) return [intervalOf(done[0].result), "one seed"].filter(Boolean).join(", ");
+    const { ci95, note, runs } = this.intervals[rows[0].seeds] || {};
+    const words = runs === done.length ? [intervalOf({ ci95 }), note] : []; // it is of all seeds, not of those that a filter leaves
+    return [...words, done.length && done.length < rows.length && `${done.length} of ${rows.length}`].filter(Boolean).join(", ");
   }
 
   cell(column, value, { note, made, row }) {
@@ -269,14 +291,6 @@ function standing({ about, live, changed }) {
   const quiet = about.state === "running" && changed && Date.now() / 1000 - changed > QUIET_S;
   const words = [stage && done ? `${stage} ${done}${total ? ` of ${total}` : ""}` : "", typeof score === "number" ? `${score.toFixed(1)} so far` : "", quiet ? `silent for ${ago(changed, "")}` : ""];
   return [stateTag(about.state, about.reason), el("span.note", {}, words.filter(Boolean).join(", "))];
-}
-
-/** The standard deviation over seeds, and how many of them have a score. */
-function spreadOf(values) {
-  const known = values.filter((one) => typeof one === "number");
-  const mean = known.reduce((sum, one) => sum + one, 0) / known.length;
-  const spread = known.length === 1 ? "one seed" : known.length > 1 && `± ${Math.sqrt(known.reduce((sum, one) => sum + (one - mean) ** 2, 0) / (known.length - 1)).toFixed(2)}`;
-  return [spread, known.length && known.length < values.length && `${known.length} of ${values.length}`].filter(Boolean).join(", ");
 }
 
 /** Settings and their values as a name. */
