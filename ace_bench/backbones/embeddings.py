@@ -5,7 +5,6 @@ A run asks it through ``EmbeddingCalls``, once for each text.
 
 from __future__ import annotations
 
-import hashlib
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,12 +19,13 @@ from ace_bench.backbones.openai_compatible.probing import accept_probe, check_si
 from ace_bench.backbones.openai_compatible.problems import Problem
 from ace_bench.backbones.openai_compatible.settings import Address, PriceCard, Retry, check_url
 from ace_bench.core.backbones import Lm
-from ace_bench.core.embedders import EmbedderSettings
+from ace_bench.core.embedders import EmbedderSettings, embedder_identity
 from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import BackboneUnavailable, ConfigError, RolloutFault, SettingError
 from ace_bench.core.prompts import CONTEXT_LENGTH
-from ace_bench.core.types import Completion, Fault, Message, Probe, Record
+from ace_bench.core.types import NO_USAGE, Completion, Fault, Message, Probe, Record
 from ace_bench.playbook.embeddings import Matrix
+from ace_bench.store.vectors import VectorStore, text_key
 
 _TIMEOUT_S = 60.0
 _SILENT = "the embeddings endpoint does not answer"
@@ -41,11 +41,14 @@ _NAMES = {
 class EmbeddingsBackbone(HttpBackbone):
     """Embeds the content of each message of a call; the completion's text holds the vectors (``write_vectors``).
 
-    Its ``identity`` is only the model. Safe to use from many threads; nothing is sent and no key is read before the
+    Its ``identity`` is only the model. With a ``store`` only texts that it does not have are sent.
+
+    Safe to use from many threads; nothing is sent and no key is read before the
     first call. Raises ``SettingError`` for an address that cannot work.
     """
 
     context_length: int | None = None
+    store: VectorStore | None = None
 
     def __init__(self, settings: EmbedderSettings, *, retry: Retry | None = None):
         self.name = settings.model
@@ -91,6 +94,18 @@ class EmbeddingsBackbone(HttpBackbone):
         """
         del role, session, schema
         texts = [message.content for message in messages]
+        if self.store is None:
+            return self._embed(texts, may_repeat)
+        embedder = str(embedder_identity({"model": self.name}))
+        vectors = self.store.find(embedder, [*map(text_key, texts)])
+        completion = Completion(text="", usage=NO_USAGE, seconds=0.0, model=self.name, replayed=True)
+        if missing := [text for text in texts if text_key(text) not in vectors]:
+            completion = self._embed(missing, may_repeat)
+            self.store.add(embedder, new := read_vectors(completion.text))
+            vectors |= new
+        return replace(completion, text=_write_rows(vectors))
+
+    def _embed(self, texts: Sequence[str], may_repeat: Callable[[], bool]) -> Completion:
         outcome, shorter = self._ask(texts, self._retry, may_repeat), _halve_longest(texts)
         while _is_too_long(outcome) and shorter is not None:
             outcome, shorter = self._ask(shorter, self._retry, may_repeat), _halve_longest(shorter)
@@ -167,15 +182,14 @@ class _Vectors(msgspec.Struct):
     vectors: dict[str, bytes]
 
 
-def text_key(text: str) -> str:
-    """Return the key of a text: 128 bits of its SHA-256. Half surrogate pairs count as they are sent."""
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:32]
-
-
 def write_vectors(texts: Sequence[str], rows: Matrix) -> str:
     """Return the text of a call that embedded ``texts``; ``rows`` has shape (len(texts), dimensions)."""
     vectors = {text_key(text): row.astype("<f4").tobytes() for text, row in zip(texts, rows, strict=True)}
-    return msgspec.json.encode(_Vectors(vectors=vectors)).decode()
+    return _write_rows(vectors)
+
+
+def _write_rows(vectors: Mapping[str, bytes]) -> str:
+    return msgspec.json.encode(_Vectors(vectors={**vectors})).decode()
 
 
 def read_vectors(text: str) -> Mapping[str, bytes]:

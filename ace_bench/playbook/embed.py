@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from ace_bench.core.embedders import HASHING, STATIC, EmbedderSettings, model_folder
+from ace_bench.core.embedders import HASHING, STATIC, EmbedderSettings, embedder_identity, model_folder
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import require
 from ace_bench.core.settings import Text
 from ace_bench.playbook.embeddings import Embedder, HashingEmbedder, Matrix
+from ace_bench.store.vectors import VectorStore, text_key
 
 _WITHOUT_TORCH = (
     "use embedder=static:MODEL (no torch), an endpoint, embedder={url: http://HOST:PORT/v1, model: NAME}, or hashed "
@@ -27,18 +28,36 @@ class ModelEmbedder:
     """Embeds by a model of a library, which the first call of ``embed`` loads, even without texts.
 
     ``load`` returns what encodes texts as unit vectors; it raises ``ConfigError`` if the model cannot be loaded.
-    Embedders of the same ``name`` are equal.
+    Embedders of the same ``name`` are equal. With a ``store`` only texts that it does not have are embedded.
     """
 
     name: str
     load: Callable[[], Callable[[list[str]], Any]] = field(compare=False)
+    store: VectorStore | None = field(default=None, compare=False)
 
     @cached_property
     def _encode(self) -> Callable[[list[str]], Any]:
         return self.load()
 
+    @cached_property
+    def _identity(self) -> str:
+        return str(embedder_identity(self.name))
+
     def embed(self, texts: Sequence[str]) -> Matrix:
         """Return the rows; raises ``ConfigError`` if the model cannot be loaded."""
+        if self.store is None or not texts:
+            return self._compute(texts)
+        keys = [text_key(text) for text in texts]
+        vectors = self.store.find(self._identity, keys)
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
+        if missing:
+            rows = self._compute([*missing.values()])
+            new = {key: row.astype("<f4").tobytes() for key, row in zip(missing, rows, strict=True)}
+            self.store.add(self._identity, new)
+            vectors |= new
+        return np.array([np.frombuffer(vectors[key], dtype="<f4") for key in keys], dtype=np.float32)
+
+    def _compute(self, texts: Sequence[str]) -> Matrix:
         return np.asarray(self._encode(list(texts) or [""]), dtype=np.float32)[: len(texts)]
 
 

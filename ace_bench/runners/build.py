@@ -16,7 +16,7 @@ from ace_bench.core.method import Method
 from ace_bench.core.settings import settings_of
 from ace_bench.core.task import Agent, CostLimited, Task
 from ace_bench.core.types import Labels, Record, Stage, Usage
-from ace_bench.playbook.embed import EndpointEmbedder
+from ace_bench.playbook.embed import EndpointEmbedder, ModelEmbedder
 from ace_bench.runners.arena import RunArena
 from ace_bench.runners.call_slots import Slots
 from ace_bench.runners.drawing import draws_by_seed
@@ -32,6 +32,7 @@ from ace_bench.store.authors_code import notes_on_state, state_followed
 from ace_bench.store.folder import RunFolder
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import NOTHING
+from ace_bench.store.vectors import VectorStore
 
 _PROTOCOL, _PAPER, _OFFICIAL = "protocol", "paper", "official"
 _HASHED = (
@@ -134,9 +135,10 @@ def _templates(method: Method[Any], task: Task) -> Mapping[str, tuple[str, ...]]
 
 
 class Resources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run uses outside its folder: the cache of replies, the slots for calls, and the spending of a budget."""
+    """What a run uses outside its folder: kept replies and vectors, slots for calls, and the spending of a budget."""
 
     responses: Responses | None = None
+    vectors: VectorStore | None = None
     slots: Slots | None = None
     spending: Spending | None = None
 
@@ -185,7 +187,7 @@ def build_experiment(
         stage=Stage.EVALUATE,
         select=spec.method.select,
     )
-    _connect_embedders(spec.method, arena, folder)
+    _connect_embedders(spec, arena, folder, resources.vectors)
     with settings_of("method"):
         beginning = spec.beginning or spec.mode.begin(spec.method, arena)
     backbones = spec.backbones.values()
@@ -202,13 +204,22 @@ def build_experiment(
     )
 
 
-def _connect_embedders(method: Method[Any], arena: RunArena, folder: RunFolder) -> None:
-    """Let the embedders that use an endpoint call through the gateway. They share their vectors."""
-    embedders = [embedder for embedder in method.embedders if isinstance(embedder, EndpointEmbedder)]
+def _connect_embedders(spec: RunSpec, arena: RunArena, folder: RunFolder, store: VectorStore | None) -> None:
+    """Give models and the endpoint the vector store, and let embedders call an endpoint through the gateway.
+
+    The embedders of an endpoint share their vectors.
+    """
+    for embedder in spec.method.embedders:
+        if isinstance(embedder, ModelEmbedder):
+            embedder.store = store
+    embedders = [embedder for embedder in spec.method.embedders if isinstance(embedder, EndpointEmbedder)]
     if not embedders:
         return
-    from ace_bench.backbones.embeddings import EmbeddingCalls  # slow to import
+    from ace_bench.backbones.embeddings import EmbeddingCalls, EmbeddingsBackbone  # slow to import
 
+    endpoint = spec.backbones[EMBEDDER]
+    if isinstance(endpoint, EmbeddingsBackbone):
+        endpoint.store = store
     calls = EmbeddingCalls(lambda: arena.at(folder.journal.stage).embedding_lm(), folder.calls.replies(EMBEDDER))
     for embedder in embedders:
         embedder.connect(calls)

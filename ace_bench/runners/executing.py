@@ -30,15 +30,17 @@ from ace_bench.store.folder import SAMPLES, RunFolder, format_json, pack_samples
 from ace_bench.store.notes import change_notes
 from ace_bench.store.responses import Responses
 from ace_bench.store.results import ENVIRONMENT, IDENTITY, METRICS, SETTINGS, SUMMARY, read_object
+from ace_bench.store.vectors import VectorStore
 
 
 @contextmanager
 def open_resources(spec: RunSpec, host: Host) -> Iterator[Resources]:
     """Open the resources that the settings of a run name, before its folder is created."""
     with ExitStack() as stack:
-        cache, limits = spec.response_cache, host.limits or SharedLimits()
+        cache, store, limits = spec.response_cache, spec.vector_store, host.limits or SharedLimits()
         yield Resources(
             responses=None if cache is None else stack.enter_context(closing(Responses(Path(cache), spec.folder_mode))),
+            vectors=None if store is None else stack.enter_context(closing(VectorStore(Path(store), spec.folder_mode))),
             slots=limits.slots(spec.max_calls_in_flight),
             spending=limits.spending(spec.folder, spec.budget),
         )

@@ -63,7 +63,7 @@ class Settings:
     name: _Word
     results: Text
     results_mode: Literal["private", "group", "all"] = "private"
-    """Who may enter the folders that are made for runs and for the response cache."""
+    """Who may enter the folders that are made for runs, for the response cache and for the vector store."""
     tags: Sequence[Tag] | None = None
     note: Note | None = None
     """What lists show of a run. ``None`` keeps what its folder has."""
@@ -77,6 +77,7 @@ class Settings:
     official_commit: Text | None = None
     embedder: Text | EmbedderSettings
     response_cache: Text | None
+    vector_store: Text | None = None
     dry_run: bool
     estimate: bool
     accept_faults: bool

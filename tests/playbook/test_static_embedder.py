@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from contextlib import closing
 from importlib.util import find_spec
 
 import numpy as np
@@ -14,8 +16,10 @@ from ace_bench.runners.build import assemble
 from ace_bench.runners.composing import settle
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.settings import decode
+from ace_bench.store.vectors import FILE, VectorStore
 from tests.backbones.serving import running
 from tests.launching import composed, launch
+from tests.wrong.refusing import refusal
 
 WORDS = ("refund", "money", "back", "invoice", "bill", "laptop", "screen", "the", "a", "of")
 NEAR = {"money": "refund", "bill": "invoice"}
@@ -80,3 +84,27 @@ def test_a_run_takes_a_static_model(model, tmp_path):
         ran = launch(tmp_path, *MODEL, *settings, *named)
     assert ran.status == 0
     assert "static:folder: sha256 " in (ran.folder / "identity.json").read_text()
+
+
+def test_a_text_that_the_vector_store_has_is_not_embedded_again(model, tmp_path):
+    copy = shutil.copytree(model, tmp_path / "copy")
+    embedded = []
+    for folder, texts in ((model, ["the refund", "the bill"]), (copy, ["the bill", "a laptop", "the refund"])):
+        embedder = make_embedder(f"static:{folder}")
+        with closing(VectorStore(tmp_path / "store")) as embedder.store:
+            encode = embedder.load()
+            embedder.load = lambda encode=encode: lambda asked: embedded.append(asked) or encode(asked)
+            found = embedder.embed(texts)
+        assert np.array_equal(found, make_embedder(f"static:{folder}").embed(texts))
+    assert embedded == [["the refund", "the bill"], ["a laptop"]], "the copy has the same content"
+
+
+def test_runs_share_the_vector_store_and_one_that_is_damaged_stops_them_first(model, tmp_path, capsys):
+    store, results = tmp_path / "store", tmp_path / "results"
+    shared = (f"embedder=static:{model}", f"vector_store={store}", "limit={train: 2, val: 1, test: 2}", "mode.epochs=1")
+    ran = launch(results, "task=finer", "backbone=embedded", *shared)
+    other = launch(results, "task=finer", "backbone=embedded", *shared[:1], *shared[2:], "name=without")
+    assert ran.metrics["headline"] == other.metrics["headline"]
+    capsys.readouterr()
+    (store / FILE).write_bytes(b"not a database" * 400)
+    assert "delete it, and its texts are embedded again" in refusal([*shared, "seed=1"], tmp_path / "none", capsys)

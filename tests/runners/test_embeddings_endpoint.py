@@ -10,6 +10,7 @@ from ace_bench.backbones.embedded.server.serve import ReaderServer
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Fault
 from ace_bench.store.calls import read_calls
+from ace_bench.store.vectors import FILE
 from tests.backbones.serving import running
 from tests.doubles import Crash, Recording, crash_after
 from tests.launching import launch
@@ -54,6 +55,25 @@ def test_calls_of_the_embedder_are_counted_by_stage_with_tokens_and_dollars(serv
     unpriced = launch(tmp_path / "unpriced", *SMALL, of(server.address))
     assert unpriced.metrics["usd"]["total"] is None
     assert unpriced.metrics["digest"] == metrics["digest"], "a price changes no vector"
+
+
+def test_a_text_that_the_vector_store_has_is_recorded_and_not_sent(serve, tmp_path):
+    server, store = serve(), f"vector_store={tmp_path / 'store'}"
+    whole = launch(tmp_path / "whole", *SMALL, of(server.address))
+    first = launch(tmp_path / "first", *SMALL, of(server.address), store)
+    before = server.stats()["requests"]
+    again = launch(tmp_path / "again", *SMALL, of(server.address), store)
+    assert server.stats()["requests"] == before + 1, "the probe"
+    assert again.metrics["replayed"]["adapt"] == again.metrics["calls"]["adapt"]["embedder"] > 0
+    assert [texts(embedded(ran)) for ran in (first, again)] == [texts(embedded(whole))] * 2
+    assert [ran.metrics["headline"] for ran in (first, again)] == [whole.metrics["headline"]] * 2
+    longer = launch(tmp_path / "longer", *SMALL, of(server.address), store, "limit={train: 8, val: 1, test: 4}")
+    new = sum((texts(embedded(longer)) - texts(embedded(again))).values())
+    sent = sum(call.completion.usage.prompt for call in embedded(longer))
+    assert 0 < new < sum(texts(embedded(longer)).values())
+    assert 0 < sent < sum(call.completion.usage.prompt for call in embedded(whole))
+    (tmp_path / "store" / FILE).unlink()
+    assert launch(tmp_path / "again", *SMALL, of(server.address), store).lasting() == again.lasting()
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,10 +39,11 @@ from ace_bench.contrib.retrieval.measuring import (
 from ace_bench.core.console import Console
 from ace_bench.core.encoding import digest_of_text
 from ace_bench.core.errors import ConfigError
-from ace_bench.playbook.embed import make_embedder
+from ace_bench.playbook.embed import ModelEmbedder, make_embedder
 from ace_bench.playbook.embeddings import Embedder
 from ace_bench.store.call_log import Account
 from ace_bench.store.files import cache_folder, write_files
+from ace_bench.store.vectors import VectorStore
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -106,7 +107,11 @@ def _read_trial(options: argparse.Namespace, embedder: Embedder) -> Trial:
 def _embedder(options: argparse.Namespace) -> Iterator[Embedder]:
     """Yield the embedder that the options name; of an endpoint, print at the end what was paid."""
     if options.embeddings_url is None:
-        yield make_embedder(options.embedder)
+        embedder = make_embedder(options.embedder)
+        with ExitStack() as stack:
+            if options.embeddings_cache is not None and isinstance(embedder, ModelEmbedder):
+                embedder.store = stack.enter_context(closing(VectorStore(options.embeddings_cache)))
+            yield embedder
         return
     url, key, price = options.embeddings_url, options.embeddings_key_env, options.embeddings_price
     folder = (options.embeddings_cache or cache_folder("embeddings")) / digest_of_text(options.embedder)[:16]
@@ -149,7 +154,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--embeddings-key-env", help="environment variable of its key (default: it needs none)")
     parser.add_argument("--embeddings-price", type=float, help="its price in dollars per million tokens")
-    parser.add_argument("--embeddings-cache", type=Path, help="folder of its vectors (default: in the cache folder)")
+    parser.add_argument(
+        "--embeddings-cache",
+        type=Path,
+        help="folder that keeps the vectors of a model (an endpoint's default: in the cache folder)",
+    )
     parser.add_argument("--cross-encoder", help="model of the cross-encoder's rows, which are left out without it")
     parser.add_argument("--model", help="backbone that expands queries, and validates typos and the first five bullets")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="its settings, and budget.*")

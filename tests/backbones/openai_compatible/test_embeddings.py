@@ -9,13 +9,14 @@ import pytest
 from ace_bench.api import open_embedder
 from ace_bench.backbones.embedded.server.faults import Faults
 from ace_bench.backbones.embedded.server.serve import ReaderServer
-from ace_bench.backbones.embeddings import EmbeddingsBackbone, read_vectors, text_key
+from ace_bench.backbones.embeddings import EmbeddingsBackbone, read_vectors
 from ace_bench.backbones.openai_compatible.settings import Retry
 from ace_bench.cli.main import main
 from ace_bench.core.embedders import EmbedderSettings
 from ace_bench.core.errors import ConfigError, RolloutFault
 from ace_bench.core.types import Message, Probe, Usage
 from ace_bench.playbook.embeddings import HashingEmbedder
+from ace_bench.store.vectors import text_key
 from tests.backbones.openai_compatible.scripted import Reply, error, serving
 from tests.backbones.serving import running
 from tests.outcomes import outcomes
