@@ -7,8 +7,6 @@
                                              tokens per second of the harness and of a bare client: the requests of a
                                              recorded run to a server (without both: a small run, a scripted server)
     python -m benchmarks learning --data DIR  with real data: DIR holds finer/ and formula/
-    python -m benchmarks methods --data DIR --results DIR2 --out methods.md
-                                             all methods side by side; the same command again continues
     python -m benchmarks fleet --results DIR --call-seconds 3
                                              the runs in DIR on one server, simulated from their recorded calls
     python -m benchmarks fleet --results DIR --slots 64 --call-seconds 0.2 --make table=2 seed=0,1,2
@@ -36,13 +34,12 @@ from benchmarks import cases
 from benchmarks.fleet import fleet
 from benchmarks.growth import growth
 from benchmarks.measuring import Figure, Grid, Setting, markdown
-from benchmarks.methods import METHODS, SIZES, methods
 from benchmarks.network import network
 from benchmarks.results import results
 from benchmarks.throughput import throughput
 
 _FILE_WIDTH = 150
-"""Columns where the output is no terminal: the table of the methods must not be cut."""
+"""Columns where the output is no terminal: tables must not be cut."""
 
 CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "startup": cases.startup,
@@ -56,10 +53,8 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "results": results,
     "throughput": throughput,
 }
-TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"methods": methods, "fleet": fleet, "growth": growth}
-"""Cases that make tables of their own. ``methods`` may keep and continue its runs, ``fleet`` reads finished
-ones, or makes them."""
-_DEFAULT = (*CASES, "methods")
+TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"fleet": fleet, "growth": growth}
+"""Cases that make tables of their own. ``fleet`` reads finished runs, or makes them."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -69,14 +64,12 @@ def main(arguments: Sequence[str]) -> int:
     console = Console(width=None if sys.stdout.isatty() else _FILE_WIDTH)
     grids: list[Grid] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for name in options.case or _DEFAULT:
+        for name in options.case or CASES:
             setting = Setting(
                 scratch=options.results.resolve() if options.results and name in TABLES else Path(scratch) / name,
                 data=options.data,
-                sizes={split: size for split in SIZES if (size := getattr(options, split)) is not None},
                 say=lambda line: progress.print(line, style="dim", markup=False, highlight=False),
                 prices=options.prices,
-                only=tuple(options.only or METHODS),
                 slots=tuple(options.slots),
                 make=tuple(options.make),
                 bullets=tuple(options.bullets or ()),
@@ -91,7 +84,7 @@ def main(arguments: Sequence[str]) -> int:
                 progress.print(f"{name}: {error}", style="red", markup=False, soft_wrap=True)
                 return 2
             except KeyboardInterrupt:
-                progress.print("Stopped; with --results the same command again continues.")
+                progress.print("Stopped.")
                 return 130
             for grid in result:
                 _show(grid, console)
@@ -110,20 +103,14 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
     parser.add_argument("--runs", type=count, default=1000, help="runs in the case results (default: %(default)s)")
     parser.add_argument("--url", metavar="URL", help="a server's address (throughput; default: a scripted server)")
-    table = parser.add_argument_group("the cases methods, fleet, throughput and growth")
-    where = "folder of the runs; methods: default is a temporary one; throughput: of one run"
-    table.add_argument("--results", type=Path, metavar="DIR", help=where)
+    table = parser.add_argument_group("the cases fleet, throughput and growth")
+    table.add_argument("--results", type=Path, metavar="DIR", help="folder of runs (fleet), of one run (throughput)")
     table.add_argument("--slots", type=count, nargs="+", default=[], help="calls in flight (fleet, throughput)")
     table.add_argument("--bullets", type=count, nargs="+", metavar="N", help="sizes of playbooks (growth)")
     table.add_argument("--call-seconds", type=_seconds, metavar="S", help="length of every call (fleet)")
     table.add_argument(
         "--make", nargs="+", default=[], metavar="WORD", help="make runs first, as `reproduce WORD...` does (fleet)"
     )
-    for split, size in SIZES.items():
-        table.add_argument(
-            f"--{split}", type=int, metavar="N", help=f"samples (default: {size} of real data, else all)"
-        )
-    table.add_argument("--only", nargs="+", metavar="METHOD", choices=METHODS, help=f"some of {', '.join(METHODS)}")
     table.add_argument("--prices", default="deepseek_v3_1", help="the backbone with list prices (%(default)s)")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.case if name not in names]

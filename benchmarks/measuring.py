@@ -8,9 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -112,20 +112,17 @@ def serving(*command: str) -> Iterator[str]:
 class Setting:
     """Where a case runs: a folder for its runs and, optionally, real data.
 
-    ``sizes`` are samples by split, ``say`` reports the progress of a long case, ``prices`` names the backbone
-    configuration whose prices apply to the counted tokens, ``only`` are the methods to run. ``slots`` are numbers of
-    calls in flight to plan for, ``call_seconds`` replaces the recorded length of every call, ``make`` asks
-    ``reproduce`` for the runs to measure, ``bullets`` are the sizes of playbooks.
+    ``say`` reports the progress of a long case, ``prices`` names the backbone configuration whose prices apply to the
+    counted tokens. ``slots`` are numbers of calls in flight, ``call_seconds`` replaces the recorded length of every
+    call, ``make`` asks ``reproduce`` for the runs to measure, ``bullets`` are the sizes of playbooks.
     ``runs`` is the number of runs in the folder that tables and viewer read. ``recorded`` is the folder of a run whose
     requests are sent again, ``url`` the address of the server that they are sent to.
     """
 
     scratch: Path
     data: Path | None
-    sizes: Mapping[str, int] = field(default_factory=dict)
     say: Callable[[str], object] = lambda _: None
     prices: str = "deepseek_v3_1"
-    only: tuple[str, ...] = ()
     slots: tuple[int, ...] = ()
     make: tuple[str, ...] = ()
     bullets: tuple[int, ...] = ()

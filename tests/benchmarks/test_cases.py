@@ -13,7 +13,7 @@ from ace_bench.playbook.playbook import Playbook
 from ace_bench.report.records import find_runs
 from ace_bench.tasks.catalog import make_task
 from benchmarks import cases, command, fleet_made, growth, network
-from benchmarks.measuring import Setting, price_card
+from benchmarks.measuring import RunFailedError, Setting, price_card
 from benchmarks.results import make_runs
 from benchmarks.scripted import InstantModel, ShuffledGolds, instant_server, large_playbook
 from tests.launching import launch
@@ -95,8 +95,6 @@ def test_what_cases_print_and_write(snapshot, measured, monkeypatch, tmp_path, c
     monkeypatch.setattr(growth, "instant_server", nullcontext)
     page, lines = tmp_path / "page.md", []
     for words in (
-        ["methods", "--train", "7"],
-        ["methods", "--data", str(tmp_path), "--only", "base", "dc", "ace_online", "--prices", "gpt_5_1", "--val", "2"],
         ["cache", "learning"],
         ["growth"],
         ["growth", "--bullets", "5", "70"],
@@ -113,6 +111,10 @@ def interrupt(setting):
     raise KeyboardInterrupt
 
 
+def fail(setting):
+    raise RunFailedError("the run failed")
+
+
 def status_of(words):
     try:
         return command.main(words)
@@ -122,29 +124,16 @@ def status_of(words):
 
 def test_what_cannot_go_on_says_why(monkeypatch, capsys):
     monkeypatch.setitem(command.CASES, "startup", interrupt)
+    monkeypatch.setitem(command.CASES, "cache", fail)
     for words, status, said in (
-        (["methods", "--prices", "embedded"], 2, "--prices embedded: "),
-        (["startup"], 130, "Stopped; with --results the same command again continues."),
-        (["methodes"], 2, "there is no case methodes"),
+        (["cache"], 2, "cache: the run failed"),
+        (["startup"], 130, "Stopped."),
+        (["caches"], 2, "there is no case caches"),
         (["fleet", "--call-seconds", "0"], 2, "0 must be a number of seconds above 0"),
         (["fleet", "--call-seconds", "inf"], 2, "inf must be a number of seconds above 0"),
         (["fleet", "--call-seconds", "x"], 2, "x must be a number of seconds above 0"),
     ):
         assert (status_of(words), said in capsys.readouterr().err) == (status, True)
-
-
-@pytest.mark.slow
-def test_finished_runs_of_methods_are_taken_as_they_are_and_one_that_fails_says_why(monkeypatch, tmp_path, capsys):
-    assert command.main(["methods", "--only", "base", "--data", str(tmp_path)]) == 2
-    assert re.search(r"(?s)methods: run task=finer.*is not a folder", capsys.readouterr().err)
-    monkeypatch.setattr(Setting, "run", lambda setting, *overrides: launch(setting.scratch, *overrides).folder)
-    page, made = tmp_path / "m.md", []
-    words = ["methods", "--only", "base", "ace_online", "dc", "--test", "3", "--results", str(tmp_path), "--out"]
-    for _ in range(2):
-        assert command.main([*words, str(page)]) == 0
-        made.append((page.read_text(), {path: path.read_bytes() for path in tmp_path.rglob("calls.jsonl")}))
-    assert made[0] == made[1]
-    assert (len(made[0][1]), "sample data (3 test)" in made[0][0]) == (6, True)
 
 
 @pytest.mark.slow
