@@ -7,10 +7,6 @@
                                              tokens per second of the harness and of a bare client: the requests of a
                                              recorded run to a server (without both: a small run, a scripted server)
     python -m benchmarks learning --data DIR  with real data: DIR holds finer/ and formula/
-    python -m benchmarks fleet --results DIR --call-seconds 3
-                                             the runs in DIR on one server, simulated from their recorded calls
-    python -m benchmarks fleet --results DIR --slots 64 --call-seconds 0.2 --make table=2 seed=0,1,2
-                                             the same runs made on the embedded reader's server, and measured
 
 The figures depend on the machine and its load. These are measurements, not tests.
 """
@@ -21,7 +17,6 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from math import inf
 from pathlib import Path
 
 from rich.table import Table
@@ -31,7 +26,6 @@ from ace_bench.core.console import Console
 from ace_bench.core.errors import AceBenchError
 from ace_bench.store.files import write_files
 from benchmarks import cases
-from benchmarks.fleet import fleet
 from benchmarks.growth import growth
 from benchmarks.measuring import Figure, Grid, Setting, markdown
 from benchmarks.network import network
@@ -53,8 +47,8 @@ CASES: dict[str, Callable[[Setting], list[Figure]]] = {
     "results": results,
     "throughput": throughput,
 }
-TABLES: dict[str, Callable[[Setting], list[Grid]]] = {"fleet": fleet, "growth": growth}
-"""Cases that make tables of their own. ``fleet`` reads finished runs, or makes them."""
+_LONG = "growth"
+"""The case that is measured only if asked for. It makes a table of its own."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -66,29 +60,25 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         for name in options.case or CASES:
             setting = Setting(
-                scratch=options.results.resolve() if options.results and name in TABLES else Path(scratch) / name,
+                scratch=Path(scratch) / name,
                 data=options.data,
                 say=lambda line: progress.print(line, style="dim", markup=False, highlight=False),
-                prices=options.prices,
                 slots=tuple(options.slots),
-                make=tuple(options.make),
-                bullets=tuple(options.bullets or ()),
-                call_seconds=options.call_seconds,
+                bullets=tuple(options.bullets),
                 runs=options.runs,
                 recorded=options.results,
                 url=options.url,
             )
             try:
-                result = _run_case(name, setting)
+                grid = _run_case(name, setting)
             except AceBenchError as error:
                 progress.print(f"{name}: {error}", style="red", markup=False, soft_wrap=True)
                 return 2
             except KeyboardInterrupt:
                 progress.print("Stopped.")
                 return 130
-            for grid in result:
-                _show(grid, console)
-            grids += result
+            _show(grid, console)
+            grids.append(grid)
     if options.out:
         write_files({options.out: markdown(grids)})
     return 0
@@ -97,21 +87,15 @@ def main(arguments: Sequence[str]) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = Parser("benchmarks", __doc__)
     parser.prog = "python -m benchmarks"
-    names = [*CASES, *TABLES]
-    parser.add_argument("case", nargs="*", help=f"any of {', '.join(names)}; default: all but fleet and growth")
+    names = [*CASES, _LONG]
+    parser.add_argument("case", nargs="*", help=f"any of {', '.join(names)}; default: all but {_LONG}")
     parser.add_argument("--data", type=Path, help="folder with finer/ and formula/; default: the sample sets")
     parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables in Markdown, too")
     parser.add_argument("--runs", type=count, default=1000, help="runs in the case results (default: %(default)s)")
     parser.add_argument("--url", metavar="URL", help="a server's address (throughput; default: a scripted server)")
-    table = parser.add_argument_group("the cases fleet, throughput and growth")
-    table.add_argument("--results", type=Path, metavar="DIR", help="folder of runs (fleet), of one run (throughput)")
-    table.add_argument("--slots", type=count, nargs="+", default=[], help="calls in flight (fleet, throughput)")
-    table.add_argument("--bullets", type=count, nargs="+", metavar="N", help="sizes of playbooks (growth)")
-    table.add_argument("--call-seconds", type=_seconds, metavar="S", help="length of every call (fleet)")
-    table.add_argument(
-        "--make", nargs="+", default=[], metavar="WORD", help="make runs first, as `reproduce WORD...` does (fleet)"
-    )
-    table.add_argument("--prices", default="deepseek_v3_1", help="the backbone with list prices (%(default)s)")
+    parser.add_argument("--results", type=Path, metavar="RUN", help="folder of a recorded run (throughput)")
+    parser.add_argument("--slots", type=count, nargs="+", default=[], help="calls in flight (throughput)")
+    parser.add_argument("--bullets", type=count, nargs="+", default=[], metavar="N", help="sizes of playbooks (growth)")
     options = parser.parse_args(arguments)
     unknown = [name for name in options.case if name not in names]
     if unknown:
@@ -119,21 +103,11 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < inf:
-        raise argparse.ArgumentTypeError(f"{text} must be a number of seconds above 0")
-    return seconds
-
-
-def _run_case(name: str, setting: Setting) -> list[Grid]:
-    if name in TABLES:
-        return TABLES[name](setting)
+def _run_case(name: str, setting: Setting) -> Grid:
+    if name == _LONG:
+        return growth(setting)
     rows = tuple(CASES[name](setting))
-    return [Grid(title=f"{name}: {CASES[name].__doc__}", headings=Figure._fields, rows=rows)]
+    return Grid(title=f"{name}: {CASES[name].__doc__}", headings=Figure._fields, rows=rows)
 
 
 def _show(grid: Grid, console: Console) -> None:

@@ -101,7 +101,7 @@ class StepClock:
         self._file.close()
 
 
-def growth(setting: Setting) -> list[Grid]:
+def growth(setting: Setting) -> Grid:
     """a step with 10 calls over HTTP at growing playbooks, median of 12 steps"""
     rows, sizes = [], setting.bullets or SIZES
     with instant_server() as url:
@@ -114,7 +114,7 @@ def growth(setting: Setting) -> list[Grid]:
     )
     of_one_retrieval = len(SEES) * len(sizes)
     rules = frozenset(range(of_one_retrieval - 1, len(rows), of_one_retrieval))
-    return [Grid(title=f"growth: {growth.__doc__}", headings=_HEADINGS, rows=tuple(rows), rules=rules, notes=notes)]
+    return Grid(title=f"growth: {growth.__doc__}", headings=_HEADINGS, rows=tuple(rows), rules=rules, notes=notes)
 
 
 def _measure(setting: Setting, url: str, size: int, mode: str, visible: str) -> tuple[str, ...]:

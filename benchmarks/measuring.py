@@ -7,24 +7,17 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from omegaconf import DictConfig, OmegaConf
-
-from ace_bench.backbones.openai_compatible.list_prices import configured_prices
-from ace_bench.backbones.openai_compatible.settings import PriceCard
-from ace_bench.core.errors import AceBenchError, ConfigError
-from ace_bench.core.resources import configs_folder
+from ace_bench.core.errors import AceBenchError
 from ace_bench.report import escaping
 
 ACE_BENCH = (sys.executable, "-m", "ace_bench")
 _SHOWN_LINES = 6
-_LOOK_S = 1.0
 
 
 class RunFailedError(AceBenchError):
@@ -68,26 +61,19 @@ class Ran(NamedTuple):
     memory: int
 
 
-def run_command(arguments: Sequence[str], *, look: Callable[[int], None] | None = None, log: Path | None = None) -> Ran:
-    """Run ``ace-bench`` to its end and return what it took; raises ``RunFailedError``.
-
-    ``look`` is given its process id every second; ``log`` is the file that keeps what it prints.
-    """
-    with log.open("w+") if log else tempfile.TemporaryFile("w+") as output:
+def run_command(arguments: Sequence[str]) -> Ran:
+    """Run ``ace-bench`` to its end and return what it took; raises ``RunFailedError``."""
+    with tempfile.TemporaryFile("w+") as output:
         process = subprocess.Popen(
             [*ACE_BENCH, *arguments], stdout=output, stderr=subprocess.STDOUT, env=_environment()
         )
-        while (ended := os.wait4(process.pid, os.WNOHANG if look else 0))[0] == 0:
-            if look:
-                look(process.pid)
-            time.sleep(_LOOK_S)
-        process.returncode = os.waitstatus_to_exitcode(ended[1])
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
         lines = output.read().splitlines()
     if process.returncode:
         last = "\n".join(lines[-_SHOWN_LINES:])
         raise RunFailedError(f"{' '.join(arguments)} ended with status {process.returncode}:\n{last}")
-    used = ended[2]
     return Ran(lines, used.ru_utime + used.ru_stime, used.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
 
 
@@ -112,9 +98,8 @@ def serving(*command: str) -> Iterator[str]:
 class Setting:
     """Where a case runs: a folder for its runs and, optionally, real data.
 
-    ``say`` reports the progress of a long case, ``prices`` names the backbone configuration whose prices apply to the
-    counted tokens. ``slots`` are numbers of calls in flight, ``call_seconds`` replaces the recorded length of every
-    call, ``make`` asks ``reproduce`` for the runs to measure, ``bullets`` are the sizes of playbooks.
+    ``say`` reports the progress of a long case. ``slots`` are numbers of calls in flight, ``bullets`` are the sizes of
+    playbooks.
     ``runs`` is the number of runs in the folder that tables and viewer read. ``recorded`` is the folder of a run whose
     requests are sent again, ``url`` the address of the server that they are sent to.
     """
@@ -122,11 +107,8 @@ class Setting:
     scratch: Path
     data: Path | None
     say: Callable[[str], object] = lambda _: None
-    prices: str = "deepseek_v3_1"
     slots: tuple[int, ...] = ()
-    make: tuple[str, ...] = ()
     bullets: tuple[int, ...] = ()
-    call_seconds: float | None = None
     runs: int = 1000
     recorded: Path | None = None
     url: str | None = None
@@ -142,15 +124,6 @@ class Setting:
     def run(self, *overrides: str) -> Path:
         """Run or continue to the end and return the run folder; raises ``RunFailedError``."""
         return Path(run_command(self.words(*overrides)).lines[-1])
-
-
-def price_card(backbone: str) -> PriceCard:
-    """Return the list prices of a backbone's configuration."""
-    path = configs_folder() / "backbone" / f"{backbone}.yaml"
-    card = configured_prices(cast(DictConfig, OmegaConf.load(path))) if path.is_file() else PriceCard()
-    if card.input is None:
-        raise ConfigError(f"--prices {backbone}: neither {path} nor the price list has prices")
-    return card
 
 
 def metrics_of(folder: Path) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """The cases on small runs, without their clocks: what is counted, and the tables of it."""
 
 import json
-import os
 import re
 from contextlib import closing, nullcontext
 from http.client import HTTPConnection
@@ -12,8 +11,8 @@ import pytest
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.report.records import find_runs
 from ace_bench.tasks.catalog import make_task
-from benchmarks import cases, command, fleet_made, growth, network
-from benchmarks.measuring import RunFailedError, Setting, price_card
+from benchmarks import cases, command, growth, network
+from benchmarks.measuring import RunFailedError, Setting
 from benchmarks.results import make_runs
 from benchmarks.scripted import InstantModel, ShuffledGolds, instant_server, large_playbook
 from tests.launching import launch
@@ -28,12 +27,6 @@ def ran(tmp_path_factory):
     for more in (("method=ace",), ("method=dc", "mode=online")):
         assert launch(folder, *SMALL, *more).status == 0
     return folder
-
-
-def test_a_fleet_is_simulated_from_finished_runs(snapshot, ran, tmp_path):
-    words = ["fleet", "--results", str(ran), "--call-seconds", "36", "--out", str(tmp_path / "fleet.md")]
-    assert command.main(words) == 0
-    assert (tmp_path / "fleet.md").read_text() == snapshot
 
 
 def test_runs_like_real_ones_differ_in_settings_seeds_and_scores(snapshot, ran, tmp_path):
@@ -129,9 +122,6 @@ def test_what_cannot_go_on_says_why(monkeypatch, capsys):
         (["cache"], 2, "cache: the run failed"),
         (["startup"], 130, "Stopped."),
         (["caches"], 2, "there is no case caches"),
-        (["fleet", "--call-seconds", "0"], 2, "0 must be a number of seconds above 0"),
-        (["fleet", "--call-seconds", "inf"], 2, "inf must be a number of seconds above 0"),
-        (["fleet", "--call-seconds", "x"], 2, "x must be a number of seconds above 0"),
     ):
         assert (status_of(words), said in capsys.readouterr().err) == (status, True)
 
@@ -139,7 +129,7 @@ def test_what_cannot_go_on_says_why(monkeypatch, capsys):
 @pytest.mark.slow
 def test_a_row_for_each_kind_of_retrieval_view_and_size(monkeypatch, tmp_path):
     monkeypatch.setattr(growth, "RETRIEVAL", ("fused",))
-    (table,) = growth.growth(Setting(scratch=tmp_path, data=None, bullets=(50, 300)))
+    table = growth.growth(Setting(scratch=tmp_path, data=None, bullets=(50, 300)))
     assert [row[:3] for row in table.rows] == [
         ("fused", sees, size) for sees in ("all", "nearest") for size in ("50", "300")
     ]
@@ -215,16 +205,3 @@ def test_shuffled_golds_are_those_of_other_training_samples():
     assert sorted(golds) == sorted(gold(task, sample) for sample in samples)
     assert gold(shuffled, task.samples("test")[0]) == gold(task, task.samples("test")[0])
     assert shuffled.headline == task.headline
-
-
-def test_the_processes_of_a_command_and_their_memory():
-    child = os.spawnlp(os.P_NOWAIT, "sleep", "sleep", "5")
-    try:
-        assert {os.getpid(), child} <= {*fleet_made._family(os.getpid())}
-        assert fleet_made._family(child) == [child]
-        assert 1 < fleet_made._memory(os.getpid()) < 100_000
-        assert fleet_made._memory(2**22 + 1) == 0.0
-    finally:
-        os.kill(child, 9)
-        os.waitpid(child, 0)
-    assert price_card("deepseek_v3_1").input > 0

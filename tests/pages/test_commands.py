@@ -51,7 +51,7 @@ SHORT = {
     r"python run\.py task=appworld (method=ace|method=ace backbone=deepseek_v3_1|.* mode\.context=FILE)": "--cfg job",
     r"ace-bench leaderboard .*": "--help",
     r"ace-bench reproduce (table=\d+|experiment=combee) (?!.*--(dry-run|estimate)).*": "--dry-run",
-    r"(python -m benchmarks (fleet|sql|growth|results) ?.*|ace-bench figures)": "--help",
+    r"(python -m benchmarks (sql|growth|results) ?.*|ace-bench figures)": "--help",
     r"make (bench|figures)": "ARGS=--help",
     r"make rehearsal": "ARGS=--dry-run",
     # the same ways as on README.md
