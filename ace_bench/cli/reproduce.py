@@ -1,7 +1,7 @@
 """Reproduce a result of the paper: make the missing runs, then its table.
 
     ace-bench reproduce --list                             the results, and how many runs each needs
-    ace-bench reproduce table=2 --estimate                 its cost, by the paper's own counts
+    ace-bench reproduce table=2 --estimate                 its cost in calls, tokens and dollars
     ace-bench reproduce table=2 backbone=embedded          rehearse it for free, on sample data
     ace-bench reproduce table=2 seed=0,1,2 budget.usd=20   run it, with the paper's model, in three seeds
     ace-bench reproduce table=2 tasks=finer methods=base,ace    a part of it, by the tasks and methods of its runs

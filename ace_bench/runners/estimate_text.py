@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from ace_bench.runners.rehearsal import Estimate
 from ace_bench.runners.summary import duration
 from ace_bench.store.call_log import Account
@@ -11,21 +13,32 @@ _MILLION = 1_000_000
 
 def describe(estimate: Estimate) -> str:
     """Say what a run typically takes and its bound, and what the bound assumes."""
-    typical, bound = cost_in_words(estimate.typical), cost_in_words(estimate.high)
+    about = about_in_words(estimate.typical, estimate.high)
+    prices = prices_in_words(estimate.price_lists, known=estimate.typical.usage.usd is not None)
+    return f"Estimate: {about}.\n{most_in_words(limited=estimate.limited, answered_by=estimate.answered_by)} {prices}"
+
+
+def about_in_words(typical: Account, high: Account) -> str:
+    """Return the typical cost and its bound."""
+    return f"about {cost_in_words(typical)}; at most {cost_in_words(high)}"
+
+
+def most_in_words(*, limited: bool, answered_by: str) -> str:
+    """Say what the bound assumes, with replies that are ``limited``, or like those of the rehearsal's stand-in."""
     assumed = (
         "each reply as long as backbone.sampling.max_tokens allows, unreadable JSON asked for again"
-        if estimate.limited
-        else f"replies like those of {estimate.answered_by}"
+        if limited
+        else f"replies like those of {answered_by}"
     )
-    prices = (
-        "No price is known for this model at this address: set backbone.prices."
-        if estimate.typical.usage.usd is None
-        else "Dollars are without cache discounts."
-    )
-    return (
-        f"Estimate: about {typical}; at most {bound}.\n"
-        f"The most is with {assumed}, all retries and a context that keeps growing. {prices}"
-    )
+    return f"The most is with {assumed}, all retries and a context that keeps growing."
+
+
+def prices_in_words(price_lists: Collection[str], *, known: bool) -> str:
+    """Say whose prices the dollars are."""
+    if not known:
+        return "No price is known for this model at this address: set backbone.prices."
+    listed = f"at the list prices of {', '.join(price_lists)}, " if price_lists else ""
+    return f"Dollars are {listed}without cache discounts."
 
 
 def describe_time(estimate: Estimate, tokens_per_s: float | None) -> str | None:

@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from ace_bench.agents.single_turn import SingleTurn
-from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Limited, Priced
+from ace_bench.core.backbones import GENERATOR, JUDGE, Backbone, Limited, ListPriced, Priced
 from ace_bench.core.method import Span, exactly
 from ace_bench.core.task import Conversational, Stepwise
 from ace_bench.core.types import Message, Stage, Usage
@@ -47,7 +47,7 @@ class Estimate:
     ``high`` is the most that any replies take: each is as long as its limit and makes contexts and prompts grow; each
     JSON reply is unreadable and asked for once more; attempts run half of the code that they may. If no backbone
     limits its replies, so that ``limited`` is false, it is the most that replies like the stand-in's take, with room
-    for longer samples and replies.
+    for longer samples and replies. ``price_lists`` are the lists that prices come from.
     """
 
     low: Account
@@ -57,6 +57,7 @@ class Estimate:
     limited: bool
     answered_by: str
     prompts: Mapping[str, Sequence[Message]] = field(default_factory=dict)
+    price_lists: tuple[str, ...] = ()
 
 
 def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
@@ -87,6 +88,14 @@ def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
         limited=limited,
         answered_by=spec.rehearsal.name,
         prompts=takes[0].prompts,
+        price_lists=tuple(
+            dict.fromkeys(
+                filter(
+                    None,
+                    (backbone.price_list for backbone in spec.backbones.values() if isinstance(backbone, ListPriced)),
+                )
+            )
+        ),
     )
 
 

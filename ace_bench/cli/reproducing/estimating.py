@@ -1,13 +1,13 @@
-"""What runs will take: calls, tokens, dollars and hours by the paper's own counts; the length of chains, and memory.
+"""What runs will take: calls, tokens and dollars as each run itself estimates them; the length of chains, and memory.
 
-On AppWorld the paper counts tokens and calls by query (tables 12 and 14) and seconds (table 4a); of other tasks it only
-gives the dollars and seconds of online adaptation on FiNER (table 4b). Everything else is unknown here.
+A rehearsal on AppWorld takes minutes, so its runs are estimated by what the paper counts (tables 12 and 14).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,10 +26,12 @@ from ace_bench.core.types import Labels, Usage
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.planned import PlannedRun
 from ace_bench.runners.build import assemble
+from ace_bench.runners.estimate_text import most_in_words
 from ace_bench.runners.identifying import identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.rehearsal import rehearse
 from ace_bench.runners.settings import decode
+from ace_bench.store.call_log import Account
 
 _SIZES: Mapping[str, Mapping[str, int]] = {
     "appworld": {"train": 90, "val": 57, "test_normal": 168, "test_challenge": 417},
@@ -49,6 +51,8 @@ _RUN_MIB, _ENGINE_MIB, _EPISODE_MIB = 20, 350, 100
 """Measured: 5 MiB for a run on questions, in the process that it shares with others. AppWorld takes 390
 MiB with one episode at a time and 720 MiB with eight, on the mini-world. Twice that is reserved for an episode, because
 real worlds are larger."""
+_NOTHING = np.zeros(3)
+"""No calls, prompt tokens or completion tokens."""
 _STEPS = 10
 """Approximate number of turns of an AppWorld episode (paper, table 14)."""
 _SHARE = 0.9
@@ -60,60 +64,54 @@ _MEMORY, _LIMIT, _USED = (
 )
 
 
-COUNTED = ("calls", "prompt", "completion", "usd", "seconds")
-"""What a cost is made of: an array of these, where NaN is unknown, as is every sum with it.
+@dataclass(frozen=True, kw_only=True)
+class RunCost:
+    """What a run typically takes, and at most.
 
-The cost of a run has three lines: without any retry, typical, and with all rounds of reflection. Typical differs from
-the last only where replies may be longer still.
-"""
-UNKNOWN = np.full((3, len(COUNTED)), np.nan)
+    ``chain`` are the tokens that are written one after another, ``None`` if that is unknown. ``assumed`` is what the
+    bound assumes, "" by the paper's counts.
+    """
 
-
-def cost(
-    *, calls: float = 0.0, prompt: float = 0.0, completion: float = 0.0, usd: float = 0.0, seconds: float = 0.0
-) -> Array:
-    """Return a line of costs."""
-    return np.array([calls, prompt, completion, usd, seconds])
-
-
-def between(low: Array, high: Array) -> Array:
-    """Return the cost of a run, typically the high end."""
-    return np.stack([low, high, high])
+    typical: Account
+    high: Account
+    chain: float | None = None
+    assumed: str = ""
+    price_lists: tuple[str, ...] = ()
 
 
-class Estimator:
-    """Reads costs off the paper's tables."""
+class PaperCounts:
+    """What runs on AppWorld take, by the paper's own counts of tokens and calls (tables 12 and 14)."""
 
     def __init__(self, paper: Experiments) -> None:
         self._paper = paper
 
-    def cost(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
-        """Estimate a planned run from its configuration. Parts that the paper does not count are unknown."""
-        task, method, mode = planned.kind
-        if task not in _SIZES:
-            return UNKNOWN
-        sizes = _limit_sizes(_SIZES[task], settings["limit"])
-        tested = sizes[settings["task"].get("test_split", "test")]
+    def cost(self, planned: PlannedRun, settings: Mapping[str, Any]) -> RunCost | None:
+        """Return the cost of a planned run, ``None`` where the paper does not count a part of it."""
+        _, method, mode = planned.kind
+        sizes = _limit_sizes(_SIZES[APPWORLD], settings["limit"])
+        tested = sizes[settings["task"].get("test_split", "test_normal")]
+        ends: tuple[Array, Array] | None = (_NOTHING, _NOTHING)
         if mode == "online":
-            return _price_tokens(tested * self._step(planned, settings), settings)
-        learnt = self._fit(planned, settings, sizes["train"]) if mode == "offline" else np.zeros_like(UNKNOWN)
-        looks, evaluation = 1 + bool(settings["mode"].get("before")), self._evaluation(task, method, settings)
-        return _price_tokens(learnt, settings) + _price_tokens(
-            tested * looks * between(evaluation, evaluation), settings
-        )
+            ends = self._steps(planned, settings, tested)
+        elif mode == "offline":
+            ends = self._fit(planned, settings, sizes["train"])
+        if ends is None:
+            return None
+        looks = (mode != "online") + bool(settings["mode"].get("before"))
+        row = _LIKE.get(method, "ace")
+        answers = tested * looks * self._row("14", row) / self._number(f"14/{row}/queries")
+        low, high = (end + answers for end in ends)
+        return RunCost(typical=_priced(np.sqrt(low * high), settings), high=_priced(high, settings))
 
-    def _fit(self, planned: PlannedRun, settings: Mapping[str, Any], train: int) -> Array:
-        task, method, _ = planned.kind
+    def _fit(self, planned: PlannedRun, settings: Mapping[str, Any], train: int) -> tuple[Array, Array] | None:
+        method = planned.option("method")
         if method in (*_BASE, "icl"):
-            return np.zeros_like(UNKNOWN)
-        if method == "gepa" and task == APPWORLD:
+            return _NOTHING, _NOTHING
+        if method == "gepa":
             return self._gepa(settings["method"])
-        if method in (*_ACE, "dc"):
-            steps: int = train * settings["mode"]["epochs"]
-            return steps * self._step(planned, settings)
-        return UNKNOWN
+        return self._steps(planned, settings, train * settings["mode"]["epochs"])
 
-    def _gepa(self, method: Mapping[str, Any]) -> Array:
+    def _gepa(self, method: Mapping[str, Any]) -> tuple[Array, Array] | None:
         """Return the cost of the paper's adaptation (``auto=heavy``), in proportion if ``max_metric_calls`` is set.
 
         Table 12 counts rollouts of GEPA, each of which makes as many calls as one of table 14.
@@ -122,58 +120,31 @@ class Estimator:
         if method.get("max_metric_calls"):
             share = method["max_metric_calls"] / self._number("4a/gepa/rollouts")
         elif method.get("max_full_evals") or method["auto"] != "heavy":
-            return UNKNOWN
-        row = self._row("12", "gepa") + cost(seconds=self._number("4a/gepa/latency"))
+            return None
+        row = self._row("12", "gepa")
         row[0] = self._number("12/gepa/calls") * self._number("14/gepa/calls") / self._number("14/gepa/queries")
-        return share * between(row, row)
+        return share * row, share * row
 
-    def _step(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
-        """Return the cost of one adaptation step."""
-        task, method, _ = planned.kind
-        if task != APPWORLD:
-            return self._single_turn_step(planned, settings)
-        if method not in _ACE:
-            return UNKNOWN
+    def _steps(self, planned: PlannedRun, settings: Mapping[str, Any], steps: int) -> tuple[Array, Array] | None:
+        """Return the cost of adaptation steps: without any retry, and with all rounds of reflection."""
+        if planned.option("method") not in _ACE:
+            return None
         counts = _sample_counts(planned, settings)
         # Without retries a rollout makes as many calls as one of table 14, each of table 12's size.
         evaluated = self._number("14/ace/calls") / self._number("14/ace/queries")
         calls = {GENERATOR: counts[GENERATOR].low * evaluated}
-        low = sum(calls.get(role, span.low) * self._part(role, "calls") for role, span in counts.items())
+        low = sum((calls.get(role, span.low) * self._part(role, "calls") for role, span in counts.items()), _NOTHING)
         # At most each round takes what table 12 counts for all rollouts, reflections or curations of a sample.
-        high = sum(span.high * self._part(role, "queries") for role, span in counts.items())
-        attempt = self._number("4a/ace/latency") / self._number("4a/ace/rollouts")
-        rollouts = counts[GENERATOR]
-        return between(low + cost(seconds=attempt * rollouts.low), high + cost(seconds=attempt * rollouts.high))
-
-    def _single_turn_step(self, planned: PlannedRun, settings: Mapping[str, Any]) -> Array:
-        """Return the calls of a step, and on FiNER the dollars and seconds that the paper measured with retries."""
-        task, method, _ = planned.kind
-        counts = _sample_counts(planned, settings).values()
-        usd = seconds = np.nan
-        if task == "finer":
-            row = "dc" if method == "dc" else "ace"
-            usd, seconds = (self._number(f"4b/{row}/{name}") / _SIZES[task]["test"] for name in ("dollars", "latency"))
-            usd = usd if settings["backbone"].get("model") == "DeepSeek-V3.1" else np.nan
-        low, high = (
-            cost(calls=calls, prompt=np.nan, completion=np.nan, usd=usd, seconds=seconds)
-            for calls in (sum(span.low for span in counts), sum(span.high for span in counts))
-        )
-        return between(low, high)
-
-    def _evaluation(self, task: str, method: str, settings: Mapping[str, Any]) -> Array:
-        if task != APPWORLD:
-            return cost(calls=1.0, prompt=np.nan, completion=np.nan, usd=np.nan, seconds=np.nan)
-        row = _LIKE.get(method, "ace")
-        rollout = self._number("4a/ace/latency") / self._number("4a/ace/rollouts") / settings["concurrency"]
-        return self._row("14", row) / self._number(f"14/{row}/queries") + cost(seconds=rollout)
+        high = sum((span.high * self._part(role, "queries") for role, span in counts.items()), _NOTHING)
+        return steps * low, steps * high
 
     def _part(self, role: str, column: str) -> Array:
         """Return what table 12 counts for one call of a role, or for one sample ("queries")."""
         return self._row("12", f"ace_{role}") / self._number(f"12/ace_{role}/{column}")
 
     def _row(self, table: str, row: str) -> Array:
-        prompt, completion, calls = (self._number(f"{table}/{row}/{column}") for column in ("input", "output", "calls"))
-        return cost(calls=calls, prompt=prompt, completion=completion)
+        """Return the calls, prompt tokens and completion tokens of a row."""
+        return np.array([self._number(f"{table}/{row}/{column}") for column in ("calls", "input", "output")])
 
     def _number(self, ref: str) -> float:
         value = self._paper.cell(ref).value
@@ -181,17 +152,11 @@ class Estimator:
         return value
 
 
-def _price_tokens(costs: Array, settings: Mapping[str, Any]) -> Array:
-    """Price known tokens at the backbone's list prices, none of them cached."""
-    prices = configured_prices(settings["backbone"])
-    priced = costs.copy()
-    for line in priced:
-        prompt, completion = line[1:3]
-        if not np.isnan(prompt):
-            tokens = Usage(prompt=round(prompt), completion=round(completion), cached=0)
-            dollars = prices.dollars(tokens)
-            line[3] = np.nan if dollars is None else dollars
-    return priced
+def _priced(counts: Array, settings: Mapping[str, Any]) -> Account:
+    """Price tokens at the backbone's list prices, none of them cached."""
+    calls, prompt, completion = map(round, counts)
+    usage = Usage(prompt=prompt, completion=completion, cached=0)
+    return Account(calls=calls, usage=replace(usage, usd=configured_prices(settings["backbone"]).dollars(usage)))
 
 
 def _limit_sizes(sizes: Mapping[str, int], limit: Any) -> dict[str, int]:
@@ -221,23 +186,29 @@ class Rehearsals:
     def __init__(self, compose: Composer) -> None:
         """``compose`` turns overrides into a configuration."""
         self._compose = compose
-        self._costs: dict[tuple[str, ...], Array] = {}
+        self._costs: dict[tuple[str, ...], RunCost | None] = {}
         self.problems: dict[str, None] = {}
 
-    def cost(self, overrides: Sequence[str]) -> Array:
-        """Return the cost of a run, which is the same for all seeds. It is unknown where its data is missing."""
+    def cost(self, overrides: Sequence[str]) -> RunCost | None:
+        """Return the cost of a run, which is the same for all seeds. It is ``None`` where its data is missing."""
         key = tuple(overrides)
-        if key in self._costs:
-            return self._costs[key]
-        self._costs[key] = UNKNOWN
+        if key not in self._costs:
+            self._costs[key] = self._rehearsed(overrides)
+        return self._costs[key]
+
+    def _rehearsed(self, overrides: Sequence[str]) -> RunCost | None:
         try:
             estimate = rehearse(assemble(identify(decode(self._compose.run(overrides)))))
-            accounts = ((account.calls, account.usage) for account in (estimate.low, estimate.typical, estimate.high))
-            rows = [(calls, usage.prompt, usage.completion, usage.usd, None) for calls, usage in accounts]
-            self._costs[key] = np.array(rows, dtype=float)  # None is NaN
         except AceBenchError as error:
             self.problems[str(error)] = None
-        return self._costs[key]
+            return None
+        return RunCost(
+            typical=estimate.typical,
+            high=estimate.high,
+            chain=estimate.chain,
+            assumed=most_in_words(limited=estimate.limited, answered_by=estimate.answered_by),
+            price_lists=estimate.price_lists,
+        )
 
 
 def chain_of(planned: PlannedRun, settings: Mapping[str, Any]) -> float:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-from rich.progress import track
 from rich.table import Table
 
 from ace_bench.cli.arguments import add_column
 from ace_bench.cli.reproducing.checking import by_reason, check_packages, check_settings, refused, without_equal_seeds
-from ace_bench.cli.reproducing.estimating import APPWORLD, Estimator, Rehearsals
+from ace_bench.cli.reproducing.cost_table import cost_table
 from ace_bench.cli.reproducing.manifest import Manifest
 from ace_bench.cli.reproducing.reproduction import Reproduction
 from ace_bench.cli.reproducing.request import (
     EMBEDDED,
-    Job,
     check_measurements,
     count,
     jobs,
@@ -26,18 +22,14 @@ from ace_bench.cli.reproducing.request import (
 )
 from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
-from ace_bench.core.program import command_line
 from ace_bench.core.resources import config_folders
 from ace_bench.core.secrets import refuse_secret_arguments
-from ace_bench.core.statistics import Array
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.narrowing import choice_words, narrowed
-from ace_bench.report.planned import run_overrides
 from ace_bench.report.tables.results_index import ResultsIndex
 from ace_bench.runners.checking import RunChecks
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.schedule import cores
-from ace_bench.runners.small_run import REHEARSED
 from ace_bench.runners.workers import Workers
 from ace_bench.store.processes import command_of
 
@@ -68,10 +60,7 @@ def reproduce(options: argparse.Namespace) -> int:
     if options.estimate:
         if not wanted:
             raise ConfigError("no runs are asked for, and the cost of a measurement cannot be estimated")
-        console.print(
-            *estimates(wanted, index, compose, rehearsed=bool(set(request.names) & set(index.experiments.combined))),
-            sep="\n",
-        )
+        console.print(*cost_table(wanted, index, compose, request.results), sep="\n")
         return 0
     # All where calls are limited; else one a core where runs compute, and one where they call a server.
     limited = any(
@@ -115,61 +104,3 @@ def listing(experiments: Experiments) -> Table:
             setting, experiment.title, experiment.model, "none: a measurement" if experiment.measure else runs
         )
     return table
-
-
-def estimates(jobs: Sequence[Job], index: ResultsIndex, compose: Composer, *, rehearsed: bool) -> Iterator[Table | str]:
-    """Yield a table of each run's cost by the paper's counts, and notes.
-
-    With ``rehearsed`` the runs of experiments that list methods are estimated from a few samples, which takes a second
-    or two for each, but for AppWorld's, where it would take minutes.
-    """
-    if any(f"backbone={EMBEDDED}" in job.extra for job in jobs):
-        raise ConfigError("the embedded backbone costs nothing; leave backbone= out, or name a paid one")
-    estimator, rehearsals = Estimator(index.experiments), Rehearsals(compose)
-    experiments = index.experiments
-    listed = {run for name in experiments.combined for run in experiments.runs(name) if run.option("task") != APPWORLD}
-    costs: dict[Job, Array] = {}
-    small = {job for job in jobs if rehearsed and job.planned in listed}
-    for job in track(jobs, "Estimating", console=Console(stderr=True), transient=True, disable=not small):
-        overrides = run_overrides(job.planned, job.extra, index.compose)
-        costs[job] = (
-            rehearsals.cost(overrides) if job in small else estimator.cost(job.planned, index.compose(overrides))
-        )
-    table = Table(box=None)
-    for heading in ("run", "calls", "tokens in", "tokens out", "dollars", "hours"):
-        add_column(table, heading)
-    for job, cost in costs.items():
-        table.add_row(job.name, *_sums([cost]))
-    table.add_row(f"{len(costs)} together", *_sums([*costs.values()]), style="bold")
-    yield table
-    if small:
-        yield _REHEARSED
-        yield from (f"Not estimated: {problem}" for problem in rehearsals.problems)
-    if small < costs.keys():
-        yield ("On AppWorld: by" if small else "By") + _BY_PAPER
-    yield (
-        "Tokens are at list prices without cache discounts, and a sum says of how many runs it is. "
-        f"`{command_line('run')} ... dry_run=true` estimates any run from its own prompts."
-    )
-
-
-def _sums(costs: Sequence[Array]) -> Iterator[str]:
-    """Sum up what is known of each part of some costs, and say of how many runs if it is not all of them."""
-    for (form, unit, suffix), ends in zip(_FORMS, np.moveaxis(np.stack(costs), 2, 0), strict=True):
-        known_costs = ends[~np.isnan(ends).any(axis=1)]
-        sums = dict.fromkeys(format(end / unit, form) for end in known_costs.sum(axis=0))
-        part = "" if len(known_costs) == len(ends) else f" ({len(known_costs)} of {len(ends)} runs)"
-        yield " to ".join(sums) + suffix + part if len(known_costs) else "n/a"
-
-
-_FORMS = ((",.0f", 1, ""), (",.1f", 1e6, "M"), (",.2f", 1e6, "M"), (",.2f", 1, ""), (",.1f", 3600, ""))
-"""The format, the unit and what follows it, of calls, prompt and completion tokens, dollars and hours."""
-_REHEARSED = (
-    f"From {REHEARSED} samples of each split, answered by the embedded reader: from no retry to all of them, and a "
-    "context that keeps growing, to replies as long as their limit. Hours are unknown."
-)
-_BY_PAPER = (
-    " the counts of the paper's tables 4, 12 and 14: from no retry, where every first attempt is right, to all "
-    "reflection rounds. n/a is what the paper does not count. On FiNER dollars are the paper's, retries included; "
-    "hours are with runs one after another."
-)

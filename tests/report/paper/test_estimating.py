@@ -1,12 +1,16 @@
 """What runs take: the length of their chains of calls, and memory."""
 
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from ace_bench.cli.reproducing import estimating
-from ace_bench.cli.reproducing.estimating import chain_of, free_memory, memory_of
+from ace_bench.cli.reproducing.cost_table import time_of
+from ace_bench.cli.reproducing.estimating import RunCost, chain_of, free_memory, memory_of
+from ace_bench.cli.reproducing.request import Job
 from ace_bench.report.planned import PlannedRun
+from ace_bench.store.call_log import Account
 from tests.report.paper.conftest import compose
 
 RUNS = {
@@ -45,3 +49,21 @@ def test_runs_share_what_the_machine_or_the_control_group_leaves(tmp_path, monke
     assert free_memory() == int(0.9 * 1024)
     (tmp_path / "_MEMORY").unlink()
     assert free_memory() is None, "this system does not tell"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "said"),
+    [
+        ([("small", "ace", 20.0), ("small", "base", 5.0), ("small", "ace", None)], "About 5m00s one run after another"),
+        ([("small", "base", 5.0)], "About 20m00s one run after another"),
+        ([("large", "ace", 20.0)], ""),
+    ],
+)
+def test_the_time_is_known_by_earlier_runs_of_the_model_best_of_the_same_method(earlier, said):
+    runs = [
+        SimpleNamespace(model=model, method=method, finished=True, simulated=False, value=lambda _, rate=rate: rate)
+        for model, method, rate in earlier
+    ]
+    job = Job(planned=PlannedRun(overrides=("task=finer", "method=ace", "mode=offline")), extra=(), seed=0)
+    cost = RunCost(typical=Account(), high=Account(), chain=6000.0)
+    assert time_of({job: cost}, {job: "small"}, runs).partition(",")[0] == said
