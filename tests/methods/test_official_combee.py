@@ -5,9 +5,10 @@ import re
 
 import pytest
 
+from ace_bench.core.types import Fault
 from tests.launching import launch
 from tests.methods.playing import starting_from
-from tests.runners.scripted import Scripted, answer, play, reflection
+from tests.runners.scripted import Scripted, answer, play, reflection, steps
 
 SETTINGS = ("protocol=official", "method.measure_post_update=false", "method.max_reflection_rounds=1")
 DEALT = re.compile(r"\[Sample (\d+)\].*?insight of (toy-train-\d)", re.DOTALL)
@@ -55,6 +56,45 @@ def test_the_last_tag_of_a_batch_counts_once(tmp_path):
     _, ran = learn(tmp_path / "a", "mode.batch_size=3", initial, train=3, reflector=tag, **cite)
     text = json.loads((ran.folder / "contexts" / "final.json").read_text())["text"]
     assert "[misc-00007] helpful=2 harmful=1 :: keep calm" in text
+
+
+TOO_LONG = Fault(owner="model", kind="context_length", message="too long")
+
+
+@pytest.mark.parametrize("role", ["generator", "reflector"])
+def test_a_sample_about_which_a_call_fails_gives_no_tag_and_no_lesson(role, tmp_path):
+    initial = starting_from(tmp_path, "## OTHERS\n[misc-00007] helpful=2 harmful=0 :: keep calm\n")
+    failing = "toy-train-2"
+
+    def tag(call):
+        verdict = "harmful" if call.sample == failing else "helpful"
+        return {**reflection(f"insight of {call.sample}"), "bullet_tags": [{"id": "misc-00007", "tag": verdict}]}
+
+    reply = {"generator": lambda call: answer(f"wrong on {call.sample}", "misc-00007"), "reflector": tag}
+
+    def fail(call):
+        again = call.nth > 0 or "insight of" in call.prompt
+        return TOO_LONG if call.sample == failing and again else reply[role](call)
+
+    settings = ("mode.batch_size=3", "method.max_reflection_rounds=2", initial)
+    script, ran = learn(tmp_path / "a", *settings, train=3, **{**reply, role: fail})
+    dealt = [sample for call in script.of("curator") for _, sample in DEALT.findall(call.prompt)]
+    assert sorted(dealt) == ["toy-train-0", "toy-train-0", "toy-train-1", "toy-train-1"]
+    text = json.loads((ran.folder / "contexts" / "final.json").read_text())["text"]
+    assert "[misc-00007] helpful=3 harmful=0 :: keep calm" in text
+
+
+def test_an_attempt_that_fails_after_a_batch_undoes_it(tmp_path):
+    def fail(call):
+        return TOO_LONG if call.sample == "toy-train-1" and "misc-00001" in call.prompt else answer("wrong")
+
+    _, ran = learn(tmp_path, "mode.batch_size=2", "method.measure_post_update=true", train=4, generator=fail)
+    first, second = steps(ran)
+    assert [event["operation"]["type"] for event in first["events"] if event["event"] == "rejected"] == [
+        "all of the batch"
+    ]
+    assert first["context_size"] == 0
+    assert second["context_size"] > 0
 
 
 @pytest.mark.parametrize(

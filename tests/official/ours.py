@@ -14,6 +14,7 @@ import msgspec
 
 from ace_bench.contexts.cheatsheet import EMPTY, Cheatsheet
 from ace_bench.core.context import Context
+from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.types import Stage
 from ace_bench.methods.official.playbook import TextPlaybook
 from ace_bench.report.histories import history
@@ -83,7 +84,8 @@ def side(run_folder: Path) -> Side:
     """Read calls, steps and scores of a finished run."""
     rollouts = {record.key: record for record in _journal(run_folder, RolloutRecord)}
     contexts = [*history(run_folder)]
-    calls = [_call(record, rollouts) for record in read_calls(run_folder)]
+    replied = (record for record in read_calls(run_folder) if record.fault is None or record.fault.kind in UNREADABLE)
+    calls = [_call(record, rollouts) for record in replied]
     steps = [_step(context) for context in contexts[1:]]
     return Side(calls, steps, _scores(run_folder, contexts, rollouts), _playbooks(run_folder))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.official import shapes
 from tests.official.data import TAGS
-from tests.official.serving import Reply, draw_by, role_of, spoken
+from tests.official.serving import Refusal, Reply, draw_by, role_of, spoken
 
 _CASE = re.compile(r"\bcase ([a-z]+-\d+)")
 _BULLET = re.compile(r"\[([a-z]+-\d{5})\]")
@@ -30,22 +30,40 @@ def openings(checkout: Path) -> dict[str, str]:
 
 
 class FinanceReplies:
-    """Replies to the prompts of one task; ``messy`` replies take all shapes, others those of a model at its best."""
+    """Replies to the prompts of one task; ``messy`` replies take all shapes, others those of a model at its best.
 
-    def __init__(self, openings: Mapping[str, str], targets: Mapping[str, str], *, messy: bool, seed: str = ""):
+    ``refused`` is the share of prompts about training samples, but the Curator's, that get no reply.
+    """
+
+    def __init__(
+        self,
+        openings: Mapping[str, str],
+        targets: Mapping[str, str],
+        *,
+        messy: bool,
+        seed: str = "",
+        refused: float = 0.0,
+    ):
         self._openings = openings
         self._targets = targets
         self._messy = messy
         self._seed = seed
+        self._refused = refused
 
     def __call__(self, messages: Sequence[dict[str, str]]) -> Reply:
         prompt = spoken(messages)
         rng = draw_by(messages, self._seed)
         role = role_of(self._openings, prompt)
+        if role != "curator" and self._refuses(messages, prompt):
+            raise Refusal
         fields, other = (getattr(self, f"_{role}")(prompt, rng) for _ in range(2))
         forms: dict[str, str] = getattr(shapes, role)(fields, other)
         name = rng.choice([*forms]) if self._messy and rng.random() < 0.7 else rng.choice(shapes.CLEAN)
         return Reply(forms[name], "length" if name.startswith("cut") else "stop")
+
+    def _refuses(self, messages: Sequence[dict[str, str]], prompt: str) -> bool:
+        about_training = _CASE.findall(prompt)[-1].startswith("train")
+        return about_training and draw_by(messages, f"{self._seed} refused").random() < self._refused
 
     def _generator(self, prompt: str, rng: random.Random) -> dict[str, Any]:
         target = self._targets[_CASE.findall(prompt)[-1]]

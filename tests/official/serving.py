@@ -25,6 +25,10 @@ class Reply:
     ended: str = "stop"
 
 
+class Refusal(Exception):
+    """Is raised by a script in place of a reply: the server refuses the request, as a content filter does."""
+
+
 CHECKS = ("Reply with this JSON object", PROMPT[0].content)
 """How the prompts of our checks before the first call begin."""
 
@@ -95,6 +99,9 @@ class _Handler(BaseHTTPRequestHandler):
             if not probed:
                 self.server.note(body)
             reply = Reply('{"ready": true}') if probed else self.server.script(body["messages"])
+        except Refusal:
+            self._send(400, {"error": {"code": "content_filter", "message": "the prompt was filtered"}})
+            return
         except Exception as error:  # the test shows it; both sides would only see a server that fails
             self.server.failures.append(error)
             self._send(400, {"error": {"message": f"the script failed: {error!r}"}})

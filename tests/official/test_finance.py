@@ -25,6 +25,7 @@ class Scenario:
     ours: tuple[str, ...]
     sizes: tuple[int, int, int]
     playbook: str | None = None
+    refused: float = 0.0
 
     def write(self, folder: Path) -> tuple[list[str], list[str]]:
         """Return both sides' options, with the initial playbook in a file."""
@@ -103,6 +104,13 @@ BATCHES = {
         ("mode=online", "mode.window=5", "mode.batch_size=2"),
         (0, 0, 13),
     ),
+    "calls that fail": Scenario(
+        ("--eval_steps", "4", "--batch_size", "4"),
+        ("mode.eval_every=4", "mode.epochs=1", "mode.batch_size=4"),
+        (24, 4, 4),
+        INITIAL,
+        refused=0.06,
+    ),
 }
 
 
@@ -115,11 +123,15 @@ def test_each_batch_of_combee_equals_the_authors(tmp_path: Path, name: str, mess
     questions = finance("finer", **dict(zip(("train", "val", "test"), scenario.sizes, strict=True)))
     data = questions.write(tmp_path)
     theirs, overrides = scenario.write(tmp_path)
-    with serving(FinanceReplies(openings(code), questions.targets, messy=messy, seed=name)) as server:
+    script = FinanceReplies(openings(code), questions.targets, messy=messy, seed=name, refused=scenario.refused)
+    with serving(script) as server:
         expected = run_finance(code, tmp_path, server.url, "--task_name", "finer", *theirs)
         settings = ("task=finer", f"task.data_dir={data}", *overrides)
         done = ours.run(code, tmp_path, server.url, *settings, method="combee")
     compare(in_any_order(expected), in_any_order(ours.side(done)))
+    undone = (done / "journal.jsonl").read_text().count("all of the batch")
+    assert bool(undone) == bool(scenario.refused)
+    assert undone < len(expected.steps)
     assert expected.steps[0].playbook != expected.steps[-1].playbook, "they learn from the script"
 
 

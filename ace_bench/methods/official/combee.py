@@ -2,7 +2,8 @@
 
 All samples of a batch are reflected on side by side, each under the playbook from before the batch. Then their tags are
 counted at once: of several tags on a bullet the last counts. Each reflection is copied. The copies are shuffled, and
-one Curator after another reads a part of them.
+one Curator after another reads a part of them. A sample about which a call fails changes nothing. If an attempt after
+the batch fails, the whole batch changes nothing.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from ace_bench.core.method import Arena, ContextUpdate, Learning, Span, Workload
 from ace_bench.core.settings import Count
 from ace_bench.core.types import Rollout, Step
 from ace_bench.methods.base import CURATOR
-from ace_bench.methods.official.finance import FinanceLesson, OfficialFinance
+from ace_bench.methods.official.finance import FinanceLesson, OfficialFinance, got_no_reply, post_update_events
 from ace_bench.methods.official.playbook import TextPlaybook
+from ace_bench.playbook.apply import reject
 
 _RULE = "\n\n---\n\n"
+_UNDONE = reject({"type": "all of the batch"}, "an attempt after the batch failed, so the authors' code undoes it")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,16 +63,24 @@ class OfficialCombee(OfficialFinance):
         """Reflect on all samples, count their tags, curate part by part, and measure the gain."""
         lessons = [FinanceLesson(method=self, arena=arena, step=step, playbook=context) for _ in rollouts]
         learnt = arena.map(lambda pair: pair[0].reflect_on(pair[1]), [*zip(lessons, rollouts, strict=True)])
-        taught = [
-            (first, reflections[-1]) for first, (_, reflections) in zip(rollouts, learnt, strict=True) if reflections
+        noted = [*chain.from_iterable(lesson.events for lesson in lessons)]
+        answered = [
+            (first, reflections[-1:], lesson.tags)
+            for first, (_, reflections), lesson in zip(rollouts, learnt, lessons, strict=True)
+            if not lesson.failed
         ]
-        tags = [*chain.from_iterable(lesson.tags for lesson in lessons)]
+        tags = [*chain.from_iterable(tags for *_, tags in answered)]
         counted = context.with_tags(tags, count=arena.counter("generator"))
         curating = FinanceLesson(method=self, arena=arena, step=step, playbook=counted)
+        taught = [(first, reflection) for first, last, _ in answered for reflection in last]
         self._curate(curating, self._deal(taught, f"{arena.seed}/combee/{step.index}"))
-        repeated = self.attempt_again(curating.playbook, rollouts, arena)
-        noted = chain.from_iterable(lesson.events for lesson in (*lessons, curating))
-        return ContextUpdate(context=curating.playbook, events=(*noted, *repeated))
+        kept = [first for first, *_ in answered]
+        repeated = self.attempt_again(curating.playbook, kept, arena)
+        noted += post_update_events(kept, repeated)
+        if any(map(got_no_reply, repeated)):
+            samples = [first.sample.id for first in kept]
+            return ContextUpdate(context=context, events=(*noted, {**_UNDONE, "samples": samples}))
+        return ContextUpdate(context=curating.playbook, events=(*noted, *curating.events))
 
     def _deal(self, taught: Sequence[tuple[Rollout, str]], seed: str) -> Sequence[tuple[Rollout, str]]:
         copies = [lesson for lesson in taught for _ in range(self.copies)]

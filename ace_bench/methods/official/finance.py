@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from ace_bench.core.errors import UNREADABLE
 from ace_bench.core.method import POST_UPDATE_ROLLOUT, Arena, ContextUpdate
 from ace_bench.core.replies import ask_once
 from ace_bench.core.types import Record, Rollout, Step
@@ -30,6 +31,8 @@ class FinanceLesson(OfficialLesson):
 
     tags: list[Any] = field(default_factory=list)
     """All that the Reflector has given, in order."""
+    failed: bool = False
+    """Whether a call about the sample got no reply, which is an error in the authors' code."""
 
     def learn(self, first: Rollout) -> None:
         """Reflect round by round, and curate from the last reflection."""
@@ -51,6 +54,7 @@ class FinanceLesson(OfficialLesson):
                 break
             reflection = self._reflect(latest, first, "".join(reflections[-1:]))
             if reflection is None:
+                self.failed = True
                 break
             reflections.append(reflection)
             reflected = latest
@@ -59,6 +63,7 @@ class FinanceLesson(OfficialLesson):
             latest = self.arena.rollout(first.sample, self.playbook, trial=trial, reflection=reflection)
             if is_settled(reflected, latest):
                 break
+        self.failed |= got_no_reply(latest)
         return reflected, reflections
 
     def _reflect(self, rollout: Rollout, first: Rollout, before: str) -> str | None:
@@ -112,15 +117,25 @@ class OfficialFinance(OfficialLearner):
         """Learn from one sample after another, and measure the gain."""
         learnt = super().update(context, rollouts, step, arena)
         repeated = self.attempt_again(learnt.context, rollouts, arena)
-        return ContextUpdate(context=learnt.context, events=(*learnt.events, *repeated))
+        events = post_update_events(rollouts, repeated)
+        return ContextUpdate(context=learnt.context, events=(*learnt.events, *events))
 
-    def attempt_again(self, playbook: TextPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Record]:
-        """Attempt each sample under the new playbook; metrics look up the grades by the rollouts' keys."""
+    def attempt_again(self, playbook: TextPlaybook, rollouts: Sequence[Rollout], arena: Arena) -> Sequence[Rollout]:
+        """Attempt each sample under the new playbook, where ``measure_post_update`` is set."""
         if not self.measure_post_update:
             return ()
         trial = 1 + self.max_reflection_rounds  # so that no rollout of the step is replayed
-        retried = arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
-        return [
-            {"event": POST_UPDATE_ROLLOUT, "sample": first.sample.id, "first": first.key, "again": second.key}
-            for first, second in zip(rollouts, retried, strict=True)
-        ]
+        return arena.map(lambda rollout: arena.rollout(rollout.sample, playbook, trial=trial), rollouts)
+
+
+def post_update_events(rollouts: Sequence[Rollout], repeated: Sequence[Rollout]) -> Sequence[Record]:
+    """Return an event for each sample attempted again; metrics look up the grades by the rollouts' keys."""
+    return [
+        {"event": POST_UPDATE_ROLLOUT, "sample": first.sample.id, "first": first.key, "again": second.key}
+        for first, second in zip(rollouts, repeated, strict=False)  # none is repeated where nothing is measured
+    ]
+
+
+def got_no_reply(rollout: Rollout) -> bool:
+    """Whether an attempt failed without a reply. A reply that cannot be read is a wrong answer."""
+    return rollout.fault is not None and rollout.fault.kind not in UNREADABLE
