@@ -5,6 +5,7 @@ A reference solution of AppWorld is first run in a fresh world; samples without 
     ace-bench check finer --data-dir data/finer
     ace-bench check bird_sql --set metric=execution_corrected
     ace-bench check task=qa task.data=questions.csv task.question=question task.answer=answer
+    ace-bench check --config-dir experiments experiment=first
 
 The exit code is 1 if a gold answer is graded as wrong for no known reason, and 2 for a bad file or setting. A known
 reason: BIRD-SQL's official rule gives no point to a gold query that returns no row.
@@ -16,6 +17,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +35,9 @@ from ace_bench.core.errors import ConfigError
 from ace_bench.core.leakage import find_leakage
 from ace_bench.core.task import Lifecycle, Task
 from ace_bench.core.types import Grade, Sample
-from ace_bench.runners.composing import refuse_settings_in_texts
+from ace_bench.runners.composing import compose_run, refuse_settings_in_texts
 from ace_bench.runners.override_help import explanation
+from ace_bench.runners.settings import decode
 from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile
 
@@ -131,10 +134,19 @@ def _read_settings(arguments: Sequence[str]) -> dict[str, Any]:
     return {str(key): value for key, value in changes.items()}
 
 
+def _make_task(name: str, settings: Mapping[str, Any]) -> Task:
+    """Make the task that a word names, or the one of a preset. Raises ``ConfigError`` and ``DataError``."""
+    if not name.startswith("experiment="):
+        return make_task(name.removeprefix("task="), **settings, sample_allowed=True)
+    part = decode(compose_run([name])).parts.task
+    task: Task = replace(part, node={**part.node, **settings}).build(sample_allowed=True)
+    return task
+
+
 def main(arguments: Sequence[str]) -> int:
     """Check one task. Return the exit code."""
     parser = Parser("check", __doc__)
-    parser.add_argument("task", help=f"one of: {', '.join(task_names())}; task=NAME means the same")
+    parser.add_argument("task", help=f"one of: {', '.join(task_names())}; task=NAME means the same; or experiment=NAME")
     parser.add_argument("settings", nargs="*", metavar="task.KEY=VALUE", help="settings as in the command of a run")
     parser.add_argument("--data-dir", help="folder with the files (default: where runs would look)")
     parser.add_argument("--source", choices=SOURCES, help="which data to check (default: as runs with auto)")
@@ -151,8 +163,8 @@ def main(arguments: Sequence[str]) -> int:
     arguments_of_task = [*(word.removeprefix("task.") for word in options.settings), *options.set]
     settings = _read_settings(arguments_of_task)
     flags = {"data_dir": options.data_dir, "source": options.source}
-    settings |= {name: value for name, value in flags.items() if value is not None} | {"sample_allowed": True}
-    task = make_task(options.task.removeprefix("task="), **settings)
+    settings |= {name: value for name, value in flags.items() if value is not None}
+    task = _make_task(options.task, settings)
     with closing(task) if isinstance(task, Lifecycle) else nullcontext():
         wrong = check(task, Console(markup=False, highlight=False))
     return 1 if wrong else 0

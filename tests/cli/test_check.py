@@ -11,6 +11,7 @@ import pytest
 from ace_bench.cli import check
 from ace_bench.cli.main import start
 from ace_bench.core.errors import ConfigError
+from ace_bench.core.resources import CONFIG_DIRS
 from ace_bench.tasks.appworld.data import Catalogue
 from ace_bench.tasks.appworld.engine import find_engine
 from ace_bench.tasks.appworld.task import AppWorld
@@ -41,7 +42,7 @@ def test_says_whether_a_file_is_the_official_one(words, tmp_path, capsys, monkey
     assert out.count("no published file known") == 2
 
 
-def test_a_file_of_ones_own_is_named_with_the_balance_of_its_answers(tmp_path, capsys):
+def test_a_file_of_ones_own_is_named_with_the_balance_of_its_answers(tmp_path, capsys, monkeypatch):
     rows = [f"q{number},{'yes' if number % 4 else 'no'},train" for number in range(8)]
     rows += [f"v{number},yes,{split}" for split in ("val", "test") for number in range(4)]
     (tmp_path / "mine.csv").write_text("\n".join(["question,answer,split", *rows]))
@@ -50,6 +51,13 @@ def test_a_file_of_ones_own_is_named_with_the_balance_of_its_answers(tmp_path, c
     said = " ".join(capsys.readouterr().out.split())
     assert "2 different ones: yes 6, no 2 always answering 'yes' is right on 75.0%" in said
     assert "mine.csv, your own" in said
+    presets = tmp_path / "experiment"
+    presets.mkdir()
+    settings = "\n".join(f"  {word.removeprefix('task.').replace('=', ': ', 1)}" for word in words)
+    (presets / "mine.yaml").write_text(f"# @package _global_\ndefaults: [override /task: qa]\ntask:\n{settings}\n")
+    monkeypatch.setenv(CONFIG_DIRS, str(tmp_path))
+    assert start("check", ["experiment=mine", "task.source=auto"]) == 0
+    assert " ".join(capsys.readouterr().out.split()) == said
 
 
 @pytest.mark.parametrize("reason", [None, "it returns no row"])
