@@ -108,9 +108,11 @@ def majority(answers: Sequence[str]) -> str:
     return f"always answering {label!r} is right on {100 * count / len(answers):.1f}%"
 
 
-def default_instruction(answers: Sequence[object], grader: str) -> str:
+def default_instruction(table: Table, *, question: str, answer: str, grader: str) -> str:
     """Return a first instruction that lists the answers, "" if they are no labels or no setting can hold them."""
-    instruction = f"Answer with one of these: {', '.join(sorted(set(map(str, answers))))}."
+    answers = table[answer]
+    labels = ", ".join(sorted(set(map(str, answers))))
+    instruction = f"Sort a {question} into its {answer}. Answer with one of these: {labels}."
     fits = grader == "exact" and are_labels(answers) and not _ESCAPED.search(instruction)
     return instruction if fits else ""
 
@@ -142,7 +144,7 @@ def settings_of(path: Path, given: Mapping[str, str | None], ask: Ask) -> list[s
         "grader: exact, numeric, choice, contains, f1 or judge",
         suggest_grader(table[answer], has_choices=bool(proposal.choices)),
     )
-    default = default_instruction(table[answer], grader)
+    default = default_instruction(table, question=question, answer=answer, grader=grader)
     instruction = given["instruction"] or ask("what the model shall do, in a sentence", default or NONE)
     chosen = {
         "data": str(path),

@@ -231,7 +231,7 @@ def _advise(role: str, quality: RoleQuality) -> Iterator[str]:
     if tries is not None and tries.total >= 2 * _ENOUGH and tries.right < _FEW_TURNED * tries.total:
         yield (
             f"only {tries.right:,} of {tries.total:,} second tries turned right, so reflections do not help: give the "
-            "Reflector a stronger model (backbone@roles.reflector=NAME), or show it the answers (labels=gold)"
+            "Reflector a stronger model (backbone@roles.reflector=NAME), or show it the answers, if labels is not gold"
         )
     if (cited := quality.citations) is not None and cited.inventing >= max(_ENOUGH, _HALF * cited.attempts):
         yield (
