@@ -6,10 +6,11 @@
     ace-bench ls --tag june --note "after the fix"
     ace-bench ls --state stopped --json
 
-The score has its 95% interval. The gain is in percentage points over the score before adaptation, or else over runs of
-method=base with the same model, prompts and samples. Dollars that a backbone does not report are n/a. Dates (UTC) say
-when a run began. The model is the one that the run asks for, with the calls that other models answered. The command of
-a run, also of a finished one, gives it tags and a note: tags=[june,draft] note="after the fix".
+The score has its 95% interval, and n is the number of samples. The gain is in percentage points over the score before
+adaptation, or else over runs of method=base with the same model, prompts and samples. Dollars that a backbone does not
+report are n/a. Dates (UTC) say when a run began. The model is the one that the run asks for, with the calls that other
+models answered. The command of a run, also of a finished one, gives it tags and a note: tags=[june,draft] note="after
+the fix".
 
 A run without a score is running, stopped (the same command continues it, unless an older version made it), failed, or
 damaged. Its line shows how many samples it has learnt from or was tested on, and the score of its first attempts so
@@ -40,13 +41,14 @@ from ace_bench.report.unfinished import so_far
 
 _ABOUT = ("task", "source", "method", "backbone", "mode", "labels", "seed")
 _SPEED = ("tokens_per_s", "call_tokens_per_s")
-_GAIN = ("gain", "gain_over")
-_FIGURES = ("simulated", "metric", "score", "interval", *_GAIN, "calls", "tokens", "usd", "seconds", *_SPEED, "date")
+_SCORE = ("simulated", "metric", "score", "interval", "n", "gain", "gain_over")
+_FIGURES = (*_SCORE, "calls", "tokens", "usd", "seconds", *_SPEED, "date")
 _MODELS = ("model", "other_models")
 _PROGRESS = ("stage", "done", "total", "score_so_far")
 _COPY, _OLDER = "copy", "an older version made it, so no command continues it"
 _UNKNOWN: Sequence[object] = (None, "", ())
-_LARGEST_FIRST = ("score", "gain", "cost", "tokens", "date")
+_NUMBERS = ("seed", "n", "gain", "cost", "tokens")
+_LARGEST_FIRST = ("score", "n", "gain", "cost", "tokens", "date")
 _STATES = ("finished", RUNNING, STOPPED, "failed", CONTRADICTORY, _COPY, "damaged")
 
 
@@ -111,8 +113,10 @@ def _write(rows: Sequence[Record], *, as_json: bool) -> None:
         shown_columns = [True] * len(COLUMNS) + [*noted, True]
         lines = [tuple(compress(line, shown_columns)) for line in lines]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        sides = [">" if column in _NUMBERS else "<" for column in lines[0]]
         for line in lines:
-            write("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n")
+            cells = (f"{cell:{side}{width}}" for cell, side, width in zip(line, sides, widths, strict=True))
+            write("  ".join(cells).rstrip() + "\n")
 
 
 def _rows(results: Found, conditions: Sequence[str]) -> Iterator[Record]:
@@ -139,6 +143,7 @@ def _row(run: RunSummary, gained: Mapping[Path, ListedGain]) -> Record:
         "metric": headline.get("metric"),
         "score": headline.get("after"),
         "interval": headline.get("ci95"),
+        "n": headline.get("n"),
         "gain": gain.points if gain else None,
         "gain_over": gain.over if gain else None,
         "state": run.state,

@@ -17,7 +17,7 @@ from ace_bench.core.types import Record
 from ace_bench.report.records import RunSummary
 from ace_bench.store.processes import FILE
 
-COLUMNS = ("task", "method", "model", "mode", "labels", "seed", "score", "gain", "cost", "tokens", "date")
+COLUMNS = ("task", "method", "model", "mode", "labels", "seed", "score", "n", "gain", "cost", "tokens", "date")
 NOTES = ("tags", "note")
 """Columns that stand in a list only where a run has a tag or a note."""
 _SAMPLED = 8
@@ -121,6 +121,7 @@ def cell_texts(row: Record) -> Sequence[str]:
         words["labels"],
         words["seed"],
         _score_text(row),
+        "" if row["n"] is None else str(row["n"]),
         "" if row["method"] == BASE or row["score"] is None else _or_unknown(row["gain"], "{:+.2f}"),
         _or_unknown(row["usd"], "${:,.2f}"),
         _or_unknown(row["tokens"], "{:,.0f}"),
