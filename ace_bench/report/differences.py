@@ -48,7 +48,7 @@ _DEPENDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _SCOPES = (*CHOICES, _PROTOCOL, "agent", "prompts", "source")
 """All settings that defaults depend on."""
 _SCALARS = (str, int, float, bool, type(None))
-_VAGUE = ("name",)
+_VAGUE = ("name", "train", "val", "test")
 """Last parts of a path that mean nothing without the part before."""
 _OWN_OPTIONS = ("roles.", "sampling.")
 """Groups that only runs with such settings have. Without them the backbone's own apply."""
@@ -94,7 +94,8 @@ def differences(runs: Sequence[RunSummary]) -> Differences:
     labelled, varied = _with_models(settings, paths)
     names = short_names(varied)
     first = labelled[0] if labelled else {}
-    shared = (path for path in _TITLE if path not in varied and path in first and first[path] != _USUAL.get(path, ""))
+    everywhere = {path for path in first if all(path in run_settings for run_settings in labelled)} - {*varied}
+    shared = (path for path in _TITLE if path in everywhere and first[path] != _USUAL.get(path, ""))
     common = _SEPARATOR.join(_parts({path: path for path in shared}, first))
     labels = [_SEPARATOR.join(_parts(names, run_settings)) for run_settings in labelled]
     return Differences(

@@ -2,6 +2,8 @@
 const NAMED = ["task", "method", "backbone", "mode", "labels", "seed"];
 const COUNTED = ["seed", "attempt", "folder"];
 const MOST_SETTINGS = 3;
+/** What n already says of a run. */
+const LIMITS = ["limit", "limit.test"];
 
 /** The settings, by their place, that tell runs apart which have the same name. */
 function tellingSettings({ runs, settings }) {
@@ -10,7 +12,7 @@ function tellingSettings({ runs, settings }) {
   settings.forEach(([path], place) => {
     const valueOf = ({ values }) => values[place];
     if (NAMED.includes(path) || !alike.some((rows) => new Set(rows.map(valueOf)).size > 1)) return;
-    telling.push(place);
+    if (!LIMITS.includes(path)) telling.push(place);
     alike = alike.flatMap((rows) => [...grouped(rows, valueOf).values()]);
   });
   return telling;

@@ -184,7 +184,7 @@ class ContextView {
   adding() {
     const make = () => {
       const words = el("textarea", { rows: 3 });
-      const section = el("input", { type: "text", maxlength: 80, list: "sections" });
+      const section = el("input", { type: "text", maxlength: 80, list: "sections", placeholder: "one of the playbook, or a new one" });
       const status = el("p.note", { role: "status" });
       const add = async () => {
         status.textContent = await this.change({ section: section.value, content: words.value });

@@ -6,6 +6,13 @@ function link(run, view, more = {}) {
 const OF_RUN = [["summary", "Summary"], ["context", "Context"], ["rollouts", "Rollouts"]];
 const OF_ALL = [["runs", "Runs"], ["compare", "Compare"], ["playbooks", "Playbooks"]];
 
+const LONGEST_HEADING = 70;
+
+/** The settings by which a run differs from others, or what it is, where these are many. */
+function shortName({ name, row: { about, model } }) {
+  return name.length <= LONGEST_HEADING ? name : `${about.task} · ${about.method} · ${model} · ${about.mode} · seed ${about.seed}`;
+}
+
 /** The tags and the note that a user gave a run. */
 function notesOf({ tags, note }) {
   return (tags.length > 0 || note) && el("p.note", {}, tags.map((tag) => el("span.tag", {}, tag)), " ", note);
@@ -81,12 +88,12 @@ class Page {
       location.hash = link({ key }, name).slice(1);
     }));
     const warn = run && (run.about.simulated || run.about.source !== "real");
-    const heading = run ? run.name : { compare: "Comparison", playbooks: "Playbook against playbook" }[name] || plural(runs.length, "run");
+    const heading = run ? shortName(run) : { compare: "Comparison", playbooks: "Playbook against playbook" }[name] || plural(runs.length, "run");
     document.title = visible(`${heading} · ace-bench`);
     this.live = el("p.live");
     this.head.replaceChildren(
       el("h1", {}, heading, " ", (run || this.library).marks.map((mark) => el("span.tag.mark", {}, mark))),
-      el("p.note", {}, run ? [runs.length > 1 && run.name !== common && common, run.about.folder].filter(Boolean).join(" — ") : common, warn ? " — not comparable with published numbers" : ""), run && notesOf(run.row), choose || "", this.live);
+      el("p.note", {}, run ? [runs.length > 1 && run.name !== common && common, heading !== run.name && run.name, run.about.folder].filter(Boolean).join(" — ") : common, warn ? " — not comparable with published numbers" : ""), (run && notesOf(run.row)) || "", choose || "", this.live);
     const several = this.several ? OF_ALL.filter(([one]) => one !== "runs" || !embedded).map(([one, label]) => [one, label, `#view=${one}`]) : [];
     const own = run ? OF_RUN.map(([one, label]) => [one, one === "context" && run.isPlaybook ? "Playbook" : label, link(run, one)]) : [];
     const last = embedded && !run ? OF_RUN.map(([one, label]) => [one, label, link(runs[0], one)]) : [];

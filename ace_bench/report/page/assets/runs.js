@@ -24,7 +24,7 @@ class RunsView {
     this.group = select([["", "no"], ["seed", "over seeds"]], "", (value) => this.set({ group: value }));
     const states = [...new Set(runs.map(({ about }) => about.state))].sort();
     this.filters = new Map([["state", select([["", "all"], ...states.map((state) => [state, state])], "", (value) => this.set({ state: value }))]]);
-    for (const { id, pick, each } of [...this.columns.values()].filter(({ filter }) => filter)) {
+    for (const { id, pick, each } of [...this.columns.values()].filter(({ filter }) => filter).sort((a, b) => !a.each - !b.each)) {
       const values = [...new Set(runs.flatMap(each || pick))].filter((value) => value !== undefined).sort(inOrder);
       if (values.length > (each ? 0 : 1) && values.length <= 30 && this.filters.size < 7) this.filters.set(`is.${id}`, select([["", "all"], ...values.map((value) => [value, value])], "", (value) => this.set({ [`is.${id}`]: value })));
     }
@@ -256,8 +256,7 @@ class RunsView {
   /** The interval of the mean of seeds as tables give it, and how many of them have a score. */
   spanOf(rows) {
     const done = rows.filter(({ result }) => result);
-    if (done.length === 1) return [intervalOf(done[0].result), "one seed"].filter(Boolean).join(", ");
-    const { ci95, note, runs } = this.intervals[rows[0].seeds] || {};
+    const { ci95, note, runs } = done.length === 1 ? { ...done[0].result, runs: 1 } : this.intervals[rows[0].seeds] || {};
     const words = runs === done.length ? [intervalOf({ ci95 }), note] : []; // it is of all seeds, not of those that a filter leaves
     return [...words, done.length && done.length < rows.length && `${done.length} of ${rows.length}`].filter(Boolean).join(", ");
   }
@@ -289,8 +288,8 @@ function stateTag(state, reason = "") {
 function standing({ about, live, changed }) {
   const { stage, done, total, score } = live || {};
   const quiet = about.state === "running" && changed && Date.now() / 1000 - changed > QUIET_S;
-  const words = [stage && done ? `${stage} ${done}${total ? ` of ${total}` : ""}` : "", typeof score === "number" ? `${score.toFixed(1)} so far` : "", quiet ? `silent for ${ago(changed, "")}` : ""];
-  return [stateTag(about.state, about.reason), el("span.note", {}, words.filter(Boolean).join(", "))];
+  const words = [stage && done ? `${done}${total ? `/${total}` : ""}` : "", typeof score === "number" ? `${score.toFixed(1)} so far` : "", quiet ? `silent for ${ago(changed, "")}` : ""];
+  return [stateTag(about.state, about.reason), el("span.note", { title: stage || null }, words.filter(Boolean).join(", "))];
 }
 
 /** Settings and their values as a name. */

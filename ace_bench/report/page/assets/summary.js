@@ -166,8 +166,8 @@ function costs(run) {
   const bars = barRows(rows.slice(0, -1).filter(([, sum]) => sum.in !== null).map(([name, sum]) => ({
     name,
     text: shown(sum.in + (sum.out || 0)),
-    parts: [{ value: sum.cached || 0, series: 2 }, { value: sum.in - (sum.cached || 0), series: 0 }, { value: sum.out || 0, series: 1 }],
-  })), { title: "Tokens by stage and role", unit: ["prompt, not cached", "reply", "prompt, cached"] });
+    parts: [sum.cached || 0, sum.in - (sum.cached || 0), sum.out || 0].map((value, series) => ({ value, series })),
+  })), { title: "Tokens by stage and role", unit: ["prompt, cached", "prompt, not cached", "reply"] });
   const roles = [...new Set(run.calls.map(({ role }) => role))].sort();
   const size = Math.ceil(run.calls.length / BINS) || 1;
   const reuse = roles.map((role) => {
