@@ -19,7 +19,7 @@ from ace_bench.playbook.playbook import Playbook
 
 Outcome = Literal["success", "failure", "neutral"]
 _COUNTERS = {"success": "helpful", "failure": "harmful", "neutral": "neutral"}
-_MARKS: Mapping[Outcome, str] = {"success": "[+] ", "failure": "[-] ", "neutral": ""}
+_MARKS: Mapping[Outcome, str] = {"success": "[+] ", "failure": "[-] ", "neutral": "[o] "}
 _LONGEST = 240
 _LIMITS = Limits(kinds=("ADD", "TAG"), repeats=True)
 
@@ -101,10 +101,14 @@ def outcome_of(bullet: Bullet) -> Outcome:
 
 
 def with_marks(playbook: Playbook) -> Playbook:
-    """Return the playbook with ``[+]`` before what has worked and ``[-]`` before what has failed."""
-    decided = [bullet for bullet in playbook.bullets if bullet.utility]
-    marked = [replace(bullet, content=f"{_MARKS[outcome_of(bullet)]}{bullet.content}") for bullet in decided]
-    return playbook.with_index(playbook.index.changed(put=marked)) if marked else playbook
+    """Return the playbook with ``[+]`` before what has worked, ``[-]`` before what has failed ``[o]`` before others.
+
+    A playbook in which nothing has worked or failed stays as it is.
+    """
+    if not any(bullet.utility for bullet in playbook.bullets):
+        return playbook
+    marked = [replace(bullet, content=_MARKS[outcome_of(bullet)] + bullet.content) for bullet in playbook.bullets]
+    return playbook.with_index(playbook.index.changed(put=marked))
 
 
 _CITED = re.compile(r"\[([^\s\[\]]+-\d+)\]")

@@ -36,7 +36,7 @@ from ace_bench.playbook.refine import Refiner
 
 SECTIONS = ("strategies", "tool_use", "common_mistakes", "final_answer")
 _CITE = "When you rely on an entry, name its id in square brackets."
-_MARKED = "An entry marked [+] has worked, one marked [-] has failed. Prefer the first and avoid the second."
+_MARKED = "An entry marked [+] has worked, [-] has failed, [o] neither. Prefer the first and avoid the second."
 
 
 class ACEState(AgentState[Any]):
