@@ -1,7 +1,9 @@
 """SmolLM2-135M on a llama.cpp server of its own, on this machine's CPUs: `make test-real`."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -32,11 +34,23 @@ class Served:
 
 @pytest.fixture(scope="session")
 def served(tmp_path_factory) -> Iterator[Served]:
+    with _serving(tmp_path_factory.mktemp("server")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def embeddings(tmp_path_factory) -> Iterator[Served]:
+    with _serving(tmp_path_factory.mktemp("embeddings"), "--embeddings", "--pooling", "mean") as served:
+        yield served
+
+
+@contextmanager
+def _serving(results: Path, *flags: str) -> Iterator[Served]:
     if not GGUF.exists():
         pytest.skip(f"{GGUF} is missing: make real-model")
-    results = tmp_path_factory.mktemp("server")
     one_slot = "backbone.server.slots=1"  # so that the same calls in the same order get the same replies
     backbone = composed("backbone=smollm2", one_slot, f"results={results}")[0]
+    backbone.backbone.server.flags += flags
     server = Server(built(backbone, "backbone.server"), model=str(GGUF), port=free_port())
     server.start(lambda _: None)
     try:
