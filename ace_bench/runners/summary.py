@@ -238,7 +238,7 @@ def _stage(metrics: Mapping[str, Any], stage: str) -> str:
     asked_again = (
         f", {timing['asked_again']:,} replies paid for and asked for again" if timing.get("asked_again") else ""
     )
-    replayed = f", {metrics['replayed'][stage]:,} from the response cache" if metrics["replayed"][stage] else ""
+    replayed = f", {metrics['replayed'][stage]:,} from earlier runs" if metrics["replayed"][stage] else ""
     return (
         f"{metrics['rollouts'][stage]:,} rollouts, {sum(calls.values()):,} calls"
         f"{f' ({by_role})' if by_role else ''}, {size}{repeated}{asked_again}{waited}{replayed}, {faults} faults, "

@@ -141,7 +141,7 @@ class Account:
 
     ``calls`` counts answered calls, ``asked_again`` further replies that were paid for and useless. ``seconds`` is
     model time, ``waited`` time lost to ``retries``, including retries of unanswered calls, and in our own queue.
-    ``replayed`` calls came from the response cache: they count in ``calls`` only. ``cut`` counts replies that ended at
+    ``replayed`` calls came from earlier runs: they count in ``calls`` only. ``cut`` counts replies that ended at
     the limit of their length, ``blank`` those of them that ended in white space. ``thought`` counts replies with
     thoughts, which are ``thought_chars`` long, ``several`` those with different objects that fit, and
     ``all_reasoning`` those without text that ended by themselves: the server reports all their words as reasoning.
