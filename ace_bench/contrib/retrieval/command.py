@@ -6,6 +6,7 @@
         --cross-encoder cross-encoder/ms-marco-MiniLM-L-6-v2
     ace-bench retrieval --embeddings-url http://localhost:8000/v1 --embedder Qwen/Qwen3-Embedding-8B
     ace-bench retrieval --playbook final.json --labels labels.jsonl
+    ace-bench retrieval --playbook final.json --labels queries.jsonl --judge cross-encoder/ms-marco-MiniLM-L-6-v2
     ace-bench retrieval --model BACKBONE --set budget.usd=1 --calls DIR --limit 40
     ace-bench retrieval --bullets 100000                  latency in a playbook filled up to that size
 
@@ -27,7 +28,15 @@ from rich.table import Table
 from ace_bench.api import open_backbone, open_embedder
 from ace_bench.cli.arguments import Parser, add_column, count
 from ace_bench.contrib.retrieval.by_model import Model
-from ace_bench.contrib.retrieval.labels import SHIPPED, by_wording, read_labels, read_playbook, relevance_by_labels
+from ace_bench.contrib.retrieval.features import CrossEncoderReranker
+from ace_bench.contrib.retrieval.labels import (
+    SHIPPED,
+    by_wording,
+    read_labels,
+    read_playbook,
+    relevance_by_labels,
+    relevance_by_model,
+)
 from ace_bench.contrib.retrieval.measuring import (
     COLUMNS,
     Measured,
@@ -91,13 +100,18 @@ def _write(options: argparse.Namespace, tables: Mapping[str, Sequence[Measured]]
 def _read_trial(options: argparse.Namespace, embedder: Embedder) -> Trial:
     """Read what the options name; raises ``ConfigError`` and ``DataError``."""
     playbook = read_playbook(options.playbook)
-    labels = read_labels(options.labels, playbook, half="report")
+    labels = read_labels(options.labels, playbook, half="report", judged=options.judge is not None)
     if not labels:
         raise ConfigError("there is no query to measure with")
+    relevant = relevance_by_labels(labels)
+    if options.judge is not None:
+        judge = CrossEncoderReranker(options.judge)
+        judge.scores("", [])  # a model that cannot be loaded stops the command here
+        relevant = relevance_by_model(judge, options.judge_above)
     return Trial(
         playbook=fill_playbook(playbook, options.bullets) if options.bullets > playbook.size else playbook,
         queries={wording: queries[: options.limit] for wording, queries in by_wording(labels).items()},
-        relevant=relevance_by_labels(labels),
+        relevant=relevant,
         embedder=embedder,
         cross_encoder=options.cross_encoder or "",
     )
@@ -160,6 +174,10 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
         help="folder that keeps the vectors of a model (an endpoint's default: in the cache folder)",
     )
     parser.add_argument("--cross-encoder", help="model of the cross-encoder's rows, which are left out without it")
+    parser.add_argument("--judge", help="cross-encoder that says which bullets are relevant, in place of the labels")
+    parser.add_argument(
+        "--judge-above", type=float, default=-10.0, help="score above which a bullet is relevant (default: -10)"
+    )
     parser.add_argument("--model", help="backbone that expands queries, and validates typos and the first five bullets")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="its settings, and budget.*")
     parser.add_argument("--calls", type=Path, help="folder of its paid calls (default: in the cache folder)")

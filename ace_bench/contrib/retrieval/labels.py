@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
 
 from ace_bench.contexts.loading import load_context
+from ace_bench.contrib.retrieval.features import Reranker
 from ace_bench.core.errors import ConfigError, DataError
 from ace_bench.core.prompts import estimate_tokens
 from ace_bench.playbook.bullets import Bullet
@@ -24,10 +26,11 @@ class Label(msgspec.Struct, forbid_unknown_fields=True):
     """A line of a labels file: a query, the ids of the bullets that answer it, and its half of the set.
 
     A ``natural`` query has the words that a user of the task would take; a ``distant`` one avoids the bullet's words.
+    Where a model judges relevance a line needs no ids.
     """
 
     query: str
-    relevant: list[str]
+    relevant: list[str] = []
     half: Half = "report"
     wording: Wording = "natural"
 
@@ -50,8 +53,11 @@ def read_playbook(path: Path) -> Playbook:
     return playbook
 
 
-def read_labels(path: Path, playbook: Playbook, *, half: Half) -> Sequence[Label]:
-    """Read the labels of a half; raises ``DataError`` for a broken line, a repeated query and an unknown id."""
+def read_labels(path: Path, playbook: Playbook, *, half: Half, judged: bool = False) -> Sequence[Label]:
+    """Read the labels of a half; raises ``DataError`` for a broken line, a repeated query and an unknown id.
+
+    Also a line without ids is refused, unless a model judges.
+    """
     labels: dict[str, Label] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         try:
@@ -59,7 +65,7 @@ def read_labels(path: Path, playbook: Playbook, *, half: Half) -> Sequence[Label
         except msgspec.DecodeError as error:
             raise DataError(f"{path}: line {number}: {error}") from error
         unknown = [bullet_id for bullet_id in label.relevant if bullet_id not in playbook.index]
-        if unknown or not label.relevant:
+        if unknown or not (label.relevant or judged):
             problem = f"no bullet has the id {', '.join(unknown)}" if unknown else "no bullet is relevant"
             raise DataError(f"{path}: line {number}: {problem}")
         if label.query in labels:
@@ -81,3 +87,13 @@ def relevance_by_labels(labels: Sequence[Label]) -> Relevant:
     """Return a function that judges relevance by the labels."""
     relevant = {label.query: frozenset(label.relevant) for label in labels}
     return lambda query, bullet: bullet.id in relevant[query]
+
+
+def relevance_by_model(judge: Reranker, least: float) -> Relevant:
+    """Return a function by which a bullet is relevant if a model scores it above ``least`` for the query."""
+
+    @cache
+    def judged(query: str, content: str) -> bool:
+        return bool(judge.scores(query, [content])[0] > least)
+
+    return lambda query, bullet: judged(query, bullet.content)

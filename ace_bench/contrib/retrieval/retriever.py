@@ -48,7 +48,8 @@ class Retriever:
     ``cross_encoder`` the model of ``reranked``; ``features`` reranks without a model. A query of mostly filler words is
     ranked by embeddings alone, if the mode has them, and never expanded. ``expansion`` adds words of about the same
     meaning to other queries, ``typos`` corrects words that the playbook does not have, and ``percentile`` drops the
-    candidates below that percentile of the candidates' scores before they are reranked.
+    candidates below that percentile of the candidates' scores before they are reranked. ``min_score`` drops bullets
+    that the last stage of the mode scores lower.
 
     ``expander`` adds the words; another one, such as a model, may be set before the first question.
 
@@ -65,6 +66,7 @@ class Retriever:
         embedder: Embedder,
         cross_encoder: Text | Reranker,
         percentile: Percentile = 0.0,
+        min_score: float | None = None,
         expansion: bool = False,
         typos: TypoCorrector | None = None,
     ) -> None:
@@ -76,6 +78,7 @@ class Retriever:
         self._lexical = mode in ("bm25", "fused", "features", "reranked")
         self._semantic = mode in ("embeddings", "fused", "features", "reranked")
         self._percentile = percentile
+        self._min_score = min_score
         self._expansion = expansion
         self.expander: Callable[[str], str] = expand
         self._typos = typos or TypoCorrector()
@@ -103,7 +106,7 @@ class Retriever:
 
     def select(self, playbook: Playbook, query: str) -> Playbook:
         """Return the playbook with only the selected bullets, in order of creation."""
-        if self.mode == "off" or playbook.size <= self._top_k:
+        if self.mode == "off" or (playbook.size <= self._top_k and self._min_score is None):
             return playbook
         return playbook.with_bullets(
             sorted(self.ranked(playbook, query), key=lambda bullet: (bullet.number, bullet.id))
@@ -123,7 +126,9 @@ class Retriever:
         corrected = self._typos.corrected(query)
         vector = self._memo.embed([self._expand(corrected)])[0] if self._semantic else None
         candidates = self._above_percentile(self._candidates(corrected, vector))
-        return self._distinct(self._rerank(corrected, [*candidates], vector))
+        scores = self._rerank(corrected, candidates, vector)
+        least = -np.inf if self._min_score is None else self._min_score
+        return self._distinct(place for place, score in scores.items() if score >= least)
 
     def _follow(self, bullets: BulletIndex) -> None:
         """Bring index and embeddings to a version of the playbook; costs what differs from the latest."""
@@ -163,15 +168,15 @@ class Retriever:
         scores = np.array([*candidates.values()], dtype=np.float32)
         return dict(islice(candidates.items(), int((scores >= np.percentile(scores, self._percentile)).sum())))
 
-    def _rerank(self, query: str, places: list[int], vector: Vector | None) -> list[int]:
-        texts = self._contents(places)
+    def _rerank(self, query: str, candidates: Candidates, vector: Vector | None) -> Candidates:
+        places = [*candidates]
         if self._reranker is not None:
-            scores = self._reranker.scores(query, texts)
+            scores = self._reranker.scores(query, self._contents(places))
         elif self.mode == "features" and vector is not None and places:
             scores = features.scores(self._features(query, places, vector))
         else:
-            return places
-        return [places[n] for n in best_indices(scores, len(places))]
+            return candidates
+        return {places[n]: scores[n] for n in best_indices(scores, len(places))}
 
     def explained(self, playbook: Playbook, query: str) -> npt.NDArray[np.float64]:
         """Return the features of every bullet for a query, a row each (``features.Weights``)."""

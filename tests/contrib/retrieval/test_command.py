@@ -3,17 +3,22 @@
 import json
 import re
 from collections import Counter
+from importlib.util import find_spec
 
+import numpy as np
 import pytest
 
 from ace_bench.cli.main import main
 from ace_bench.contrib.retrieval.by_model import Model
-from ace_bench.contrib.retrieval.labels import SHIPPED, by_wording, read_labels, read_playbook
+from ace_bench.contrib.retrieval.features import CrossEncoderReranker
+from ace_bench.contrib.retrieval.labels import SHIPPED, by_wording, read_labels, read_playbook, relevance_by_model
 from ace_bench.contrib.retrieval.measuring import Trial, model_variants, retriever_variants
 from ace_bench.contrib.retrieval.typos import TypoCorrector
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.types import Completion, Fault, Usage
 from ace_bench.playbook.embeddings import HashingEmbedder
+
+ASKED = {"red apples": ["oth-00001"], "green pears or yellow": ["oth-00002", "oth-00003"], "apples": ["oth-00003"]}
 
 
 @pytest.fixture
@@ -21,8 +26,7 @@ def files(tmp_path):
     """Two bullets of three are easy to find, for the third the words mislead."""
     playbook, labels = tmp_path / "playbook.txt", tmp_path / "labels.jsonl"
     playbook.write_text("## OTHERS\n[oth-00001] red apples\n[oth-00002] green pears\n[oth-00003] yellow bananas\n")
-    asked = {"red apples": ["oth-00001"], "green pears or yellow": ["oth-00002", "oth-00003"], "apples": ["oth-00003"]}
-    labels.write_text("".join(json.dumps({"query": q, "relevant": r}) + "\n" for q, r in asked.items()))
+    labels.write_text("".join(json.dumps({"query": q, "relevant": r}) + "\n" for q, r in ASKED.items()))
     return ["--playbook", str(playbook), "--labels", str(labels)]
 
 
@@ -50,7 +54,7 @@ def test_the_set_that_ships_has_halves_that_share_no_bullet_but_as_a_second_answ
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"query": "q"}', "line 1: Object missing required field"),
+        ('{"query": "q"}', "line 1: no bullet is relevant"),
         ('{"query": "q", "relevant": ["oth-00009"]}', "line 1: no bullet has the id oth-00009"),
         ('{"query": "q", "relevant": ["oth-00001"]}\n' * 2, "line 2: the query 'q' has a line already"),
         ('{"query": "q", "relevant": []}', "line 1: no bullet is relevant"),
@@ -77,6 +81,60 @@ def test_each_query_and_bullet_is_embedded_once_for_all_ways(tmp_path):
     assert {"is tea hot", "tea", "tea is hot"} <= counted.keys()
     assert set(counted.values()) == {1}
     assert all(one.recall_1 == 1 and one.p50_ms >= 0 for one in found)
+
+
+def test_a_judge_takes_the_place_of_labels(files, tmp_path):
+    """Queries need no labels then, and the judge is asked once for a pair."""
+    (tmp_path / "labels.jsonl").write_text('{"query": "pears"}\n{"query": "apples"}\n')
+    pages, asked = read_playbook(tmp_path / "playbook.txt"), Counter()
+
+    class ByLetters:
+        def scores(self, query, texts):
+            asked.update((query, text) for text in texts)
+            return np.array([-5.0 - 10 * (query not in text) for text in texts], dtype=np.float32)
+
+    queries = by_wording(read_labels(tmp_path / "labels.jsonl", pages, half="report", judged=True))
+    judged = relevance_by_model(ByLetters(), -10.0)
+    trial = Trial(playbook=pages, queries=queries, relevant=judged, embedder=HashingEmbedder())
+    measured = trial.measure_all(retriever_variants(cross_encoder=False))["natural"]
+    assert all((one.recall_5, one.precision_3) == (1.0, pytest.approx(1 / 3)) for one in measured)
+    assert set(asked.values()) == {1}
+
+
+@pytest.mark.skipif(find_spec("sentence_transformers") is None, reason="needs the extra embeddings")
+def test_a_cross_encoder_judges_and_reranks(files, tmp_path):
+    """The library's own, with random weights: what it scores highest is first, and relevant above its threshold."""
+    model, data = tiny_cross_encoder(tmp_path / "model"), tmp_path / "ab.json"
+    texts = [bullet.content for bullet in read_playbook(tmp_path / "playbook.txt").bullets]
+    scores = np.array([CrossEncoderReranker(model).scores(query, texts) for query in ASKED])
+    for above, recall in ((scores.min() - 1, 1.0), (np.sort(scores.max(axis=1))[0], 2 / 3), (scores.max() + 1, 0.0)):
+        options = ["--cross-encoder", model, "--judge", model, "--judge-above", str(above)]
+        assert main(["retrieval", *files, *options, "--json", str(data)]) == 0
+        rows = {row["variant"]: row["recall_1"] for row in json.loads(data.read_text())}
+        assert rows["cross-encoder"] == pytest.approx(recall)
+
+
+def tiny_cross_encoder(folder):
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import BertConfig, BertForSequenceClassification, PreTrainedTokenizerFast, set_seed
+
+    set_seed(0)
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *["red", "apples", "green", "pears", "yellow", "bananas", "or"]]
+    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}, "[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = BertConfig(vocab_size=len(words), num_labels=1, initializer_range=1.0, **sizes)
+    BertForSequenceClassification(config).save_pretrained(folder)
+    special = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, **special).save_pretrained(folder)
+    return str(folder)
+
+
+@pytest.mark.skipif(find_spec("sentence_transformers") is not None, reason="the extra is installed")
+def test_a_judge_without_its_extra_is_refused(files, capsys):
+    assert main(["retrieval", *files, "--judge", "any"]) == 2
+    assert "ace-bench[embeddings]" in capsys.readouterr().err
 
 
 def book(folder, *texts):

@@ -65,6 +65,7 @@ def test_off_and_small_playbooks_are_shown_whole_and_chosen_bullets_keep_their_o
     book = playbook(*ABOUT)
     assert retriever("off").select(book, "bond") is book
     assert retriever("bm25", top_k=5).select(book, "bond") is book
+    assert ids(retriever("embeddings", top_k=5, min_score=0.5).select(book, "bond")) == ["others-00005"]
     shown = retriever("bm25").select(book, "bond with a lease")
     assert ids(shown) == ["others-00002", "others-00005"]
     assert (shown.sections, shown.next_number) == (book.sections, book.next_number)
@@ -93,6 +94,9 @@ FOUND = [
     ("bm25", {"expansion": True}, OTHER, "warehouse goods", [2]),
     ("reranked", {**HASHED, "percentile": 0}, GRADED, "bond coupon", [4, 3, 2]),
     ("reranked", {**HASHED, "percentile": 50}, GRADED, "bond coupon", [2, 1]),
+    ("reranked", {**HASHED, "min_score": 22}, GRADED, "bond coupon", [4, 3]),
+    ("embeddings", {"min_score": 0.5}, (), "production", [4]),
+    ("embeddings", {"min_score": 0.5}, (), "weather", []),
     ("features", {**HASHED, "top_k": 1}, TERMS, "NPV of it", [3]),
     ("features", {**HASHED, "top_k": 1}, TERMS, "returning bonds", [2]),
 ]
