@@ -28,7 +28,6 @@ CONFIG_DIRS = "ACE_BENCH_CONFIG_DIRS"
 """The environment variable that passes the folders of ``--config-dir`` to this process and its children."""
 
 _METHODS_CONTEXTS = {
-    "heuristic": "ace_bench.methods.field.heuristic:Observations",
     "memory": "ace_bench.methods.field.stream_memory:Memory",
     "playbook_text": "ace_bench.methods.official.playbook:TextPlaybook",
     "reasoning_items": "ace_bench.methods.field.reasoning_bank:ReasoningItems",
@@ -129,7 +128,6 @@ def import_folder() -> Path:
 
 
 EXTRAS: Mapping[str, str] = {
-    "agent_episodic_memory": "langchain",
     "datasets": "data",
     "dspy": "optimisers",
     "inspect_ai": "inspect",

@@ -32,10 +32,8 @@ RUNS = {
 def runs():
     """Yield a run of each method with a task, in turn."""
     for method, task in zip(options("method"), cycle(("formula", "finer", "ddxplus", "bird_sql")), strict=False):
-        # importing what the heuristic method needs takes ten seconds
-        mark = pytest.mark.thorough if method == "heuristic" else pytest.mark.slow
         run = (f"task={task}", f"method={method}", *RUNS.get(method, ONLINE))
-        yield pytest.param(run, method in EXACT, id=" ".join(run[1:]), marks=mark)
+        yield pytest.param(run, method in EXACT, id=" ".join(run[1:]), marks=pytest.mark.slow)
     variants = (
         ("method=ace", "method.verify=true", *RUNS["ace"]),
         ("protocol=official", "method=combee", *RUNS["combee"]),

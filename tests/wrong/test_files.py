@@ -133,7 +133,6 @@ FILLED = (
     "method=awm labels=none",
     "method=awm_offline",
     "method=reasoning_bank labels=none",
-    "method=heuristic",
 )
 
 
@@ -150,5 +149,5 @@ def test_templates_get_the_fields_that_they_are_checked_by(case, tmp_path, monke
     small = ["task=formula", "task.source=sample", "limit=8"]
     online = [] if "mode=online" in case else ["mode.epochs=1"]
     assert launch(tmp_path, *small, *online, *case.split()).status == 0
-    assert len(filled) > 1 or case == "method=heuristic"
+    assert len(filled) > 1
     assert filled == {role: checked[role] for role in filled}

@@ -3,7 +3,6 @@
 import asyncio
 import importlib
 import importlib.util
-import json
 
 import pytest
 from langchain.agents import create_agent
@@ -19,9 +18,7 @@ from ace_bench.core.types import Completion, Fault, Message, Stage, Usage
 from ace_bench.runners.gateway import BoundLm, Caller, CallGateway
 from ace_bench.runners.limits import Budget, Stop
 from ace_bench.store.call_log import CallLog
-from ace_bench.tasks.catalog import make_task
 from tests.backbones.openai_compatible.scripted import Reply, answer, client, serving
-from tests.launching import launch
 from tests.playbook.making import playbook
 
 
@@ -146,22 +143,6 @@ def test_faults_and_stops_come_through_an_agent(through):
     with pytest.raises(BudgetExhausted):
         invoke(create_agent(model), "Ho")
     assert log.ledger.total.calls == 1
-
-
-def test_the_package_run_by_its_own_agent_notes_what_our_method_notes(through, tmp_path):
-    package = pytest.importorskip("agent_episodic_memory")
-    settings = ("task=finer", "method=heuristic", "task.source=sample", "limit={train: 12, test: 1}", "mode.epochs=1")
-    ran = launch(tmp_path / "ours", *settings, "mode.shuffle=false", "mode.before=false")
-    model, log = through(EmbeddedBackbone())
-    agent, state = create_agent(model, middleware=[package.ACEMiddleware()]), {}
-    for sample in make_task("finer", source="sample", sample_allowed=True).samples("train")[:12]:
-        question = f"{sample.inputs['background']}{sample.inputs['question']}"
-        state = {"ace_playbook": agent.invoke({"messages": [("user", question)], **state})["ace_playbook"]}
-    fields = ("category", "content", "outcome")
-    noted = [{name: entry[name] for name in fields} for entry in state["ace_playbook"]["entries"]]
-    assert noted == json.loads((ran.folder / "contexts" / "final.json").read_text())["entries"]
-    assert log.ledger.total.calls == ran.metrics["calls"]["adapt"]["generator"] == 12
-    assert len(noted) > 3
 
 
 @pytest.mark.parametrize("wait", [False, True])

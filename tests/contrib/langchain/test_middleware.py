@@ -229,12 +229,15 @@ def test_new_threads_can_start_with_a_saved_playbook(models, tmp_path):
 
 
 def test_a_thread_of_the_package_goes_on(models):
-    package = pytest.importorskip("agent_episodic_memory", reason="needs the extra langchain")
+    """The state is as agent_episodic_memory 0.1.0 leaves it."""
     saver, model = MemorySaver(), BackboneChatModel(lm=models().lm("generator", "s"))
-    ask(create_agent(model, tools=TOOLS, middleware=[package.ACEMiddleware()], checkpointer=saver))
-    state = ask(create_agent(model, tools=TOOLS, middleware=[ACEMiddleware()], checkpointer=saver), "Globex")
-    assert bullets(state)[:2] == ["tool call: customer_record", "tool call: ledger_entries"]
-    assert "Called ledger_entries(account='Globex')." in bullets(state)
+    noted = [f"tool call: {tool.name}" for tool in TOOLS]
+    entry = {"category": "tool_use", "outcome": "neutral", "created_at": "2026-11-27T14:07:06+00:00"}
+    agent = create_agent(model, tools=TOOLS, middleware=[ACEMiddleware()], checkpointer=saver)
+    agent.update_state(in_thread("a"), {"ace_playbook": {"entries": [{**entry, "content": text} for text in noted]}})
+    after = bullets(ask(agent, "Globex"))
+    assert after[:2] == noted
+    assert "Called ledger_entries(account='Globex')." in after
 
 
 def test_a_role_that_fails_costs_a_lesson_and_not_the_answer(models, caplog):

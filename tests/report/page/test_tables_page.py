@@ -16,7 +16,7 @@ def test_real_runs_stand_beside_the_papers_numbers_simulated_ones_apart_and_each
     planner.make(planned("2/base/finer"), BASE, extra=REAL)
     planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, sizes=[5, 9])
     launch(tmp_path / "results", "task=formula", "method=base", "limit=2", "mode.before=false")
-    launch(tmp_path / "results", "task=ddxplus", "method=heuristic", "mode=online", "limit=2")
+    launch(tmp_path / "results", "task=ddxplus", "method=reasoning_bank", "mode=online", "limit=2")
     site = tmp_path / "site"
     assert main(["report", str(tmp_path / "results"), "--out", str(site)]) == 0
     page = (site / "tables.html").read_text()
@@ -25,7 +25,7 @@ def test_real_runs_stand_beside_the_papers_numbers_simulated_ones_apart_and_each
     assert re.search(r'<th scope="row">ACE</th>.*?>70\.0 .*?<td>78\.3</td>', real)
     assert "70.0 [" not in simulated
     assert "78.3" not in simulated
-    assert "heuristic" in simulated, "a run that no table of the paper takes"
+    assert "reasoning_bank" in simulated, "a run that no table of the paper takes"
     keys = re.findall(r'<a href="index.html#view=summary&amp;run=(\w+)">', simulated)
     assert len({*keys}) == 2
     assert all((site / "data" / f"run-{key}.bin").exists() for key in keys)

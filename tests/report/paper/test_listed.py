@@ -63,7 +63,7 @@ def test_all_results_are_listed_with_their_models_and_runs(commands):
     for line in (
         "figure=2 Context collapse on AppWorld deepseek_v3_1 9",
         "table=2 Financial analysis, DeepSeek-V3.1 deepseek_v3_1 28",
-        "experiment=field Methods of the field deepseek_v3_1 at most 462",
+        "experiment=field Methods of the field deepseek_v3_1 at most 444",
         "experiment=seed_004 Retrieval of bullets by stage embedded none: a measurement",
     ):
         assert line in shown, line

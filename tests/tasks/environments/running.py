@@ -13,7 +13,7 @@ from tests.launching import Ran
 HERE = Path(__file__).parent
 ATLAS, CITIES = f"task.name={HERE / 'atlas.py'}", f"task.environment={HERE / 'cities.py'}"
 PACKAGES = {"inspect": "inspect_ai", "verifiers": "verifiers"}
-NEEDED = {"gepa": "dspy", "mipro": "dspy", "heuristic": "agent_episodic_memory"}
+NEEDED = {"gepa": "dspy", "mipro": "dspy"}
 SMALL = ("mode.epochs=1", "mode.before=false", "embedder=hashing", "estimate=false")
 MARKS = {
     name: (pytest.mark.skipif(find_spec(package) is None, reason=f"needs the extra {name}: make test-environments"),)
