@@ -1,15 +1,13 @@
 """Decodes a user's text file; ours, because charset-normalizer guesses, and wrongly where few letters are foreign.
 
-UTF-8, UTF-16 and UTF-32 are recognised, any other encoding has to be named. It is never guessed, since
-a wrong guess puts wrong letters into questions and answers. The message shows instead how a line reads in the encodings
-that are likely.
+UTF-8, UTF-16 and UTF-32 are recognised. Any other encoding has to be named: a wrong guess would put wrong letters into
+questions and answers.
 """
 
 from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 from ace_bench.core.errors import DataError
@@ -23,34 +21,14 @@ _MARKS = (
 )
 _CONTROL = re.compile("[\0\x80-\x84\x86-\x9f]")
 """Control characters that no text has. U+0085 is a line break in UTF-8, and a sign of an error elsewhere."""
-_WESTERN = "[’‘“”–—…€•™®©°£§«»¿¡]|(?<![À-ž])[À-ž]{1,4}(?![À-ž])"
-_CYRILLIC = "[а-яё«»–—№]|[А-ЯЁ](?=[а-яё ])"
-_CHINESE = "[一-龥、。，！？：；（）「」《》“”]{2,}"
-_JAPANESE = "[ぁ-んァ-ヶーｦ-ﾟ、。「」！？（）]|(?<=[ぁ-ん一-龥ァ-ヶ])[一-龥]|[一-龥](?=[ぁ-ん一-龥ァ-ヶ])"
-_LIKELY = (
-    ("cp1252", _WESTERN),
-    ("cp1250", _WESTERN),
-    ("cp1254", _WESTERN),
-    ("mac_roman", _WESTERN),
-    ("cp1251", _CYRILLIC),
-    ("koi8_r", _CYRILLIC),
-    ("cp1253", "[ά-ώ]|[Α-Ω](?=[ά-ώ ])"),
-    ("cp1255", "[א-ת]"),
-    ("cp1256", "[ء-ي،؟]"),
-    ("cp949", "[가-힣]"),
-    ("cp932", _JAPANESE),
-    ("euc_jp", _JAPANESE),
-    ("gb18030", _CHINESE),
-    ("cp950", _CHINESE),
-)
-"""Encodings, and the usual characters of texts in them; shift_jis is cp932, big5 cp950 and euc_kr cp949."""
-_LEAST_USUAL, _MOST_SHOWN, _EXCERPT = 0.7, 4, 20
+_EXCERPT = 20
+"""Characters that a message shows on each side of a wrong one."""
 
 
 def decode(content: bytes, encoding: str, path: Path) -> str:
     """Return the text of a file without its byte order mark; ``encoding`` is what the setting names.
 
-    Raises ``DataError`` that names the line, and the settings that would read it.
+    Raises ``DataError`` that names the first line with other characters, and the setting to change.
     """
     marked = next((name for mark, name in _MARKS if content.startswith(mark)), None) or _utf_by_zeros(content)
     used = marked or codecs.lookup(encoding).name
@@ -67,7 +45,11 @@ def decode(content: bytes, encoding: str, path: Path) -> str:
     if as_utf_8 is not None and (wrong >= 0 or len(as_utf_8) < len(text)):  # several characters are one of UTF-8
         raise DataError(f"{path} is UTF-8, not {encoding}; leave task.encoding={encoding} out")
     if wrong >= 0:
-        raise DataError(_advise(content, wrong, encoding, path))
+        line = 1 + content[:wrong].count(b"\n")
+        raise DataError(
+            f"{path}, line {line} is not {encoding}; set task.encoding to the file's own, such as cp1252 "
+            f"(Windows) or shift_jis (Japanese), or write it again in UTF-8"
+        )
     return text.removeprefix("\ufeff")
 
 
@@ -104,38 +86,3 @@ def _read_utf_8(content: bytes) -> str | None:
         return content.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _advise(content: bytes, position: int, encoding: str, path: Path) -> str:
-    """Say which encodings the file may have, and how the line with the first wrong byte reads in each."""
-    line = content[:position].count(b"\n")
-    readings = [
-        f"task.encoding={name} it reads {_excerpt(text, line)!r}" for name, text in _candidates(content, encoding)
-    ]
-    where = f"{path}, line {line + 1} is not {encoding}"
-    if not readings:
-        return f"{where}; set task.encoding to the encoding of the program that wrote it, or write it again in UTF-8"
-    return f"{where}; with {', with '.join(readings[:_MOST_SHOWN])}: set the one that reads right"
-
-
-def _excerpt(text: str, line: int) -> str:
-    content = text.split("\n")[line].strip()
-    first = next((index for index, char in enumerate(content) if not char.isascii()), 0)
-    return content[max(0, first - _EXCERPT) : first + _EXCERPT]
-
-
-def _candidates(content: bytes, besides: str) -> Iterator[tuple[str, str]]:
-    """Yield names of encodings and the text in each, the likeliest first."""
-    shares = dict[str, tuple[float, str]]()
-    for name, usual in _LIKELY:
-        if name == codecs.lookup(besides).name:
-            continue
-        try:
-            text = content.decode(name)
-        except UnicodeDecodeError:
-            continue
-        foreign = sum(not char.isascii() for char in text)
-        share = sum(len(run) for run in re.findall(usual, text)) / foreign
-        if share >= _LEAST_USUAL and not re.search("[\x80-\x9f]", text):
-            shares.setdefault(text, (share, name))
-    yield from ((name, text) for text, (_, name) in sorted(shares.items(), key=lambda run: -run[1][0]))

@@ -33,27 +33,12 @@ def test_the_ends_of_utf_16_are_told_apart_in_texts_without_letters(tmp_path):
         assert pairs(path) == [("一" * 14, "一")]
 
 
-WRITTEN = {
-    "cp1252": "It’s €5 – “ok”…",
-    "latin-1": "où est la forêt à côté",
-    "cp1250": "Która jest stolicą?",
-    "cp1251": "Привет, как дела?",
-    "koi8_r": "Привет как дела",
-    "mac_roman": "It’s an über-café",
-    "cp1253": "Ποια είναι η πρωτεύουσα",
-    "cp1254": "başkent neresi, ığdır",
-    "cp1255": "מה בירת ישראל",
-    "shift_jis": "日本の首都は？東京です",
-    "euc_jp": "日本の首都は？東京です",
-    "gb18030": "中国的首都是哪里？北京",
-    "big5": "台灣的首都是哪裡？臺北",
-    "euc_kr": "한국의 수도는? 서울",
-}
+WRITTEN = {"cp1252": "It’s €5 – “ok”…", "koi8_r": "Привет как дела", "shift_jis": "日本の首都は？東京です"}
 
 
 @pytest.mark.parametrize("encoding", WRITTEN)
 @pytest.mark.parametrize("form", ["csv", "jsonl"])
-def test_what_is_no_utf_is_never_guessed_and_the_advice_reads_it(encoding, form, tmp_path):
+def test_what_is_no_utf_is_never_guessed_and_read_where_it_is_named(encoding, form, tmp_path):
     text = WRITTEN[encoding]
     path = tmp_path / f"a.{form}"
     row = json.dumps({"question": text, "answer": "x"}, ensure_ascii=False)
@@ -61,19 +46,20 @@ def test_what_is_no_utf_is_never_guessed_and_the_advice_reads_it(encoding, form,
     with pytest.raises(DataError) as refused:
         pairs(path)
     said = str(refused.value)
-    assert f"line {1 if form == 'jsonl' else 3} is not utf-8; with task.encoding=" in said
-    advised = [part.partition(" ")[0] for part in said.split("task.encoding=")[1:]]
-    assert "latin-1" not in advised
-    assert any(pairs(path, encoding=name)[-1][0] == text for name in advised)
-    first = advised[0]
-    assert first in ("cp1252", "cp1250", "cp1251") or text in said.split("task.encoding=")[1], said
+    assert f"line {1 if form == 'jsonl' else 3} is not utf-8; set task.encoding to" in said
+    assert "such as cp1252 (Windows)" in said
+    assert pairs(path, encoding=encoding)[-1] == (text, "x")
 
 
 @pytest.mark.parametrize(
     ("content", "encoding", "said"),
     [
-        ("It’s".encode("cp1252"), "latin-1", "line 2 is not latin-1; with task.encoding=cp1252 it reads 'It’s,y'"),
-        ("wait…".encode("cp1252"), "latin-1", "with task.encoding=cp1252 it reads 'wait…,y'"),
+        (
+            "It’s".encode("cp1252"),
+            "latin-1",
+            "line 2 is not latin-1; set task.encoding to the file's own, such as cp1252",
+        ),
+        ("wait…".encode("cp1252"), "latin-1", "line 2 is not latin-1; set task.encoding to"),
         ("café".encode(), "latin-1", "is UTF-8, not latin-1; leave task.encoding=latin-1 out"),
         ("“a”".encode(), "cp1252", "is UTF-8, not cp1252; leave task.encoding=cp1252 out"),
         ("中国".encode(), "gb18030", "is UTF-8, not gb18030; leave task.encoding=gb18030 out"),
