@@ -61,7 +61,8 @@ class Backbone(Protocol):
         self, messages: Sequence[Message], *, role: str, session: str, schema: Record | None = None
     ) -> Completion:
         """Make one call. ``session`` groups the calls of one rollout; ``schema`` is the JSON schema of the reply, or
-        the tools that it may call (``replies.offer``), for a backbone with ``takes_tools = True``.
+        the tools that it may call (``replies.offer``), for a backbone with ``takes_tools = True``. One with
+        ``asks_again = True`` takes ``may_repeat``, which it asks before it repeats a request whose reply was paid for.
 
         Raises ``RolloutFault`` with owner ``backbone`` if all retries failed, or with owner ``model`` if the model
         cannot or will not answer (kind ``context_length`` for a prompt that is too long). Raises
@@ -189,15 +190,6 @@ class Sampled(Backbone, Protocol):
         seed: int | None = None,
     ) -> Completion:
         """Make one call, with ``seed`` in place of the backbone's own unless it sends none."""
-
-
-class AsksAgain(Protocol):
-    """A backbone that may send a request again whose reply was paid for, within one call: for an empty reply.
-
-    Its ``complete`` takes ``may_repeat``, which it asks before.
-    """
-
-    asks_again: bool
 
 
 @runtime_checkable

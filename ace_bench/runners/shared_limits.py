@@ -22,7 +22,7 @@ from ace_bench.runners.limits import Budget
 from ace_bench.runners.reservations import Spending
 from ace_bench.runners.settings import Settings, decode, read_settings
 from ace_bench.store.call_log import Cost
-from ace_bench.store.spending import read_costs
+from ace_bench.store.reservations import read_costs
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,8 @@ from pathlib import Path
 import msgspec
 
 from ace_bench.core.encoding import decoder_of
-from ace_bench.store.call_log import Cost
+from ace_bench.store.call_log import FILE as CALLS
+from ace_bench.store.call_log import CallLog, Cost
 from ace_bench.store.lines import AppendLog, DiskGuard, read_lines
 
 FILE = "reservations.jsonl"
@@ -62,3 +63,16 @@ class ReservationLog(AppendLog[_Line]):
     def settle(self, numbers: Sequence[int]) -> None:
         """Note that a call is recorded, or cost nothing. Raises ``FolderUnwritable``."""
         self.append({"settles": numbers})
+
+
+def read_costs(folder: Path) -> dict[Path, Cost]:
+    """Return what each run in ``<results>/<name>`` has cost so far; raises ``StoreError`` for an unreadable file.
+
+    Calls that were under way when a run was killed are included, because a provider may have billed them.
+    """
+    return {calls.parent: _read_cost(calls.parent) for calls in folder.glob(f"*/*/seed*/{CALLS}")}
+
+
+def _read_cost(run: Path) -> Cost:
+    answered = Cost.from_account(CallLog(run / CALLS).ledger.total)
+    return answered + ReservationLog(run / FILE).lost

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from ace_bench.core.types import Completion, Stage, Usage
 from ace_bench.store.call_log import Account, Cost, Ledger
-from ace_bench.store.reservations import ReservationLog
-from ace_bench.store.spending import read_costs
+from ace_bench.store.reservations import ReservationLog, read_costs
 
 from .test_folder import written
 

@@ -1,4 +1,4 @@
-"""Gains of playbooks elsewhere, against placebos, by training samples, and by the order of a stream."""
+"""Gains of playbooks on other tasks and models, and against placebos."""
 
 from __future__ import annotations
 
