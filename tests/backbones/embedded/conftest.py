@@ -132,7 +132,8 @@ def read(messages, **settings):
 def render(role, *, of="finer", **fields):
     """The messages that ask a role of a task."""
     group = "agent" if of == "appworld" else "qa"
-    return PromptSet(*PROMPTS, task=of, prompt_group=group).render(role, {**FIELDS, **fields})
+    correct = {"The answer is correct.": True, WRONG: False}.get(fields.get("feedback"))
+    return PromptSet(*PROMPTS, task=of, prompt_group=group).render(role, {**FIELDS, "correct": correct, **fields})
 
 
 def ask(role, **fields):
