@@ -122,17 +122,14 @@ def settle(config: DictConfig, choices: Mapping[str, str], *, written: bool = Tr
 
 
 def _settle_metric(config: DictConfig) -> None:
-    """Replace ``task.metric=auto`` of a task with a judge: a judge's verdict if the run sets up a judge.
-
-    It is set up by ``backbone@roles.judge=NAME``, unless the task never asks it, or by ``task.judge=always``.
-    """
+    """Replace ``task.metric=auto`` by what the task's class chooses for this run, if it has ``choose_metric``."""
     from omegaconf import OmegaConf
 
-    if OmegaConf.select(config, "task.metric", default=None) != _AUTOMATIC or "judge" not in config.task:
+    if OmegaConf.select(config, "task.metric", default=None) != _AUTOMATIC:
         return
-    asked = config.task.judge
-    named = OmegaConf.select(config, "roles.judge", default=None) is not None
-    config.task.metric = "judge" if asked == "always" or (named and asked != "never") else "execution"
+    if (choose_metric := getattr(_class_of(config.task), "choose_metric", None)) is not None:
+        names_judge = OmegaConf.select(config, "roles.judge", default=None) is not None
+        config.task.metric = choose_metric(config.task.get("judge"), names_judge=names_judge)
 
 
 def refuse_settings_in_texts(value: Any, path: str) -> None:
@@ -160,10 +157,15 @@ def _is_simulated(backbone: Any) -> bool:
         return False
     if "simulated" in backbone:
         return bool(backbone["simulated"])
+    return bool(getattr(_class_of(backbone), "simulated", False))
+
+
+def _class_of(part: Mapping[str, Any]) -> object:
+    """Return the class of a part; ``None`` if there is no such class, which is an error when the part is built."""
     try:
-        return bool(getattr(resolve_name(str(backbone.get("_target_"))), "simulated", False))
+        return resolve_name(str(part.get("_target_")))
     except (ImportError, AttributeError, ValueError):
-        return False  # building it raises the error
+        return None
 
 
 def digest_of_configs(folders: Sequence[Path]) -> str:

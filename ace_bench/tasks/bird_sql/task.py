@@ -67,8 +67,8 @@ class BirdSql(AnswerTask):
 
     ``data_dir`` holds StreamBench's questions or BIRD's mini-dev (see ``questions``) and the databases; ``sample_data``
     is the sample set. ``evidence`` adds BIRD's hint to each question. ``metric`` is the headline and decides what
-    adaptation sees as correct. A run settles ``auto``, which is ``execution`` elsewhere. ``judge`` is ``auto`` (ask
-    where ``metric`` is judge), ``always`` or ``never``.
+    adaptation sees as correct. A run replaces ``auto`` by ``choose_metric``; elsewhere it is ``execution``. ``judge``
+    is ``auto`` (ask where ``metric`` is judge), ``always`` or ``never``.
     ``stream_bench`` and ``mini_dev`` say how splits are drawn where the data has none. ``clock`` is the time (UTC) that
     all SQL sees, ``timeout`` is in seconds a query, ``workers`` is the number of queries run at a time.
 
@@ -132,6 +132,11 @@ class BirdSql(AnswerTask):
             partial(gold_result, workers=self._workers, clock=now, folder=cache / "golds")
         )
         self.use_rows(rows.splits.__getitem__)
+
+    @staticmethod
+    def choose_metric(judge: str, *, names_judge: bool) -> Metric:
+        """Return the metric that ``auto`` stands for; ``names_judge`` says that the run names a judge's backbone."""
+        return "judge" if judge == "always" or (names_judge and judge != "never") else "execution"
 
     def start(self, say: Callable[[str], None]) -> None:
         """Check that queries can be run, before the first answer is paid for."""
