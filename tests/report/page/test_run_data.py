@@ -271,7 +271,7 @@ def test_nothing_of_the_data_stands_in_the_page_as_markup(ace, tmp_path):
     changed(folder, "journal.jsonl", spoil)
     page = report_page(Results(folder))
     assert "owned" not in page
-    assert page.count("<script") == 5  # four blocks of data, and the script
+    assert page.count("<script") == 6  # five blocks of data, and the script
     assert not re.search(r"(?:src|href)=[\"']?(?:https?:)?//", page)
     shown = first_run(page)
     assert HOSTILE in {rollout["attempt"]["answer"] for rollout in shown["rollouts"]}
