@@ -154,39 +154,10 @@ def build_experiment(
     resources: Resources = NO_RESOURCES,
 ) -> Experiment:
     """Connect the parts of one run; all its calls pass one gateway and are recorded in one folder."""
-    journal, calls = folder.journal, folder.calls
     folder.guard.on_failure = stop.request
-    progress = ProgressCounter(ledger=calls.ledger, observers=observers, simulated=spec.metadata["simulated"])
-    gateway = CallGateway(
-        calls=calls,
-        budget=spec.budget,
-        stop=stop,
-        wall=journal.total_wall,
-        faults=spec.faults,
-        responses=resources.responses,
-        slots=resources.slots,
-        spending=resources.spending,
-        reserved=folder.reservations,
-        run=folder.path,
-        critical_path_s=progress.seconds_left,
-        unrecorded=spec.unrecorded,
-        seed=spec.seed,
-    )
-    arena = RunArena(
-        task=spec.task,
-        agent=spec.agent,
-        prompts=spec.prompt_set,
-        backbones=spec.backbones,
-        labels=Labels(spec.labels),
-        limits=spec.limits,
-        concurrency=spec.concurrency,
-        gateway=gateway,
-        journal=journal,
-        progress=progress,
-        seed=spec.seed,
-        stage=Stage.EVALUATE,
-        select=spec.method.select,
-    )
+    progress = ProgressCounter(ledger=folder.calls.ledger, observers=observers, simulated=spec.metadata["simulated"])
+    gateway = _gateway(folder, spec, stop, resources, progress)
+    arena = _arena(folder, spec, gateway, progress)
     _connect_embedders(spec, arena, folder, resources.vectors)
     with settings_of("method"):
         beginning = spec.beginning or spec.mode.begin(spec.method, arena)
@@ -198,9 +169,47 @@ def build_experiment(
         arena=arena,
         folder=folder,
         progress=progress,
-        clock=StageClock(journal, reporting),
+        clock=StageClock(folder.journal, reporting),
         seed=spec.seed,
         repeats=spec.repeat_calls,
+    )
+
+
+def _gateway(
+    folder: RunFolder, spec: RunSpec, stop: Stop, resources: Resources, progress: ProgressCounter
+) -> CallGateway:
+    return CallGateway(
+        calls=folder.calls,
+        budget=spec.budget,
+        stop=stop,
+        wall=folder.journal.total_wall,
+        faults=spec.faults,
+        responses=resources.responses,
+        slots=resources.slots,
+        spending=resources.spending,
+        reserved=folder.reservations,
+        run=folder.path,
+        critical_path_s=progress.seconds_left,
+        unrecorded=spec.unrecorded,
+        seed=spec.seed,
+    )
+
+
+def _arena(folder: RunFolder, spec: RunSpec, gateway: CallGateway, progress: ProgressCounter) -> RunArena:
+    return RunArena(
+        task=spec.task,
+        agent=spec.agent,
+        prompts=spec.prompt_set,
+        backbones=spec.backbones,
+        labels=Labels(spec.labels),
+        limits=spec.limits,
+        concurrency=spec.concurrency,
+        gateway=gateway,
+        journal=folder.journal,
+        progress=progress,
+        seed=spec.seed,
+        stage=Stage.EVALUATE,
+        select=spec.method.select,
     )
 
 

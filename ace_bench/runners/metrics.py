@@ -54,10 +54,6 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
     """Return the metrics of a run. Interrupting and continuing a run only changes ``timing`` and ``cache``."""
     journal, ledger, task = experiment.folder.journal, experiment.folder.calls.ledger, experiment.arena.task
     sums, operations = _sum_journal(journal, learn_unreadable=experiment.arena.learns_unreadable)
-
-    def by_stage(value: Callable[[Stage], Any]) -> dict[str, Any]:
-        return {stage.value: value(stage) for stage in Stage}
-
     stream = metadata["mode"] == "online" and bool(journal.steps)
     calls = stored_calls(experiment.folder.path).entries
     metrics = {
@@ -77,39 +73,56 @@ def run_metrics(experiment: Experiment, outcome: RunOutcome, metadata: Record) -
             "tokens": outcome.context.tokens,
             "digest": outcome.context.digest,
         },
-        "rollouts": by_stage(lambda stage: sums[stage].rollouts),
-        "steps": len(journal.steps),
+        **_rollout_counts(sums, steps=len(journal.steps), operations=operations),
+        **_reply_counts(ledger, experiment.arena.backbone),
+        "unreadable_replies": _by_stage(lambda stage: dict(sorted((+sums[stage].unreadable).items()))),
+        "tokens": {**_by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
+        "usd": {**_by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
+        **_price_lists(ledger, experiment.arena.backbone),
+        "replayed": _by_stage(lambda stage: ledger.stage(stage).replayed),
+        "cache": _cache(journal, ledger, experiment.arena.backbone),
+        "role_quality": record_of(_count_roles(experiment, outcome, calls)),
+        "timing": timing_of(experiment),
+    }
+    return {**metrics, "as_authors": certify(experiment.folder.path, metrics)}
+
+
+def _by_stage(value: Callable[[Stage], Any]) -> dict[str, Any]:
+    return {stage.value: value(stage) for stage in Stage}
+
+
+def _rollout_counts(sums: Mapping[Stage, _StageSums], *, steps: int, operations: Mapping[str, int]) -> Record:
+    """Return what happened in the rollouts and steps, by the journal."""
+    return {
+        "rollouts": _by_stage(lambda stage: sums[stage].rollouts),
+        "steps": steps,
         "operations": dict(sorted(operations.items())),
-        "faults": by_stage(lambda stage: dict(sorted(sums[stage].faults.items()))),
-        "restarts": by_stage(lambda stage: sums[stage].restarts),
-        "dropped_items": by_stage(lambda stage: sums[stage].dropped),
-        "counters": by_stage(lambda stage: dict(sorted(sums[stage].counters.items()))),
-        "calls": by_stage(lambda stage: {role: paid.calls for role, paid in ledger.roles(stage).items()}),
-        "cut_replies": by_stage(lambda stage: _by_role(ledger, stage, "cut")),
-        "blank_replies": by_stage(lambda stage: _by_role(ledger, stage, "blank")),
-        "thoughts": by_stage(
+        "faults": _by_stage(lambda stage: dict(sorted(sums[stage].faults.items()))),
+        "restarts": _by_stage(lambda stage: sums[stage].restarts),
+        "dropped_items": _by_stage(lambda stage: sums[stage].dropped),
+        "counters": _by_stage(lambda stage: dict(sorted(sums[stage].counters.items()))),
+    }
+
+
+def _reply_counts(ledger: Ledger, backbone: Callable[[str], Backbone]) -> Record:
+    """Return the calls by role, how many of their replies were odd, and which models replied."""
+    return {
+        "calls": _by_stage(lambda stage: {role: paid.calls for role, paid in ledger.roles(stage).items()}),
+        "cut_replies": _by_stage(lambda stage: _by_role(ledger, stage, "cut")),
+        "blank_replies": _by_stage(lambda stage: _by_role(ledger, stage, "blank")),
+        "thoughts": _by_stage(
             lambda stage: {
                 role: {"replies": paid.thought, "characters": paid.thought_chars}
                 for role, paid in ledger.roles(stage).items()
                 if paid.thought
             }
         ),
-        "several_objects": by_stage(lambda stage: _by_role(ledger, stage, "several")),
-        "all_reasoning_replies": by_stage(lambda stage: _by_role(ledger, stage, "all_reasoning")),
+        "several_objects": _by_stage(lambda stage: _by_role(ledger, stage, "several")),
+        "all_reasoning_replies": _by_stage(lambda stage: _by_role(ledger, stage, "all_reasoning")),
         "models": count_models(
-            (experiment.arena.backbone(role).name, answered, number)
-            for (role, answered), number in ledger.models().items()
+            (backbone(role).name, answered, number) for (role, answered), number in ledger.models().items()
         ),
-        "unreadable_replies": by_stage(lambda stage: dict(sorted((+sums[stage].unreadable).items()))),
-        "tokens": {**by_stage(lambda stage: _tokens(ledger.stage(stage))), "total": _tokens(ledger.total)},
-        "usd": {**by_stage(lambda stage: ledger.stage(stage).usage.usd), "total": ledger.total.usage.usd},
-        **_price_lists(ledger, experiment.arena.backbone),
-        "replayed": by_stage(lambda stage: ledger.stage(stage).replayed),
-        "cache": _cache(journal, ledger, experiment.arena.backbone),
-        "role_quality": record_of(_count_roles(experiment, outcome, calls)),
-        "timing": timing_of(experiment),
     }
-    return {**metrics, "as_authors": certify(experiment.folder.path, metrics)}
 
 
 def _count_roles(experiment: Experiment, outcome: RunOutcome, calls: Sequence[StoredCall]) -> Roles:

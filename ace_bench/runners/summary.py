@@ -47,53 +47,20 @@ def title(metadata: Mapping[str, Any]) -> str:
 
 def summary_table(metrics: Mapping[str, Any], processes: Sequence[Process]) -> Table:
     """Return a run's result and records as a table of two columns."""
-    headline = metrics["headline"]
     table = Table(title=Text(title(metrics)), title_justify="left", show_header=False, title_style="bold")
     table.add_column(style="dim")
     table.add_column(overflow="fold")  # a setting that is longer than the column is still whole
-    for name, value in ((score_name(metrics), _headline(headline)), *_answer(metrics, processes)):
-        table.add_row(name, value)
-    after = metrics["splits"][headline["split"]]["after"]
-    for name, value in after.items():
-        if name not in ("n", "faults", headline["metric"]):
-            table.add_row(f"{headline['split']} {name}", f"{value:.2f}")
-    table.add_row("samples", f"{headline['n']}, faults {after['faults']}")
-    if "trials" in metrics:
-        judge = "the model itself" if metrics["labels"] == "none" else f"labels={metrics['labels']}"
-        rule = f"the last counts, {judge} said which failed"
-        if metrics["operations"].get("voted"):
-            rule = "the answer of most of them counts"
-        table.add_row("trials", f"{metrics['trials']['mean']:.2f} a sample; {rule}")
-    if (leaked := metrics.get("answers_in_prompts")) is not None:
-        table.add_row("leakage", str(Leakage(**leaked)))
-    context = metrics["context"]
-    if "embedder" in metrics:
-        table.add_row("embedder", metrics["embedder"])
-    table.add_row("context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens")
-    stages = [(stage, _stage(metrics, stage)) for stage in ("adapt", "evaluate")]
     for name, value in (
-        *stages,
+        *_answer(metrics, processes),
+        *_tested(metrics),
+        *_context(metrics),
+        *((stage, _stage(metrics, stage)) for stage in ("adapt", "evaluate")),
         *_roles(metrics),
         *{**_speed(metrics), **_faults(metrics), **_replies(metrics)}.items(),
+        *_prompts(metrics),
+        *_conditions(metrics),
+        *_records(processes).items(),
     ):
-        table.add_row(name, value)
-    table.add_row("cached prompt tokens", _reuse(metrics["cache"]["total"]))
-    for server, counters in metrics["cache"]["servers"].items():
-        table.add_row("cached, by server", f"{server}: {_server_share(counters)}")
-    if dropped := sum(metrics["dropped_items"].values()):
-        table.add_row("dropped from prompts", f"{dropped:,} context items: prompts were too long for the backbone")
-    if (layers := metrics.get("confinement")) is not None:
-        from ace_bench.core.confine import describe_layers  # few runs confine code
-
-        table.add_row("code confined by", describe_layers(layers))
-    usd = metrics["usd"]["total"]
-    lists = f" at the prices of {', '.join(metrics['price_lists'])}" if metrics.get("price_lists") else ""
-    table.add_row("dollars", "n/a" if usd is None else f"{usd:,.2f}{lists}")
-    certified = metrics.get("as_authors")  # runs of older versions have none
-    certificate = (
-        {"as the authors'": certificate_text([certified], simulated=metrics["simulated"])} if certified else {}
-    )
-    for name, value in {**certificate, **_records(processes)}.items():
         table.add_row(name, value)
     return table
 
@@ -128,8 +95,9 @@ def _records(processes: Sequence[Process]) -> Mapping[str, str]:
 
 
 def _answer(metrics: Mapping[str, Any], processes: Sequence[Process]) -> Iterator[tuple[str, str]]:
-    """Say whether adaptation helped, what it cost, and what one run cannot say."""
+    """Say what the score is, whether adaptation helped, what it cost, and what one run cannot say."""
     headline = metrics["headline"]
+    yield score_name(metrics), _headline(headline)
     if gain := metrics.get("gain"):
         measured = msgspec.convert(gain, Gain)
         yield "gain", measured.describe(subject_of(metrics), score_name(metrics), marks=marks_of_number(metrics))
@@ -142,6 +110,53 @@ def _answer(metrics: Mapping[str, Any], processes: Sequence[Process]) -> Iterato
         yield "one run", limits_of_one_run(metrics)
     if query := metrics.get("query"):  # older versions did not count it
         yield "cost", describe_cost(metrics, query)
+
+
+def _tested(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return the other scores, and how the samples were tested."""
+    headline = metrics["headline"]
+    after = metrics["splits"][headline["split"]]["after"]
+    for name, value in after.items():
+        if name not in ("n", "faults", headline["metric"]):
+            yield f"{headline['split']} {name}", f"{value:.2f}"
+    yield "samples", f"{headline['n']}, faults {after['faults']}"
+    if "trials" in metrics:
+        judge = "the model itself" if metrics["labels"] == "none" else f"labels={metrics['labels']}"
+        rule = f"the last counts, {judge} said which failed"
+        if metrics["operations"].get("voted"):
+            rule = "the answer of most of them counts"
+        yield "trials", f"{metrics['trials']['mean']:.2f} a sample; {rule}"
+    if (leaked := metrics.get("answers_in_prompts")) is not None:
+        yield "leakage", str(Leakage(**leaked))
+
+
+def _context(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    context = metrics["context"]
+    if "embedder" in metrics:
+        yield "embedder", metrics["embedder"]
+    yield "context", f"{context['kind']}, {context['items']} items, {compact(context['tokens'])} tokens"
+
+
+def _prompts(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return how much of the prompts the servers had cached, and what did not fit into them."""
+    yield "cached prompt tokens", _reuse(metrics["cache"]["total"])
+    for server, counters in metrics["cache"]["servers"].items():
+        yield "cached, by server", f"{server}: {_server_share(counters)}"
+    if dropped := sum(metrics["dropped_items"].values()):
+        yield "dropped from prompts", f"{dropped:,} context items: prompts were too long for the backbone"
+
+
+def _conditions(metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Return what confined code, what the run cost, and whether it ran as the authors' code."""
+    if (layers := metrics.get("confinement")) is not None:
+        from ace_bench.core.confine import describe_layers  # few runs confine code
+
+        yield "code confined by", describe_layers(layers)
+    usd = metrics["usd"]["total"]
+    lists = f" at the prices of {', '.join(metrics['price_lists'])}" if metrics.get("price_lists") else ""
+    yield "dollars", "n/a" if usd is None else f"{usd:,.2f}{lists}"
+    if certified := metrics.get("as_authors"):  # runs of older versions have none
+        yield "as the authors'", certificate_text([certified], simulated=metrics["simulated"])
 
 
 def _headline(headline: Mapping[str, Any]) -> str:

@@ -88,13 +88,9 @@ def probe(
     cached = usage.cached is not None or (used is not None and used.cached is not None)
     facts = {
         "endpoint": endpoint.base_url,
-        "key": f"from {endpoint.api_key_env or 'Microsoft Entra ID'}"
-        if endpoint.api_key_env or endpoint.azure.entra
-        else "none",
+        "key": _key_source(endpoint),
         "model": model,
-        "structured replies": f"{dialect.words()}, {_schema_followed(result)}"
-        if dialect.structured != "none"
-        else "by the prompt alone",
+        "structured replies": _structured_replies(dialect, result),
         "tokens": "reported" if None not in (usage.prompt, usage.completion) else "not reported: n/a in all tables",
         "cached tokens": "reported" if cached else "not reported by these calls",
         **({} if seed is None else {"seed": seed}),
@@ -107,6 +103,18 @@ def probe(
     if result.simulated:
         facts["simulated"] = "yes"
     return dialect, Probe(facts=facts, usage=usage, longest=longest, warnings=tuple(filter(None, warnings)))
+
+
+def _key_source(endpoint: Endpoint) -> str:
+    if endpoint.api_key_env or endpoint.azure.entra:
+        return f"from {endpoint.api_key_env or 'Microsoft Entra ID'}"
+    return "none"
+
+
+def _structured_replies(dialect: Dialect, result: Answer) -> str:
+    if dialect.structured == "none":
+        return "by the prompt alone"
+    return f"{dialect.words()}, {_schema_followed(result)}"
 
 
 def _longest_reply(calls: Sequence[CallResult]) -> ProbeReply | None:
