@@ -107,6 +107,7 @@ def judged(question: Question) -> AnswerKey:
 
 
 JUDGE = "judge"
+EXACT = "exact"
 
 _ASKED = "Answer the question. Give the answer alone."
 _FORMS = {
@@ -132,7 +133,7 @@ def grader_named(name: str, *, ignore: Ignore, tolerance: Tolerance) -> GraderKi
         make = partial(by_function, function=function, grader=name)
         return GraderKind(make=make, headline="score", instruction=_ASKED, checksums=checksums)
     kinds: Mapping[str, Callable[[Question], AnswerKey]] = {
-        "exact": partial(exact, ignore=ignore),
+        EXACT: partial(exact, ignore=ignore),
         "numeric": partial(numeric, tolerance=tolerance),
         "choice": partial(choice, ignore=ignore),
         "contains": partial(contains, ignore=ignore),

@@ -8,12 +8,14 @@
 * judge: a model's verdict on whether the answer says what the reference says;
 * python:MODULE.FUNCTION: a function of your own.
 
-``accuracy`` is the percentage of right answers; of a grader that gives points, ``f1`` or ``score`` is their mean.
+``accuracy`` is the percentage of right answers; of a grader that gives points, ``f1`` or ``score`` is their mean. Where
+the answers are a few labels, ``in_form`` is the percentage of answers that are one of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
@@ -24,11 +26,21 @@ from ace_bench.core.settings import Seed, Share, Text
 from ace_bench.core.types import Grade, Sample
 from ace_bench.tasks.answers import JUDGE_TEMPLATE, AnswerTask, Grader, ask_judge, percent
 from ace_bench.tasks.data import SPLITS, Row, Source
-from ace_bench.tasks.qa.catalog import FIELDS, JUDGE, PREFIX, PROMPT_GROUP, Tolerance, grader_named, try_function
+from ace_bench.tasks.qa.catalog import EXACT, FIELDS, JUDGE, PREFIX, PROMPT_GROUP, Tolerance, grader_named, try_function
 from ace_bench.tasks.qa.columns import Columns
 from ace_bench.tasks.qa.files import TextForm
 from ace_bench.tasks.qa.graders import AnswerKey, Ignore
 from ace_bench.tasks.qa.loading import Hub, Shares, by_shares, load, read_instruction, repeats, sample_set
+
+_IN_FORM = "in_form"
+_MOST_LABELS = 50
+
+
+def _label_keys(keys: Sequence[AnswerKey]) -> Sequence[AnswerKey]:
+    """Return a key for each different answer where these are few and repeat, as labels do, and else nothing."""
+    by_answer = {key.gold: key for key in keys}
+    are_labels = len(by_answer) <= _MOST_LABELS and 2 * len(by_answer) <= len(keys)
+    return tuple(by_answer.values()) if are_labels else ()
 
 
 class Qa(AnswerTask):
@@ -91,6 +103,7 @@ class Qa(AnswerTask):
             where, first = next(iter(keys.items()))
             try_function(first, where)
         self._keys = keys
+        self._labels = _label_keys([*keys.values()]) if grader == EXACT else ()
         self.use_rows(self._read)
 
     def start(self, say: Callable[[str], None]) -> None:
@@ -115,11 +128,16 @@ class Qa(AnswerTask):
         return self._grade_of(float(right), gold=grade.gold, group=grade.group)
 
     def score(self, grades: Sequence[Grade]) -> Mapping[str, float]:
-        """Return the percentage of right answers and, of a grader that gives points, their mean in percent."""
+        """Return the percentage of right answers and, of a grader that gives points, their mean in percent.
+
+        Of labels also the percentage of answers that are one of them, right or wrong.
+        """
         if not grades:
             return {}
         points = {self._points: percent(sum(grade.score for grade in grades), len(grades))}
-        return {**points, "accuracy": percent(sum(grade.correct for grade in grades), len(grades))}
+        in_form = sum(grade.detail.get(_IN_FORM, 0.0) for grade in grades)
+        form = {_IN_FORM: percent(in_form, len(grades))} if self._labels else {}
+        return {**points, "accuracy": percent(sum(grade.correct for grade in grades), len(grades)), **form}
 
     def _read(self, split: str) -> Sequence[Row]:
         if not self._rows[split]:
@@ -138,8 +156,13 @@ class Qa(AnswerTask):
         return inputs, partial(self._grade, self._keys[row.where], row.fields["group"])
 
     def _grade(self, key: AnswerKey, group: str, answer: str | None) -> Grade:
-        score = key.score(answer) if answer is not None and answer.strip() else 0.0
-        return self._grade_of(score, gold=key.gold, group=group)
+        given = answer if answer is not None and answer.strip() else ""
+        score = key.score(given) if given else 0.0
+        grade = self._grade_of(score, gold=key.gold, group=group)
+        if not self._labels:
+            return grade
+        in_form = given and any(label.score(given) >= self._pass_from for label in self._labels)
+        return replace(grade, detail={_IN_FORM: float(bool(in_form))})
 
     def _grade_of(self, score: float, *, gold: str, group: str) -> Grade:
         return Grade(score=score, correct=score >= self._pass_from, observed="", gold=gold, group=group)

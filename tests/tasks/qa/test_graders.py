@@ -289,3 +289,17 @@ def test_a_module_that_cannot_be_imported(module, tmp_path):
     module("1 / 0")
     with pytest.raises(ConfigError, match="my_grading cannot be imported: ZeroDivisionError"):
         grader(tmp_path, "5", "python:my_grading.f")
+
+
+def test_answers_that_are_one_of_a_few_labels_are_counted_right_or_wrong(tmp_path):
+    rows = [{"question": f"q{number}", "answer": ("red", "green")[number % 2]} for number in range(4)]
+    task = made(write(tmp_path / "labels.jsonl", rows), split_ratio={"train": 0, "val": 0, "test": 1})
+    answers = ("RED ", "red", "blue", None)
+    grades = []
+    for sample, answer in zip(task.samples("test"), answers, strict=True):
+        with task.open(sample) as session:
+            grades.append(session.grade(answer))
+    assert task.score(grades)["in_form"] == 50.0
+    assert task.score([task.failing_grade(task.samples("test")[0])])["in_form"] == 0.0
+    other = made(write(tmp_path / "texts.jsonl", rows[:3]), split_ratio={"train": 0, "val": 0, "test": 1})
+    assert "in_form" not in other.score(grades)
