@@ -126,6 +126,7 @@ def _write_site(results: Results, folders: Sequence[Path], out: Path) -> None:
         raise ConfigError(f"--out {out} names a site, which shows one folder of runs; name a file ending in .html")
     _warn_of(write_site(results, out, tables=_tables(results, folders[0])))
     print_line(out / VIEWER)
+    print_line(f"It needs a web server, such as `python3 -m http.server --directory {out}`; FILE.html needs none.")
 
 
 def _tables(results: Results, folder: Path) -> str:

@@ -23,6 +23,7 @@ from ace_bench.report.gains import base_folders
 from ace_bench.report.page.comparing import comparison, seed_intervals
 from ace_bench.report.page.results import KEY, Results, stamp_of_run
 from ace_bench.report.page.run_data import call_data, run_data
+from ace_bench.report.records import RunSummary
 from ace_bench.store.files import new_folder, write_files
 
 _SCRIPTS = (
@@ -38,7 +39,7 @@ _OF_RUN = re.compile(r"(?P<part>run|calls)-(?P<key>[0-9a-f]{12})\.bin")
 _KEPT = 8
 """Number of answers about runs that are kept."""
 MOST_COMPARED = 50
-"""Maximum number of runs whose pairs are tested at once."""
+"""Maximum number of finished runs whose pairs are tested at once."""
 
 
 class Content:
@@ -62,8 +63,9 @@ class Content:
         if name == COMPARISON:
             keys = query["runs"].split(",") if "runs" in query else [*runs]
             chosen = tuple(key for key in keys if key in runs)
-            if len(chosen) > MOST_COMPARED:
-                return _compress({"scores": {}, "pairs": [], "problem": f"there are more than {MOST_COMPARED} runs"})
+            if not _are_tested({key: runs[key] for key in chosen}):
+                problem = f"more than {MOST_COMPARED} runs have finished"
+                return _compress({"scores": {}, "pairs": [], "problem": problem})
             return self._made(name, chosen, "", tuple(stamp_of_run(runs[key].folder) for key in chosen))
         if name == INTERVALS:
             return self._made(name, tuple(runs), "", tuple(stamp_of_run(run.folder) for run in runs.values()))
@@ -134,9 +136,14 @@ def write_site(results: Results, folder: Path, *, tables: str) -> list[str]:
         for name, data in Content(results, live=False).whole():
             write_files({folder / "data" / name: data})
     problems = [problem.reason for problem in results.damaged if problem not in unreadable]
-    if len(results.runs()) > MOST_COMPARED:
-        problems.append(f"paired tests, as there are more than {MOST_COMPARED} runs; ace-bench view makes them")
+    if not _are_tested(results.runs()):
+        problems.append(f"paired tests, as more than {MOST_COMPARED} runs have finished; ace-bench view makes them")
     return problems
+
+
+def _are_tested(runs: Mapping[str, RunSummary]) -> bool:
+    """Whether all pairs of some runs are tested. Only finished runs have scores."""
+    return sum(run.finished for run in runs.values()) <= MOST_COMPARED
 
 
 @cache

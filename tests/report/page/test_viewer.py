@@ -61,7 +61,8 @@ def test_the_list_holds_results_and_the_settings_in_which_runs_differ(viewer, sh
     about = {name: metrics[name] for name in ("task", "method", "backbone", "mode", "labels", "seed", "source")}
     assert row == {
         "key": row["key"], "folder": folder, "label": "ace · epochs=1 · seed 1",
-        "values": ["ace", "1", "1"], "live": None, "model": "embedded", "seeds": metrics["digest"][:12],
+        "values": ["ace", "1", "1"], "live": None, "tags": [], "note": "", "model": "embedded",
+        "seeds": metrics["digest"][:12],
         "date": read_processes(shelf.again)[0].at.timestamp(),
         "gain": {"points": headline["after"] - headline["before"], "over": "its own score before"},
         "about": {**about, "simulated": True, "state": "finished", "reason": "", "attempt": 1},
@@ -126,10 +127,10 @@ def test_the_seeds_of_chosen_runs_are_one_side_and_the_base_comes_first(viewer, 
     assert len(fetched(viewer, "comparison")["sides"]) == 2
     monkeypatch.setattr(content, "MOST_COMPARED", 2)
     assert len(fetched(viewer, "comparison", f"?runs={ace},{base}")["pairs"]) == 1
-    refused = {"scores": {}, "pairs": [], "problem": "there are more than 2 runs"}
+    refused = {"scores": {}, "pairs": [], "problem": "more than 2 runs have finished"}
     assert fetched(viewer, "comparison", f"?runs={ace},{again},{base}") == refused
     assert write_site(Results(shelf.root), tmp_path / "site", tables="") == [
-        "paired tests, as there are more than 2 runs; ace-bench view makes them"
+        "paired tests, as more than 2 runs have finished; ace-bench view makes them"
     ]
 
 

@@ -112,9 +112,9 @@ def test_a_running_run_is_followed_without_a_reload(opened, shelf, tmp_path):
     with viewing(tmp_path) as server:
         page = opened(server=server)
         state = rows(page).first.locator(".score")
-        expect_text(state, f"adapt {steps} of 5")
+        expect_text(state, f"adapt {steps}/5")
         (folder / "journal.jsonl").write_bytes((shelf.ace / "journal.jsonl").read_bytes())
-        expect_text(state, "evaluate 5 of 5")
+        expect_text(state, "evaluate 5/5")
         shutil.copy(shelf.ace / "metrics.json", folder)
         expect_text(rows(page).first, f"{metrics_of(shelf.ace)['headline']['after']:.2f}")
         expect(page.locator(".score .tag")).to_have_count(0)

@@ -1,5 +1,6 @@
 const MOST_LINES = 6;
 const MOST_COMPARED = 50; // the server tests no more at once
+const MOST_TOGETHER = 12; // a report of more runs opens on those that can be compared
 
 /** Several runs side by side: settings, results, curves, the paired test of two of them over their seeds, and who is right
  *  where. Without a choice it opens on runs that can be compared. */
@@ -13,7 +14,8 @@ class CompareView {
   async open({ runs: wanted, ours, base }) {
     const { embedded, rows } = this.library;
     const offers = comparable(this.library.runs);
-    const keys = wanted ? wanted.split(",").filter((key) => rows.has(key)) : embedded ? [...rows.keys()] : offers.length ? offers[0].keys : [];
+    const whole = embedded && (rows.size <= MOST_TOGETHER || !offers.length) ? [...rows.keys()] : [];
+    const keys = wanted ? wanted.split(",").filter((key) => rows.has(key)) : whole.length ? whole : offers.length ? offers[0].keys : [];
     const made = `${keys.join(",")} ${base} ${ours}`;
     if (this.made === made) return;
     this.made = made;
@@ -27,7 +29,7 @@ class CompareView {
     this.names = new Map(this.rows.map((row) => [row.key, name(row)]));
     this.tests = el("div", {}, el("p.note", {}, "Reading …"));
     const lines = this.rows.slice(0, MOST_LINES);
-    this.root.replaceChildren(embedded ? "" : this.others(offers, keys), el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Results" }, this.table()),
+    this.root.replaceChildren(whole.length ? "" : this.others(offers, keys), el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Results" }, this.table()),
       later(Promise.all(lines.map(({ key }) => this.library.run(key))), (found) => this.curves(found)),
       el("h2", {}, "Two runs, sample by sample"), this.tests);
     try {
@@ -42,7 +44,7 @@ class CompareView {
   /** Links to other runs that can be compared. */
   others(offers, keys) {
     const list = () => el("ul", {}, offers.map(({ name, keys: own }) => el("li", {}, el("a", { href: `#${new URLSearchParams({ view: "compare", runs: own.join(",") })}` }, name))));
-    return el("div", {}, el("p.note", {}, el("a", { href: `#${new URLSearchParams({ view: "runs", runs: keys.join(",") })}` }, "Choose other runs")), offers.length > 0 && (this.offered = lazy(`${plural(offers.length, "set")} of runs on the same samples`, list)));
+    return el("div", {}, !this.library.embedded && el("p.note", {}, el("a", { href: `#${new URLSearchParams({ view: "runs", runs: keys.join(",") })}` }, "Choose other runs")), offers.length > 0 && (this.offered = lazy(`${plural(offers.length, "set")} of runs on the same samples`, list)));
   }
 
   table() {

@@ -288,8 +288,8 @@ function stateTag(state, reason = "") {
 function standing({ about, live, changed }) {
   const { stage, done, total, score } = live || {};
   const quiet = about.state === "running" && changed && Date.now() / 1000 - changed > QUIET_S;
-  const words = [stage && done ? `${done}${total ? `/${total}` : ""}` : "", typeof score === "number" ? `${score.toFixed(1)} so far` : "", quiet ? `silent for ${ago(changed, "")}` : ""];
-  return [stateTag(about.state, about.reason), el("span.note", { title: stage || null }, words.filter(Boolean).join(", "))];
+  const words = [stage && done ? `${stage} ${done}${total ? `/${total}` : ""}` : "", typeof score === "number" ? `${score.toFixed(1)} so far` : "", quiet ? `silent for ${ago(changed, "")}` : ""];
+  return [stateTag(about.state, about.reason), el("span.note", {}, words.filter(Boolean).join(", "))];
 }
 
 /** Settings and their values as a name. */

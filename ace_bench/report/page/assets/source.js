@@ -19,7 +19,8 @@ class Served {
   async get(name, query = {}) {
     const words = new URLSearchParams(query).toString();
     const answer = await fetch(`data/${name}.bin${words && `?${words}`}`).catch(() => null);
-    if (!answer) throw new Error("the server does not answer. Start `ace-bench view` again, or serve the folder of a site with a web server");
+    if (!answer && location.protocol === "file:") throw new Error("browsers do not let this file read the folder beside it. Serve the folder, as `python3 -m http.server` does, or write one file by `ace-bench report FOLDER --out FILE.html`");
+    if (!answer) throw new Error("the server does not answer. Start `ace-bench view` again");
     if (!answer.ok) throw new Error(await answer.text());
     return inflated(answer.body);
   }
