@@ -28,7 +28,7 @@ from ace_bench.cli.arguments import Parser, print_line
 from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.types import Grade, Sample, Turn
-from ace_bench.report.evidence import RolloutLine, tested_rollouts
+from ace_bench.report.evidence import RolloutLine, read_journal, tested_rollouts
 from ace_bench.report.records import read_run
 from ace_bench.store.files import write_files
 from ace_bench.tasks.appworld.engine import Engine, find_engine
@@ -59,7 +59,7 @@ def _read_tested(folder: Path) -> tuple[dict[str, Any], dict[str, tuple[Turn, ..
     run = read_run(folder)
     if run.task != "appworld":
         raise ConfigError(f"{folder} is a run on {run.task}; only AppWorld has this leaderboard")
-    lines = tested_rollouts(folder, run.metrics, _AttemptLine)
+    lines = tested_rollouts(read_journal(folder, _AttemptLine), run.metrics)
     recorded = run.settings["task"]
     if (split := recorded.get("test_split")) not in _SPLITS:
         raise ConfigError(f"{folder} tested the split {split}, and the leaderboard has {' and '.join(_SPLITS)}")

@@ -189,9 +189,11 @@ def _parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 
 def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) -> int:
     """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``. Return the exit status."""
-    from ace_bench.report.figures.write import write_figures  # slow to import, and --help does not need it
     from ace_bench.report.narrowing import choice_words, narrowed, read_choice
-    from ace_bench.report.tables.results_index import ResultsIndex, Wanted
+    from ace_bench.report.tables.results_index import (  # slow to import, and --help does not need it
+        ResultsIndex,
+        Wanted,
+    )
     from ace_bench.report.tables.write import CLAIMS, TABLES, table_names, write_tables
     from ace_bench.runners.checking import RunChecks
     from ace_bench.runners.planning import Composer
@@ -218,9 +220,12 @@ def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) ->
         names=tuple(names), paper={"on": True, "off": False}.get(options.paper), differences=options.differences, **form
     )
     out = options.out or results / f"{kind}s"
-    files = write_tables(index, out, wanted, note=_say_what_continues) if kind == "table" else write_figures(
-        index, out, wanted
-    )  # fmt: skip
+    if kind == "table":
+        files = write_tables(index, out, wanted, note=_say_what_continues)
+    else:
+        from ace_bench.report.figures.write import write_figures
+
+        files = write_figures(index, out, wanted)
     _say_what_is_wrong(index.found)
     if not any(file.name != TABLES for file in files):
         print_line(_nothing_filled(kind, index, named=bool(names)), "yellow")

@@ -199,9 +199,11 @@ def changed_settings(ours: Mapping[str, Any], theirs: Mapping[str, Any], path: s
     """Yield the path of each differing setting and its value in ``ours``, or ``None`` if only ``theirs`` has it."""
     for key in sorted({*ours, *theirs} - {_TARGET}):
         our_value, their_value, name = ours.get(key), theirs.get(key), f"{path}.{key}" if path else key
+        if our_value == their_value:
+            continue
         if isinstance(our_value, Mapping) and isinstance(their_value, Mapping):
             yield from changed_settings(our_value, their_value, name)
-        elif our_value != their_value:
+        else:
             yield name, our_value
 
 

@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -168,7 +169,8 @@ def _value(value: Any, kind: Any, path: str) -> Any:
     return value
 
 
-def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
+@cache  # a table plans hundreds of runs, whose parts are of a few classes
+def _parameters(make: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
     """Return a constructor's parameters; ``**rest: Annotated[Any, Class]`` means the parameters of ``Class``."""
     parameters: dict[str, inspect.Parameter] = {}
     signature, hints = inspect.signature(make), dict[str, Any]()
@@ -182,7 +184,7 @@ def _parameters(make: Callable[..., Any]) -> dict[str, inspect.Parameter]:
             parameters[name] = parameter.replace(annotation=hints.get(name, parameter.annotation))
         elif get_origin(parameter.annotation) is Annotated:
             maker = get_args(parameter.annotation)[1]
-            inner = _parameters(maker)
+            inner = {**_parameters(maker)}
             if not dataclasses.is_dataclass(maker):  # the constructor sets some of them itself
                 inner = {key: inner_parameter.replace(default=None) for key, inner_parameter in inner.items()}
             parameters = {**inner, **parameters}

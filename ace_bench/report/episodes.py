@@ -18,7 +18,7 @@ from ace_bench.core.known_calls import redundant_calls
 from ace_bench.core.settings import read_part
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import NO_USAGE, Record, Turn, Usage
-from ace_bench.report.evidence import CallCosts, RolloutLine, evaluations
+from ace_bench.report.evidence import CallCosts, RolloutLine, evaluations, read_journal
 
 LEAST_STEPS = 5
 
@@ -50,7 +50,7 @@ def episodes_of(folder: Path, *, settings: Record, metrics: Record, calls: Seque
     for call in calls:
         spent[call.session] = spent.get(call.session, NO_USAGE) + call.usage
     episodes = []
-    for line in evaluations(folder, split, context, _AttemptLine).values():
+    for line in evaluations(read_journal(folder, _AttemptLine), split, context).values():
         if line.grade:
             detail = line.grade.detail
             turns, usage = line.attempt.trajectory, spent.get(line.key, Usage())

@@ -30,6 +30,8 @@ _MARKDOWN = re.compile(r"\||<(?=[A-Za-z/!?])|&(?=[#\w]+;)|\](?=[(\[:])|(?<!\S)#(
 
 def one_line(text: str) -> str:
     """Join the lines of a text, and drop characters that only control how others are shown."""
+    if text.isprintable():  # as almost every cell is: nothing of it is invisible
+        return " ".join(text.split())
     visible = (mark for mark in text if mark.isspace() or unicodedata.category(mark) not in _INVISIBLE)
     return " ".join("".join(visible).split())
 

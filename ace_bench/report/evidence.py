@@ -39,7 +39,7 @@ class _Event(msgspec.Struct, gc=False):
 
 
 class RolloutLine(msgspec.Struct, gc=False):
-    """The fields of a journal line that tell which rollouts count, and what they scored."""
+    """The fields of a journal line that tell which rollouts count, what they scored, and how a context grew."""
 
     kind: str
     key: str = ""
@@ -52,6 +52,7 @@ class RolloutLine(msgspec.Struct, gc=False):
     trial: int = 0
     grade: GradeScores | None = None
     events: tuple[_Event, ...] = ()
+    context_tokens: int = 0
 
 
 L = TypeVar("L", bound=RolloutLine)
@@ -98,7 +99,7 @@ def evaluates_other_context(call: CallCosts, split: str, context: str) -> bool:
 
 def read_steps(folder: Path) -> Iterator[StepChange]:
     """Read the change of each step, in order. Raises ``StoreError``."""
-    return (line for line in read_lines_of(folder / "journal.jsonl", StepChange) if line.kind == "step")
+    return (line for line in read_journal(folder, StepChange) if line.kind == "step")
 
 
 def sharpest_fall(sizes: Sequence[int]) -> int | None:
@@ -113,35 +114,39 @@ def collapsed(sizes: Sequence[int]) -> bool:
     return any(largest <= 2 * before and 2 * after <= before for before, after in pairwise(sizes) if before)
 
 
-def tested_rollouts(folder: Path, metrics: Record, kind: type[L]) -> dict[str, L]:
-    """Return the rollouts behind the tested figures of a finished run, by sample. Raises ``StoreError``."""
+def read_journal(folder: Path, kind: type[T]) -> list[T]:
+    """Read the fields of ``kind`` from each line of a run's journal. Raises ``StoreError``."""
+    return read_lines_of(folder / "journal.jsonl", kind)
+
+
+def tested_rollouts(journal: Sequence[L], metrics: Record) -> dict[str, L]:
+    """Return the rollouts behind the tested figures of a finished run, by sample."""
     split = metrics["headline"]["split"]
     if metrics["mode"] == "online" and metrics["steps"]:
-        return predictions(folder, split, kind)
-    return evaluations(folder, split, metrics["context"]["digest"], kind)
+        return predictions(journal, split)
+    return evaluations(journal, split, metrics["context"]["digest"])
 
 
-def predictions(folder: Path, split: str, kind: type[L], *, first: bool = False) -> dict[str, L]:
+def predictions(journal: Sequence[L], split: str, *, first: bool = False) -> dict[str, L]:
     """Return by sample the rollouts of an online run that predict: the first of each, before learning from the sample.
 
     If a method tries samples again, the trial that counts is returned, or with ``first`` the first one.
     """
-    lines = read_lines_of(folder / "journal.jsonl", kind)
-    events = (event for line in lines for event in line.events if event.event == FINAL_TRIAL)
+    events = (event for line in journal for event in line.events if event.event == FINAL_TRIAL)
     counts = {event.first: event.last for event in events if event.first != event.last and not first}
-    graded = {line.key: line for line in lines if line.key in counts.values()}
-    tries = (line for line in rollouts_of(lines, split) if line.stage == Stage.ADAPT)
+    graded = {line.key: line for line in journal if line.key in counts.values()}
+    tries = (line for line in rollouts_of(journal, split) if line.stage == Stage.ADAPT)
     first_rollouts = first_of_each(graded[counts[line.key]] if line.key in counts else line for line in tries)
-    for step in (line for line in lines if line.kind == "step"):
+    for step in (line for line in journal if line.kind == "step"):
         for sample in step.samples:
             if sample in first_rollouts:
                 _grade(first_rollouts[sample]).place = step.index
     return first_rollouts
 
 
-def evaluations(folder: Path, split: str, context: str, kind: type[L]) -> dict[str, L]:
+def evaluations(journal: Sequence[L], split: str, context: str) -> dict[str, L]:
     """Return by sample the rollouts of the last evaluation of a context, given by digest."""
-    lines = [*rollouts_of(read_lines_of(folder / "journal.jsonl", kind), split)]
+    lines = [*rollouts_of(journal, split)]
     return first_of_each(line for line in reversed(lines) if line.stage == Stage.EVALUATE and line.context == context)
 
 

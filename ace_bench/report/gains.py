@@ -11,7 +11,7 @@ import msgspec
 
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.types import Record
-from ace_bench.report.evidence import RolloutLine, evaluations, predictions, tested_rollouts
+from ace_bench.report.evidence import RolloutLine, evaluations, predictions, read_journal, tested_rollouts
 from ace_bench.report.listing import asked
 from ace_bench.report.records import RunSummary, latest_repetitions, read_run
 from ace_bench.report.statistics import compare
@@ -94,8 +94,8 @@ def answer_of(run: RunSummary, initial: str | None, calls: Iterable[StoredCall])
     metrics = run.metrics
     if not metrics:
         return {"sentences": [], "notes": [], "changed": []}
-    after = tested_rollouts(run.folder, metrics, RolloutLine)
-    before = _before(run, initial)
+    journal = read_journal(run.folder, RolloutLine)
+    after, before = tested_rollouts(journal, metrics), _before(run, journal, initial)
     pairs = [(before[sample], line) for sample, line in after.items() if sample in before]
     sentences = _own_gain(run, pairs) if before.keys() == after.keys() else []
     sentences += against_base(run)
@@ -115,14 +115,14 @@ def answer_of(run: RunSummary, initial: str | None, calls: Iterable[StoredCall])
     return {"sentences": sentences, "notes": notes, "changed": changed}
 
 
-def _before(run: RunSummary, initial: str | None) -> Mapping[str, RolloutLine]:
+def _before(run: RunSummary, journal: Sequence[RolloutLine], initial: str | None) -> Mapping[str, RolloutLine]:
     """Return by sample the rollouts before adaptation: with the first context, or the first of several trials."""
     headline = run.metrics["headline"]
     if headline["before"] is None or initial is None:
         return {}
     if "trials" in run.metrics:
-        return predictions(run.folder, headline["split"], RolloutLine, first=True)
-    return evaluations(run.folder, headline["split"], initial, RolloutLine)
+        return predictions(journal, headline["split"], first=True)
+    return evaluations(journal, headline["split"], initial)
 
 
 def _own_gain(run: RunSummary, pairs: Sequence[tuple[RolloutLine, RolloutLine]]) -> list[str]:

@@ -29,6 +29,7 @@ from ace_bench.report.evidence import (
     evaluates_other_context,
     points_of,
     read_calls,
+    read_journal,
     read_steps,
     sharpest_fall,
     spent,
@@ -52,6 +53,14 @@ _EPISODES, _LONG = "episodes.", "long_episodes."
 _FALL = ("fall.before.tokens", "fall.after.tokens")
 _ROUNDING = 0.01
 """Maximum rounding difference between a metric and the mean of its points, in percentage points."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _JournalFacts:
+    """The grades of the tested samples, and whether the context collapsed."""
+
+    tested: Mapping[str, GradeScores]
+    collapsed: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,19 +202,28 @@ class RunSummary:
     @cached_property
     def collapsed(self) -> bool:
         """Whether its context collapsed (paper, section 2.2). Raises ``StoreError``."""
-        return collapsed([step.context_tokens for step in read_steps(self.folder)])
+        return self._journal.collapsed
 
     @property
     def tested_samples(self) -> list[str]:
         """Sorted ids of the samples that a finished run scored. Raises ``StoreError``."""
         return sorted(self._tested)
 
-    @cached_property
+    @property
     def _tested(self) -> Mapping[str, GradeScores]:
-        lines = tested_rollouts(self.folder, self.metrics, RolloutLine)
-        grades = {sample: line.grade for sample, line in lines.items() if line.grade}
+        grades = self._journal.tested
         self._expect("journal.jsonl", "tested samples", len(grades), self.metrics["headline"]["n"])
         return grades
+
+    @cached_property
+    def _journal(self) -> _JournalFacts:
+        """What tables need of the journal, which is read once and not kept: a folder may hold a thousand runs."""
+        lines = read_journal(self.folder, RolloutLine)
+        tested = tested_rollouts(lines, self.metrics) if self.finished else {}
+        return _JournalFacts(
+            tested={sample: line.grade for sample, line in tested.items() if line.grade},
+            collapsed=collapsed([line.context_tokens for line in lines if line.kind == "step"]),
+        )
 
     @cached_property
     def _calls(self) -> list[CallCosts]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from ace_bench.core.errors import DataError
 from ace_bench.core.types import Stage
-from ace_bench.report.evidence import RolloutLine, first_of_each, predictions, read_lines_of, rollouts_of
+from ace_bench.report.evidence import RolloutLine, first_of_each, predictions, read_journal, rollouts_of
 from ace_bench.report.progress import expected_samples
 from ace_bench.report.records import RunSummary
 from ace_bench.report.statistics import Comparison, Point, Points, compare, mean_score
@@ -55,7 +55,7 @@ def so_far(run: RunSummary) -> SoFar:
     """
     if not (run.folder / "journal.jsonl").exists():
         return SoFar()
-    lines = read_lines_of(run.folder / "journal.jsonl", RolloutLine)
+    lines = read_journal(run.folder, RolloutLine)
     steps = [place for place, line in enumerate(lines) if line.kind == "step"]
     adapts = (run.folder / "contexts" / "initial.json").exists()
     learning = [line for line in lines if line.stage == Stage.ADAPT and line.grade is not None]
@@ -66,7 +66,7 @@ def so_far(run: RunSummary) -> SoFar:
     epochs, counts = expected_samples(run.folder)
     learnt_split = learning[0].split if learning else ""
     if run.mode == _ONLINE and learning:
-        first = predictions(run.folder, learnt_split, RolloutLine)
+        first = predictions(lines, learnt_split)
     elif tested:
         first = first_of_each(rollouts_of(tested, tested[0].split))
     else:

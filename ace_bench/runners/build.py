@@ -79,7 +79,7 @@ def assemble(run: IdentifiedRun) -> RunSpec:
     run.prompt_set.require(chain.from_iterable(templates.values()))
     agent: Agent = parts.agent.build(prompts=run.prompt_set, generator=method.generator)
     _check_agent_prices(agent, backbones)
-    drawn = draws_by_seed(task=task, agent=agent, method=method, mode=mode, backbones=backbones)
+    drawn = draws_by_seed(task=task, agent=agent, method=method, mode=mode, make_backbones=lambda: backbones)
     followed, notes = _protocol(run, method)
     metadata = {
         **run.names,

@@ -18,7 +18,7 @@ from ace_bench.runners.drawing import planned_draws_by_seed
 from ace_bench.runners.identifying import check_folder, identify
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.preflight import check_beginning, check_endpoint, check_keys, check_results, distinct_backbones
-from ace_bench.runners.settings import RunSettings, decode
+from ace_bench.runners.settings import RunSettings, decode, decode_parts
 from ace_bench.store.code import CodeReader
 from ace_bench.store.results import METRICS
 
@@ -52,6 +52,7 @@ class RunChecks:
         self._decode = cache(self._decoded)
         self._build = cache(self._built)
         self._draws = cache(self._is_drawn)
+        self._drawn: dict[str, bool] = {}
         self._code = CodeReader()
 
     def draws(self, overrides: Sequence[str]) -> bool:
@@ -63,7 +64,12 @@ class RunChecks:
 
     def _is_drawn(self, overrides: tuple[str, ...]) -> bool:
         try:
-            return planned_draws_by_seed(self._decode(overrides).parts)
+            parts = decode_parts(self._compose(overrides))
+            nodes = [part.node for part in (parts.method, parts.mode, *parts.backbones.values())]
+            key = digest_of([parts.task.target, parts.agent.target, [*parts.backbones], nodes])
+            if key not in self._drawn:  # hundreds of planned runs have the same few parts
+                self._drawn[key] = planned_draws_by_seed(parts)
+            return self._drawn[key]
         except (AceBenchError, ImportError, AttributeError):  # the check of the run reports the error
             return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pkgutil import resolve_name
 from typing import Any
 
@@ -13,16 +13,23 @@ from ace_bench.runners.settings import Parts, build_backbones
 
 
 def draws_by_seed(
-    *, task: object, agent: object, method: Method[Any], mode: Mode, backbones: Mapping[str, Backbone]
+    *,
+    task: object,
+    agent: object,
+    method: Method[Any],
+    mode: Mode,
+    make_backbones: Callable[[], Mapping[str, Backbone]],
 ) -> bool:
     """Whether the parts of a run, or the sampling of a role, draw by the seed; tasks and agents may be classes.
 
+    The backbones are made only where the answer depends on them.
     A part that does not say so is assumed to draw. Our modes say whether they draw the order of samples for the method.
     """
     if any(map(may_draw, (task, agent, method))):
         return True
     if "draws_order" not in vars(type(mode)) or mode.draws_order(method):
         return True
+    backbones = make_backbones()
     roles = {GENERATOR, JUDGE, *method.roles, *backbones} - {EMBEDDER}
     answering = ((backbones.get(role, backbones[GENERATOR]), role) for role in roles)
     return not all(isinstance(backbone, Greedy) and backbone.is_greedy(role) for backbone, role in answering)
@@ -35,5 +42,5 @@ def planned_draws_by_seed(parts: Parts) -> bool:
         agent=resolve_name(parts.agent.target),
         method=parts.method.build(),
         mode=parts.mode.build(),
-        backbones=build_backbones(parts.backbones),
+        make_backbones=lambda: build_backbones(parts.backbones),
     )

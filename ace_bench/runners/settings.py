@@ -155,7 +155,7 @@ def decode(config: RunConfig) -> RunSettings:
     if missing := [group for group in _NAMED if group not in choices]:
         raise ConfigError(f"{missing[0]} must be one option: write {missing[0]}=NAME, without brackets")
     top = read_settings(resolved)
-    parts = _decode_parts(resolved)
+    parts = decode_parts(resolved)
     check_size(resolved, "")
     return RunSettings(
         **vars(top),
@@ -207,7 +207,8 @@ def _with_sampling(backbone: PartSettings, roles: Mapping[str, Any]) -> PartSett
     return replace(backbone, node={**backbone.node, "sampling": {**sampling, "roles": roles}})
 
 
-def _decode_parts(resolved: Mapping[str, Any]) -> Parts:
+def decode_parts(resolved: Mapping[str, Any]) -> Parts:
+    """Decode the settings of a run's parts; builds nothing. Raises ``ConfigError``."""
     backbones = decode_backbones(resolved)
     judge = (resolved.get("default_roles") or {}).get(JUDGE)
     trackers = resolved.get("tracker") or {}

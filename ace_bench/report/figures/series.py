@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ace_bench.report.differences import all_settings, differences, value_text
-from ace_bench.report.evidence import CallCosts, RolloutLine, predictions, read_steps
+from ace_bench.report.evidence import CallCosts, RolloutLine, predictions, read_journal, read_steps
 from ace_bench.report.figures.style import MAX_SERIES, Look, looks
 from ace_bench.report.records import RunSummary, latest_repetitions
 from ace_bench.report.tables.grids import column_name
@@ -97,7 +97,8 @@ def score_curve(runs: Sequence[RunSummary]) -> pd.DataFrame:
 
     curves = []
     for run in runs:
-        lines = predictions(run.folder, "test" if run.mode == "online" else "train", RolloutLine).values()
+        journal = read_journal(run.folder, RolloutLine)
+        lines = predictions(journal, "test" if run.mode == "online" else "train").values()
         scores = pd.Series([line.grade.score for line in lines if line.grade], dtype=float)
         curves.append(100 * scores.expanding().mean())
     return _over_seeds(curves)

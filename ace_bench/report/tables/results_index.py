@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import chain
@@ -121,13 +121,19 @@ class Selection:
         key = (planned, metric)
         if key not in self._cells:
             runs = self.find(planned)
-            self._cells[key] = measure(place, planned, metric, runs, self.equal_seeds(planned) if runs else 0)
+            self._cells[key] = measure(place, planned, metric, runs, self.equal_seeds(planned, runs) if runs else 0)
         return replace(self._cells[key], place=place)
 
-    def equal_seeds(self, planned: PlannedRun) -> int:
-        """Return the number of seeds if there are several and a planned run draws nothing by its own, else 0."""
-        has_many = len(self.seeds) > 1
-        return 0 if not has_many or self._index.draws_for(planned, self.variant.overrides) else len(self.seeds)
+    def equal_seeds(self, planned: PlannedRun, runs: Collection[RunSummary]) -> int:
+        """Return the number of seeds if there are several and a planned run draws nothing by its own, else 0.
+
+        Where ``runs`` of it say that they drew nothing, nothing has to be composed to know it.
+        """
+        if len(self.seeds) <= 1:
+            return 0
+        drew_nothing = bool(runs) and not planned.needs and not any(run.seeded for run in runs)
+        draws = not drew_nothing and self._index.draws_for(planned, self.variant.overrides)
+        return 0 if draws else len(self.seeds)
 
     def _find_similar(self, planned: PlannedRun) -> Similar:
         """Return the runs that are shown in place of a planned run that does not exist."""
@@ -158,7 +164,9 @@ class Selection:
         runs = {run.seed: run for run in self.find(planned)}
         done = {seed for seed, run in runs.items() if run.finished}
         settings = self.variant.overrides
-        for seed in self.seeds[: not done] if self.equal_seeds(planned) else self.seeds:
+        if len(done) == len(self.seeds):
+            return
+        for seed in self.seeds[: not done] if self.equal_seeds(planned, runs.values()) else self.seeds:
             if seed not in done:
                 overrides = self._runs.overrides(planned, seed=seed, extra=settings)
                 folder = [] if results == Path("results") else [f"results={results}"]
