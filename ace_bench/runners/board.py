@@ -106,19 +106,21 @@ class _RunOnBoard:
 
 
 def result_in_words(metrics: Record) -> str:
-    """Return the score, the calls, the tokens and the dollars of a finished run."""
+    """Return the score, calls, tokens and dollars of a finished run, and the speed where a model wrote."""
     headline: Mapping[str, Any] = metrics["headline"]
     before = "" if headline["before"] is None else f" (before {headline['before']:.1f})"
     calls = sum(count for roles in metrics["calls"].values() for count in roles.values())
     tokens = metrics["tokens"]["total"]
     known = None not in tokens.values()
     usd = metrics["usd"]["total"]
+    rate = metrics["timing"].get("total", {}).get("tokens_per_s")
     return ", ".join(
         [
             f"{headline['metric']} {headline['after']:.1f}{before}",
             f"{calls:,} calls",
             f"{compact(tokens['in'] + tokens['out'])} tokens" if known else "tokens n/a",
             "$ n/a" if usd is None else f"${usd:,.2f}",
+            *([] if rate is None else [f"{rate:,.1f} tokens/s"]),
         ]
     )
 

@@ -117,10 +117,9 @@ class ThreadsLauncher(RunsLauncher):
             limited = workers.compose(tuple(job_overrides[0])).settings["max_calls_in_flight"] is not None
             count = len(job_overrides) if limited else cores()
         workers.count = min(len(job_overrides), count)
-        console = Console()
         runs = [tuple(overrides) for overrides in job_overrides]
-        # In place, a terminal shows one thing: the runs together, or the only run.
-        board = Board(console, len(runs), short_names(runs)) if console.is_terminal and len(runs) > 1 else None
+        # One thing is shown: the runs together, or the only run.
+        board = Board(Console(), len(runs), short_names(runs)) if len(runs) > 1 else None
         ends = make_all(job_overrides, workers, board)
         if workers.stopped.is_set():
             raise KeyboardInterrupt
