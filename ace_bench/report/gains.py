@@ -29,6 +29,8 @@ from ace_bench.store.gains import (
     subject_of,
 )
 
+NO_ANSWER: Record = {"sentences": [], "notes": [], "changed": [], "beside": []}
+"""What is said of a run without a result."""
 _PLAIN = {"base": "base", "ace": "ace_empty"}
 """What a method is compared with: all with the base, and ACE also with its own prompt without bullets."""
 
@@ -43,15 +45,33 @@ def base_folders(run: RunSummary) -> list[Path]:
     return [Path(path).parent for paths in found for path in sorted(paths)]
 
 
+class _Attempt(msgspec.Struct):
+    answer: str | None = None
+
+
+class _AnswerLine(RolloutLine, gc=False):
+    """Rollouts with their answers."""
+
+    attempt: _Attempt | None = None
+
+
 def against_base(run: RunSummary) -> list[str]:
     """Say how a run differs from the base on the same samples, if the base was run on them. Raises ``StoreError``."""
+    return [*filter(None, (_compare(run, bases) for bases in bases_of(run)))]
+
+
+def bases_of(run: RunSummary) -> list[list[RunSummary]]:
+    """Return the runs beside a run that it may be compared with: of each base those with most seeds.
+
+    They asked the same model in the same way about the same samples. Raises ``StoreError``.
+    """
     bases: dict[str, dict[str, list[RunSummary]]] = {}
     for folder in base_folders(run):
         with suppress(StoreError):  # a damaged base is no base
             base = read_run(folder)
             if base.finished and asked(base) == asked(run):
                 bases.setdefault(base.method, {}).setdefault(base.digest, []).append(base)
-    return [*filter(None, (_compare(run, max(runs.values(), key=len)) for runs in bases.values()))]
+    return [max(runs.values(), key=len) for runs in bases.values()]
 
 
 def _compare(run: RunSummary, bases: Sequence[RunSummary]) -> str:
@@ -86,19 +106,21 @@ def _compare(run: RunSummary, bases: Sequence[RunSummary]) -> str:
 
 
 def answer_of(run: RunSummary, initial: str | None, calls: Iterable[StoredCall]) -> Record:
-    """Return what the page of a finished run says first, and the rollouts of each sample before and after adaptation.
+    """Return what the page of a finished run says first, and the samples whose scores differ before and after.
 
-    ``initial`` is the digest of its first context, if it adapted. ``changed`` names the rollouts by key, for samples
-    whose scores differ. Runs of older versions are measured here. Raises ``StoreError``.
+    ``initial`` is the digest of its first context, if it adapted. ``changed`` is against the run's own test before
+    adaptation. For a run without one ``beside`` has an entry for each base that lies beside it. Runs of older versions
+    are measured here. Raises ``StoreError``.
     """
     metrics = run.metrics
     if not metrics:
-        return {"sentences": [], "notes": [], "changed": []}
-    journal = read_journal(run.folder, RolloutLine)
+        return NO_ANSWER
+    journal = read_journal(run.folder, _AnswerLine)
     after, before = tested_rollouts(journal, metrics), _before(run, journal, initial)
     pairs = [(before[sample], line) for sample, line in after.items() if sample in before]
     sentences = _own_gain(run, pairs) if before.keys() == after.keys() else []
-    sentences += against_base(run)
+    bases = bases_of(run)
+    sentences += filter(None, (_compare(run, seeds) for seeds in bases))
     notes = list[str]()
     if not sentences and adapted(metrics):
         base = command_of_base(run.processes[-1].command if run.processes else None)
@@ -111,11 +133,39 @@ def answer_of(run: RunSummary, initial: str | None, calls: Iterable[StoredCall])
     keys = {"before": [line.key for line in before.values()], "after": [line.key for line in after.values()]}
     cost = describe_cost(metrics, {name: query_cost(records, wanted) for name, wanted in keys.items()})
     notes += [f"Cost: {cost}."] * bool(cost)
-    changed = [[first.key, last.key] for first, last in pairs if _score(first) != _score(last)]
-    return {"sentences": sentences, "notes": notes, "changed": changed}
+    beside = [] if before else [_changed_from(_nearest(seeds, run.seed), after) for seeds in bases]
+    return {"sentences": sentences, "notes": notes, "changed": _changed(pairs), "beside": beside}
 
 
-def _before(run: RunSummary, journal: Sequence[RolloutLine], initial: str | None) -> Mapping[str, RolloutLine]:
+def _nearest(seeds: Sequence[RunSummary], seed: int) -> RunSummary:
+    """Return the run of a seed, or the first one: a base that draws nothing has one seed."""
+    return next((base for base in seeds if base.seed == seed), seeds[0])
+
+
+def _changed_from(base: RunSummary, after: Mapping[str, _AnswerLine]) -> Record:
+    """Return the samples whose scores differ from those of a base run."""
+    tested = tested_rollouts(read_journal(base.folder, _AnswerLine), base.metrics)
+    pairs = [(tested[sample], line) for sample, line in after.items() if sample in tested]
+    name = f"method={base.method}, seed {base.seed}"
+    changed = [{**sample, "before": ""} for sample in _changed(pairs)]  # this run has no such rollout
+    return {"name": name, "folder": str(base.folder), "changed": changed}
+
+
+def _changed(pairs: Iterable[tuple[_AnswerLine, _AnswerLine]]) -> list[Record]:
+    """Name the rollouts of samples whose scores differ, with the score and the answer of the first of both."""
+    return [
+        {
+            "before": first.key,
+            "after": last.key,
+            "score": _score(first),
+            "answer": first.attempt.answer if first.attempt else None,
+        }
+        for first, last in pairs
+        if _score(first) != _score(last)
+    ]
+
+
+def _before(run: RunSummary, journal: Sequence[_AnswerLine], initial: str | None) -> Mapping[str, _AnswerLine]:
     """Return by sample the rollouts before adaptation: with the first context, or the first of several trials."""
     headline = run.metrics["headline"]
     if headline["before"] is None or initial is None:

@@ -20,7 +20,7 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import DataError, StoreError
 from ace_bench.core.model_names import count_models, describe_other_models
 from ace_bench.core.types import Message, Record, Sample
-from ace_bench.report.gains import answer_of
+from ace_bench.report.gains import NO_ANSWER, answer_of
 from ace_bench.report.histories import history, last_used
 from ace_bench.report.page.results import ABOUT
 from ace_bench.report.records import RunSummary
@@ -111,7 +111,7 @@ def _answer(run: RunSummary, first: str | None, calls: Sequence[StoredCall], not
         return answer_of(run, first, calls)
     except StoreError as error:
         notes.append(f"Whether the run helped cannot be told: {error}.")
-        return {"sentences": [], "notes": [], "changed": []}
+        return NO_ANSWER
 
 
 def _warnings(run: RunSummary, calls: Sequence[StoredCall]) -> list[str]:

@@ -12,22 +12,29 @@ function answer(run) {
 
 const MOST_CHANGED = 5;
 
-/** The samples that adaptation fixed and broke, with the bullets cited there. */
+/** The samples that adaptation fixed and broke, against the run's own test before it or against the base beside it. */
 function changed(run) {
-  const pairs = run.answer.changed.map(([before, after]) => [run.byKey.get(before), run.byKey.get(after)]).filter(([before, after]) => before && after);
+  const { changed: own, beside } = run.answer;
+  return [changedFrom(run, own, "What it fixed and broke"), beside.map(({ name, folder, changed: pairs }) => changedFrom(run, pairs, `What differs from ${name}`, folder))];
+}
+
+/** The samples that differ, with the bullets cited there. `folder` is that of another run whose answers come first. */
+function changedFrom(run, found, title, folder = "") {
+  const pairs = found.map((before) => [before, run.byKey.get(before.after)]).filter(([, after]) => after);
   if (!pairs.length) return null;
-  const gain = ([before, after]) => after.grade.score - before.grade.score;
+  const gain = ([before, after]) => after.grade.score - before.score;
   const sides = [["fixed", "Fixed", pairs.filter((pair) => gain(pair) > 0)], ["broken", "Broken", pairs.filter((pair) => gain(pair) < 0)]];
   sides.forEach(([, , found]) => found.sort((a, b) => Math.abs(gain(b)) - Math.abs(gain(a))));
-  return el("section", {}, el("h2", {}, "What it fixed and broke"), citedBullets(run, sides),
+  return el("section", {}, el("h2", {}, title), folder && el("p.note", {}, `Before: the answers of ${folder}.`), citedBullets(run, sides),
     sides.map(([, title, found]) => el("div", {}, el("h3", {}, `${title}: ${plural(found.length, "sample")}`), found.length > 0 && [changedTable(run, found.slice(0, MOST_CHANGED)), found.length > MOST_CHANGED && lazy(`${found.length - MOST_CHANGED} more`, () => changedTable(run, found.slice(MOST_CHANGED)))])));
 }
 
 function changedTable(run, pairs) {
   const heads = ["sample", "question", "before", "after", "reference", "bullets cited"];
-  const score = ({ grade, attempt }) => `${attempt.answer === null ? "no answer" : attempt.answer} (${+grade.score.toFixed(2)})`;
+  const words = (answer, score) => `${answer === null ? "no answer" : answer} (${+score.toFixed(2)})`;
+  const earlier = ({ before, answer, score }) => run.byKey.has(before) ? el("a", { href: link(run, "rollouts", { rollout: before }) }, el("span.few", {}, words(answer, score))) : el("span.few", {}, words(answer, score));
   const rows = pairs.map(([before, after]) => el("tr", {}, el("th", { scope: "row" }, el("a", { href: link(run, "rollouts", { rollout: after.key }) }, after.sample)),
-    el("td.words", {}, el("span.few", {}, run.input(after.sample, "question"))), el("td.words", {}, el("a", { href: link(run, "rollouts", { rollout: before.key }) }, el("span.few", {}, score(before)))), [score(after), after.grade.gold || ""].map((text) => el("td.words", {}, el("span.few", {}, text))),
+    el("td.words", {}, el("span.few", {}, run.input(after.sample, "question"))), el("td.words", {}, earlier(before)), [words(after.attempt.answer, after.grade.score), after.grade.gold || ""].map((text) => el("td.words", {}, el("span.few", {}, text))),
     el("td.words", {}, after.attempt.cited.length ? after.attempt.cited.map((id) => [bulletLink(run, id, after.at), " "]) : "none")));
   return el("div.scroll", { tabindex: 0, role: "region", "aria-label": "Changed samples" }, el("table", {}, el("thead", {}, el("tr", {}, heads.map((name) => el("th.words", { scope: "col" }, name)))), el("tbody", {}, rows)));
 }
