@@ -113,7 +113,7 @@ def result_in_words(metrics: Record) -> str:
     tokens = metrics["tokens"]["total"]
     known = None not in tokens.values()
     usd = metrics["usd"]["total"]
-    rate = metrics["timing"].get("total", {}).get("tokens_per_s")
+    rate = None if metrics["simulated"] else metrics["timing"].get("total", {}).get("tokens_per_s")
     return ", ".join(
         [
             f"{headline['metric']} {headline['after']:.1f}{before}",
