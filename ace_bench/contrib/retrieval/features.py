@@ -153,5 +153,9 @@ class CrossEncoderReranker:
             try:
                 self._model = CrossEncoder(self._name, max_length=512)
             except (OSError, ValueError) as error:
-                raise ConfigError(f"the cross-encoder {self._name!r} cannot be loaded: {error}") from error
+                cause = " ".join(str(error).split())
+                raise ConfigError(
+                    f"the cross-encoder {self._name!r} cannot be loaded ({cause}): name the folder of one, or a model "
+                    "of the hub that can be downloaded"
+                ) from error
         return self._model
