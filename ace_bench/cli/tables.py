@@ -153,6 +153,8 @@ def make_figures(arguments: Sequence[str]) -> int:
     _refuse_paper_options(options)
     runs = chosen_runs(options)
     out, lines = options.out or Path("results/figures"), words(options.lines or "method", "--lines")
+    if out.suffix:
+        raise ConfigError(f"--out {out} names a file, but figures are several files; name a folder")
     sheet = Sheet(style=style, width=width)
     for file in write_sweep_figures(runs, out, x=options.x, y=options.y or "score", lines=lines, sheet=sheet):
         print_line(file)
@@ -166,7 +168,7 @@ def _parser_of(kind: str, description: str | None) -> Parser:
         "words", nargs="*", metavar="FOLDER|KEY=VALUE", help=f"{kind}=NAME, folders of runs, and settings of the runs"
     )
     parser.add_argument("--results", type=Path, help="folder of runs (default: results)")
-    parser.add_argument("--out", type=Path, help=f"where to write (default: RESULTS/{kind}s)")
+    parser.add_argument("--out", type=Path, help=f"folder to write to (default: RESULTS/{kind}s)")
     parser.add_argument(
         "--paper", choices=["on", "off"], help="the paper's numbers beside ours (default: where they are comparable)"
     )

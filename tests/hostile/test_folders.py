@@ -20,7 +20,7 @@ COMMANDS = {
     "ls": [["RESULTS"], ["RESULTS", "--json"], ["RESULTS", "method=ace"]],
     "doctor": [["RESULTS"], ["RESULTS", "--repair"], ["RESULTS", "--repair", "--json"]],
     "tables": [["--results", "RESULTS", "--rows", "method"], ["--results", "RESULTS", "--out", "OUT/tables", *TABLE]],
-    "figures": [["--results", "RESULTS", "--x", "method", "--out", "OUT/figure.svg"]],
+    "figures": [["--results", "RESULTS", "--x", "method", "--out", "OUT/figure"]],
     "plan": [["RESULTS"]],
     "report": [
         ["RESULTS", "--out", "OUT/report.html"],

@@ -12,7 +12,7 @@ from ace_bench.cli.main import start
 from ace_bench.report.folders import run_folders
 from ace_bench.report.progress import Tail
 from ace_bench.report.records import find_runs, read_run
-from ace_bench.report.tables.unfinished import Planned, continuing
+from ace_bench.report.tables.unfinished import Planned, command_continuing, continuing
 from ace_bench.report.unfinished import beside_base, so_far
 from ace_bench.store.folder import LOCK
 
@@ -52,6 +52,12 @@ def test_first_attempts_online_are_compared_with_the_base_on_the_same_samples(re
     assert beside.base == pytest.approx(100 * fmean(on_these))
     assert beside.comparison.n == len(done.points)
     assert beside.comparison.difference == pytest.approx(done.score - beside.base)
+
+
+def test_a_stopped_run_has_the_command_that_continues_it(results):
+    run, base = chosen(results, method="ace", mode="online"), chosen(results, method="base", seed=0)
+    assert {*ONLINE, "budget.calls=16"} <= {*shlex.split(command_continuing(run))}
+    assert command_continuing(base) == command_continuing(replace(run, older=True)) == ""
 
 
 def test_attempts_at_training_samples_have_no_base(results):

@@ -25,6 +25,7 @@ from ace_bench.report.histories import history, last_used
 from ace_bench.report.page.results import ABOUT
 from ace_bench.report.records import RunSummary
 from ace_bench.report.tables.grids import certificate_note
+from ace_bench.report.tables.unfinished import command_continuing
 from ace_bench.store.calls import CallRecord, StoredCall, restore_calls, stored_calls
 from ace_bench.store.folder import SAMPLES, format_json, pack_samples, unpack_samples
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
@@ -84,6 +85,7 @@ def run_data(run: RunSummary) -> Record:
     return {
         "about": {**{name: getattr(run, name) for name in ABOUT}, "folder": str(run.folder)},
         "processes": _processes(run.folder),
+        "continues": command_continuing(run),
         "metrics": run.metrics,
         "answer": answer,
         "certificate": certificate_note([run]),

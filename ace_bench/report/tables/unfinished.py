@@ -13,7 +13,7 @@ from ace_bench.core.program import command_line
 from ace_bench.report.experiments import Experiments
 from ace_bench.report.narrowing import read_choice, with_parts
 from ace_bench.report.planned import PlannedRun
-from ace_bench.report.records import RunSummary
+from ace_bench.report.records import RUNNING, RunSummary
 from ace_bench.report.tables.cells import Measured
 from ace_bench.report.tables.grids import Grid, number, signed_bounds
 from ace_bench.report.tables.table import MISSING, Continuing, Table
@@ -111,11 +111,21 @@ def continuing(
 
 def _command_of(one: Planned) -> str:
     """Return the command of one run: the one that began it, or the planned one."""
-    if one.run is None:
-        return one.command
-    commands = (process.command for process in reversed(one.run.processes))
+    return one.command if one.run is None else _recorded_command(one.run) or one.command
+
+
+def command_continuing(run: RunSummary) -> str:
+    """Return the command that continues a stopped run, "" for other runs and those of older versions.
+
+    Raises ``StoreError``.
+    """
+    return "" if run.finished or run.older or run.state == RUNNING else _recorded_command(run)
+
+
+def _recorded_command(run: RunSummary) -> str:
+    commands = (process.command for process in reversed(run.processes))
     began = next((command for command in commands if command and parse_command(command)), "")
-    return _with_results(began, one.run.folder) if began else one.command
+    return _with_results(began, run.folder) if began else ""
 
 
 def _asked_for(words: Sequence[str], name: str, experiments: Experiments) -> Collection[tuple[PlannedRun | None, int]]:

@@ -85,6 +85,7 @@ def test_a_figure_over_the_training_samples_is_their_curve(tmp_path):
     (panel,) = sweep_panels(tmp_path, "limit.train")
     assert {row: [value for value, _ in points] for row, points in panel.lines.items()} == {"ace": [5, 20]}
     assert start("figures", [str(tmp_path), "--x", "train", "--out", str(tmp_path / "out")]) == 0
+    assert start("figures", [str(tmp_path), "--x", "train", "--out", str(tmp_path / "out.png")]) == 2
     assert [*(tmp_path / "out").glob("*.png")]
 
 
