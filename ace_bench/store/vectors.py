@@ -111,7 +111,7 @@ class VectorStore:
                 ) from error
 
     def _damage(self, cause: str) -> str:
-        return f"{self._path} is damaged ({cause}): delete it, and its texts are embedded again"
+        return f"{self._path} is damaged ({cause}): delete {self._path}*, and its texts are embedded again"
 
 
 def _checksum(embedder: str, key: str, vector: bytes) -> int:

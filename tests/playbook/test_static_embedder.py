@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from contextlib import closing
 from importlib.util import find_spec
 
@@ -105,6 +106,14 @@ def test_runs_share_the_vector_store_and_one_that_is_damaged_stops_them_first(mo
     ran = launch(results, "task=finer", "backbone=embedded", *shared)
     other = launch(results, "task=finer", "backbone=embedded", *shared[:1], *shared[2:], "name=without")
     assert ran.metrics["headline"] == other.metrics["headline"]
+    with closing(sqlite3.connect(store / FILE)) as file, file:
+        file.execute("UPDATE vectors SET checksum = 0")
+    capsys.readouterr()
+    stopped = launch(results, "task=finer", "backbone=embedded", *shared, "seed=2")
+    assert stopped.status == 2
+    assert "differs from its checksum): delete " in capsys.readouterr().err
+    (store / FILE).unlink()
+    assert launch(results, "task=finer", "backbone=embedded", *shared, "seed=2").status == 0
     capsys.readouterr()
     (store / FILE).write_bytes(b"not a database" * 400)
-    assert "delete it, and its texts are embedded again" in refusal([*shared, "seed=1"], tmp_path / "none", capsys)
+    assert f"{FILE}*, and its texts are embedded again" in refusal([*shared, "seed=1"], tmp_path / "none", capsys)
