@@ -4,16 +4,19 @@
     ace-bench plan --gain 3 --sd 2 --seeds 3,5,8 --samples 441
     ace-bench plan --within 5 --base-adapts                 that two methods do not differ by 5 points
     ace-bench plan results/ task=finer method=ace,base      with the spread and the differences of these runs
+    ace-bench plan task=finer backbone=gpt_4o_mini          before there are runs, with their estimated cost
 
 Comparisons are simulated, and the test that the tables use decides each. The table has the power of every design: how
 often a gain that is there is found. KEY=VALUE[,VALUE] chooses runs. They must be of one method and of its base, as
---base names it. What they say replaces the assumptions, and their cost is added.
+--base names it. What they say replaces the assumptions, and their cost is added. Where no folder is named and no runs
+are there, KEY=VALUE are settings of the method (method=ace) and its base, whose cost is estimated.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +47,8 @@ def main(arguments: Sequence[str]) -> int:
     assumed = Assumed(
         score=options.score, repeated=options.repeated, discordant=options.discordant, base_adapts=options.base_adapts
     )
-    if options.words or options.results:
-        ours, base = pilots = _pilots(options)
+    if (options.words or options.results) and (pilots := _pilots(options)):
+        ours, base = pilots
         measured = measure_runs(ours.points, base.points, base_adapts=varies(base))
         assumed, samples = measured.assumed, samples or [measured.samples]
         if not options.sd and measured.spread is not None and measured.upper is not None:
@@ -56,6 +59,11 @@ def main(arguments: Sequence[str]) -> int:
     plan = Plan(
         assumed=assumed, goal=goal, seeds=options.seeds, samples=samples or _SAMPLES, spreads=spreads, pilots=pilots
     )
+    if options.words and pilots is None:
+        from ace_bench.cli.plan_cost import cost_note, estimated_costs  # slow to import
+
+        costs = estimated_costs(options.words, options.base or "", plan.seeds, plan.samples, assumed=assumed)
+        plan = replace(plan, costs=costs, note=cost_note(costs))
     text = markdown(plan_page(plan))
     if options.out is None:
         write(text)
@@ -88,17 +96,29 @@ def _parser() -> Parser:
     return parser
 
 
-def _pilots(options: argparse.Namespace) -> tuple[Measured, Measured]:
-    """Return the cells of the method and its base. Raises ``ConfigError`` unless there is one of each."""
+def _pilots(options: argparse.Namespace) -> tuple[Measured, Measured] | None:
+    """Return the cells of the method and its base, ``None`` where no folder is named and no runs are there.
+
+    Raises ``ConfigError`` unless there is one of each.
+    """
     from ace_bench.report.tables.own_tables import Layout, own_tables
 
-    tables = own_tables(chosen_runs(options), Layout(base=options.base or ""))
+    names_folder = options.results is not None or any("=" not in word for word in options.words)
+    try:
+        runs = chosen_runs(options)
+    except ConfigError:
+        if names_folder:
+            raise
+        return None
+    tables = own_tables(runs, Layout(base=options.base or ""))
     pairs = {
         table.name_of(cell): (cell, base)
         for table in tables
         for cell in table.measured
         if cell.points and (base := table.base_of(cell.place.row, cell.place.column)) is not None and base.points
     }
+    if not pairs and not names_folder:
+        return None
     if not pairs:
         raise ConfigError("no finished runs of a method and its base are there; name the base's row by --base")
     if len(pairs) > 1:

@@ -93,3 +93,18 @@ def test_the_command_names_the_first_design_that_is_enough(capsys):
     assert "no design here has a power of 80%" in said
     assert main(["plan", "--gain", "50"]) == 2
     assert "does not fit a base of 55%" in capsys.readouterr().err
+
+
+def test_settings_without_runs_give_the_estimated_cost(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    usual = "plan task=formula task.source=sample limit=2 --seeds 3 --samples 50,100 --sd 2"
+    assert main(usual.split()) == 0
+    said = capsys.readouterr().out
+    few, more = (int(line.split("|")[-2].replace(",", "")) for line in said.splitlines() if line.startswith("| 3 | "))
+    assert few < more < 2 * few
+    assert "`ace-bench run` estimates: 3 seeds x 50 samples cost about " in said
+    assert main([*usual.split(), "method=ace,icl,base"]) == 2
+    assert "a plan is for one method and its base" in capsys.readouterr().err
+    (tmp_path / "runs").mkdir()
+    assert main([*usual.split(), "runs"]) == 2
+    assert "there are no runs in runs" in capsys.readouterr().err

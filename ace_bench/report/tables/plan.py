@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 
 from ace_bench.core.statistics import POWER
@@ -13,13 +13,15 @@ from ace_bench.report.tables.cells import FEW_SEEDS, Measured, mean_of, varies
 from ace_bench.report.tables.field import dollars, tokens
 from ace_bench.report.tables.formats import Page
 from ace_bench.report.tables.grids import Grid, number
+from ace_bench.store.call_log import Account
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """The designs that are compared. ``spreads`` are standard deviations over seeds in points, with a word on each.
 
-    ``pilots`` are the measured cells of the method and its base, if there are runs.
+    ``pilots`` are the measured cells of the method and its base, if there are runs. If there are none, ``costs`` are
+    estimates by seeds and samples, and ``note`` says what they are.
     """
 
     assumed: Assumed
@@ -28,6 +30,8 @@ class Plan:
     samples: Sequence[int]
     spreads: Mapping[float, str]
     pilots: tuple[Measured, Measured] | None = None
+    costs: Mapping[tuple[int, int], Account] = field(default_factory=dict)
+    note: str = ""
 
 
 def plan_page(plan: Plan) -> Page:
@@ -39,12 +43,13 @@ def plan_page(plan: Plan) -> Page:
         )
         for (seeds, samples), spread in product(designs, plan.spreads)
     }  # fmt: skip
-    cost = [f"cost ({_unit(plan.pilots)})"] if plan.pilots else []
+    unit = _unit(plan)
+    cost = [f"cost ({unit})"] if unit else []
     rows = [
         (
             str(seeds), str(samples),
             *(f"{powers[seeds, samples, spread]:.0%}" for spread in plan.spreads),
-            *([_cost(plan.pilots, seeds, samples)] if plan.pilots else []),
+            *([_cost(plan, unit, seeds, samples)] if unit else []),
         )
         for seeds, samples in designs
     ]  # fmt: skip
@@ -53,7 +58,7 @@ def plan_page(plan: Plan) -> Page:
         title=_title(plan.goal),
         label="plan",
         grids=(Grid(title="Power", header=header, rows=tuple(rows)),),
-        notes=(*_answers(plan, powers), *_assumptions(plan)),
+        notes=(*_answers(plan, powers), *filter(None, [plan.note]), *_assumptions(plan)),
     )
 
 
@@ -107,18 +112,24 @@ def _assumptions(plan: Plan) -> Iterator[str]:
     )
 
 
-def _unit(cells: tuple[Measured, Measured]) -> str:
-    known = all(dollars(run) is not None for cell in cells for run in cell.runs)
-    return "dollars" if known else "tokens"
+def _unit(plan: Plan) -> str:
+    """Return what costs are counted in: dollars where all are known, "" without runs and estimates."""
+    if plan.pilots:
+        known = all(dollars(run) is not None for cell in plan.pilots for run in cell.runs)
+    else:
+        known = all(cost.usage.usd is not None for cost in plan.costs.values())
+    return ("dollars" if known else "tokens") if plan.pilots or plan.costs else ""
 
 
-def _cost(cells: tuple[Measured, Measured], seeds: int, samples: int) -> str:
-    """Return what the runs of a design cost if they cost what these did; tests grow with the samples."""
+def _cost(plan: Plan, unit: str, seeds: int, samples: int) -> str:
+    """Return what the runs of a design cost: as estimated, or as these did. Tests grow with the samples."""
+    if plan.pilots is None:
+        usage = plan.costs[seeds, samples].usage
+        return number(usage.usd if unit == "dollars" else usage.tokens)
     total = 0.0
-    for cell, count in zip(cells, (seeds, seeds if varies(cells[1]) else 1), strict=True):
+    for cell, count in zip(plan.pilots, (seeds, seeds if varies(plan.pilots[1]) else 1), strict=True):
         for stage in ("adapt", "evaluate"):
-            in_dollars = _unit(cells) == "dollars"
-            amounts = [run.value(f"usd.{stage}") if in_dollars else tokens(run, stage) for run in cell.runs]
+            amounts = [run.value(f"usd.{stage}") if unit == "dollars" else tokens(run, stage) for run in cell.runs]
             if (mean := mean_of(amounts)) is None:
                 return number(None)
             total += count * mean * (samples / (cell.samples or samples) if stage == "evaluate" else 1)
