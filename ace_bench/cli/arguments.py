@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 _MISTAKE, _MOST_DIGITS = 2, 9
 DIFFERENCES = "compare all numbers with the paper's, even those measured in another setting"
-"""Help of an option that several commands have."""
+LOOKS = "looks at the results in all, while seeds are added"
+"""Help of options that several commands have."""
 
 
 class HelpFormatter(argparse.HelpFormatter):

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ace_bench.cli.arguments import DIFFERENCES, Parser, count
+from ace_bench.cli.arguments import DIFFERENCES, LOOKS, Parser, count
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -36,6 +36,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--dry-run", action="store_true", help="the state of each run and its command; nothing is run")
     parser.add_argument("--only-missing", action="store_true", help="do not continue runs that were begun")
     parser.add_argument("--differences", action="store_true", help=DIFFERENCES)
+    parser.add_argument("--looks", type=count, default=1, help=LOOKS)
     parser.add_argument(
         "--jobs", type=count, help="runs at a time (default: 1; with the embedded backbone as many as cores)"
     )

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from ace_bench.cli.arguments import DIFFERENCES, Parser, count, print_line
+from ace_bench.cli.arguments import DIFFERENCES, LOOKS, Parser, count, print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.resources import config_folders
 from ace_bench.core.terminal import write
@@ -64,6 +64,8 @@ one method or task. A figure never mixes models, limits, prompt sets, or real an
 With --x, points are means over seeds, with 95% intervals of scores. Each line is one combination of the other settings
 in which the runs differ; --lines names those that come first in its name. Runs without the setting are dotted levels.
 Simulated and real runs are in figures of their own, and tasks in panels of their own. KEY=VALUE[,VALUE] chooses runs.
+
+Figures show intervals of scores and mark no test, so they have no --looks. `ace-bench tables --looks K` tests.
 """
 _RESULTS = Path("results")
 _OPTIONS = ("results", "out", "looks")
@@ -74,7 +76,7 @@ _SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 def make_tables(arguments: Sequence[str]) -> int:
     """Make tables: the paper's, or of your own runs."""
     parser = _parser_of("table", _TABLES_HELP)
-    parser.add_argument("--looks", type=count, default=1, help="looks at the results in all, while seeds are added")
+    parser.add_argument("--looks", type=count, default=1, help=LOOKS)
     group = parser.add_argument_group("tables of your own runs; --out is then a file, instead of the standard output")
     group.add_argument("--rows", help="settings, separated by commas (default: method)")
     group.add_argument("--columns", help="settings, separated by commas (default: task)")

@@ -196,7 +196,9 @@ class Reproduction:
         if self._workers.stopped.is_set():
             names = ",".join(name for name in self._request.names if not name.startswith("figure_"))
             choice = "".join(f" {word}" for word in choice_words(self._request.chosen))
-            shown = f"{command_line('tables')} table={names}{choice} results={self._request.results}" if names else ""
+            looks = f" --looks {self._request.looks}" * (self._request.looks > 1)
+            tables = f"{command_line('tables')} table={names}{choice} results={self._request.results}{looks}"
+            shown = tables if names else ""
             hint = f" `{shown}` shows what is there so far." if shown else ""
             self._console.print(f"Stopped; the same command continues.{hint}")
             return EXIT_INTERRUPTED
@@ -277,7 +279,7 @@ class Reproduction:
         tables = [name for name in request.names if not name.startswith("figure_")] + [CLAIMS] * everything
         files: list[Path] = []
         if tables:
-            wanted = Wanted(names=tuple(tables), differences=request.differences)
+            wanted = Wanted(names=tuple(tables), differences=request.differences, looks=request.looks)
             files += write_tables(
                 index, request.results / "tables", wanted, measured=self._measured, note=self._show_table
             )

@@ -38,7 +38,8 @@ class ReproduceRequest:
     """``names`` are experiments, ``backbone`` is "" for each table's own, ``overrides`` are settings for the runs.
 
     ``chosen`` is the part of them that is wanted (``narrowing.py``).
-    With ``differences`` all numbers are compared with the paper's. ``style`` is the style of figures.
+    With ``differences`` all numbers are compared with the paper's. ``looks`` is how often the tables are looked at in
+    all, while seeds are added. ``style`` is the style of figures.
     """
 
     names: tuple[str, ...]
@@ -48,6 +49,7 @@ class ReproduceRequest:
     overrides: tuple[str, ...]
     chosen: Chosen = field(default_factory=dict)
     differences: bool = False
+    looks: int = 1
     style: Style = "screen"
 
     def extra(self, model: str) -> tuple[str, ...]:
@@ -72,7 +74,9 @@ class Job:
         return " ".join([*(re.sub(r"^(task|method|mode)=", "", word) for word in chosen), f"seed={self.seed}"])
 
 
-def read_request(settings: Sequence[str], experiments: Experiments, *, differences: bool = False) -> ReproduceRequest:
+def read_request(
+    settings: Sequence[str], experiments: Experiments, *, differences: bool = False, looks: int = 1
+) -> ReproduceRequest:
     """Parse ``table=2 backbone=... seed=0,1 limit=20``. Raises ``ConfigError`` and ``DataError``."""
     names: dict[str, None] = {}
     values = {"backbone": "", "seed": "0", "results": "results", "style": "screen"}
@@ -109,6 +113,7 @@ def read_request(settings: Sequence[str], experiments: Experiments, *, differenc
         overrides=tuple(overrides.values()),
         chosen=read_choice(choice),
         differences=differences,
+        looks=looks,
         style=read_style(values["style"]),
     )
 

@@ -44,7 +44,7 @@ def reproduce(options: argparse.Namespace) -> int:
         console.print(listing(index.experiments))
         return 0
     refuse_secret_arguments(options.settings)
-    request = read_request(options.settings, index.experiments, differences=options.differences)
+    request = read_request(options.settings, index.experiments, differences=options.differences, looks=options.looks)
     experiments, names = narrowed(index.experiments, request.names, request.chosen)
     if without := [name for name in request.names if name not in names]:
         console.print(f"left out: {', '.join(without)}: no run there has {' '.join(choice_words(request.chosen))}")

@@ -96,12 +96,13 @@ def test_the_whole_paper_includes_the_claims(tmp_path):
     extra = ("backbone=embedded", "task.source=sample")
     for row in ("ace", "gepa"):
         planner.make(EXPERIMENTS.run("10", row, "accuracy"), [1.0, 0.0], extra=extra, sizes=[1])
-    request = read_request(["table=all", "backbone=embedded", f"results={tmp_path}"], EXPERIMENTS)
+    request = read_request(["table=all", "backbone=embedded", f"results={tmp_path}"], EXPERIMENTS, looks=5)
     index = ResultsIndex(results=tmp_path, compose=compose)
     with (tmp_path / "said").open("w") as out:
         Reproduction(request, (), index, Console(file=out, width=500, markup=False), Workers(1)).complete([])
     (claims,) = tmp_path.glob("tables/table_claims_*.md")
     assert "| ACE against GEPA on DDXPlus |" in claims.read_text()
+    assert "corrected for 5 looks" in claims.read_text()
     assert claims.read_text() in (tmp_path / "tables" / "tables.md").read_text()
 
 
