@@ -12,7 +12,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, TextIO
 
 from ace_bench.core.console import Console
-from ace_bench.core.errors import AceBenchError, Interrupted, Stopped
+from ace_bench.core.errors import AceBenchError, BudgetExhausted, Interrupted, Stopped
 from ace_bench.core.resources import missing_extra
 from ace_bench.core.types import Probe, Record
 from ace_bench.store.files import disk_problem
@@ -102,7 +102,8 @@ class Host:
     def say_stopped(self, error: Stopped) -> None:
         """Print why a run stopped, and how it is continued."""
         reason = error.reason.rstrip(".")  # it may end with a server's message
-        self.say(f"Stopped: {reason}. Run the same command to continue.")
+        how = "Raise it in" if isinstance(error, BudgetExhausted) else "Run"
+        self.say(f"Stopped: {reason}. {how} the same command to continue.")
 
 
 @dataclass(kw_only=True)

@@ -64,7 +64,7 @@ def test_a_budget_stops_cleanly_says_why_and_more_budget_continues(tmp_path, cap
     status = json.loads((stopped.folder / "status.json").read_text())
     assert status["state"] == "stopped"
     assert "budget.calls=7" in status["reason"]
-    assert "Run the same command to continue" in capsys.readouterr().out
+    assert "Raise it in the same command to continue" in capsys.readouterr().out
     assert launch(tmp_path / "cut", *SMALL, "budget.calls=7").status == 3
     continued = launch(tmp_path / "cut", *SMALL)
     assert continued.status == 0

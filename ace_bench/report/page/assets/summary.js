@@ -1,6 +1,6 @@
 /** The result of the run: metrics, learning curve, cost and cache, faults. */
 function summaryView(run) {
-  return el("div", {}, answer(run), tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.continues && el("div", {}, el("p", {}, "This command continues it:"), el("pre", {}, run.continues)), run.notes.map((note) => el("p.warning", {}, note)), run.warnings.map((warning) => el("p.warning", {}, `${warning}.`)), run.advice.map((sentence) => el("p.warning", {}, `Advice: ${sentence}.`)), run.certificate.map((line) => el("p.note", {}, line)), changed(run), el("div.charts", {}, learning(run), sizes(run)), roles(run), faults(run), costs(run), records(run));
+  return el("div", {}, answer(run), tiles(run), run.about.reason && el("p.warning", {}, `${run.about.state}: ${run.about.reason}`), run.continues && el("div", {}, el("p", {}, run.about.reason.startsWith("budget.") ? "This command continues it, with a larger budget:" : "This command continues it:"), el("pre", {}, run.continues)), run.notes.map((note) => el("p.warning", {}, note)), run.warnings.map((warning) => el("p.warning", {}, `${warning}.`)), run.advice.map((sentence) => el("p.warning", {}, `Advice: ${sentence}.`)), run.certificate.map((line) => el("p.note", {}, line)), changed(run), el("div.charts", {}, learning(run), sizes(run)), roles(run), faults(run), costs(run), records(run));
 }
 
 /** Whether it helped, what it cost, and what one run cannot say. */
