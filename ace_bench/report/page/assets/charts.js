@@ -8,29 +8,57 @@ function lineChart({ title, note = "", series, xLabel, yLabel, low = null, high 
   if (!drawn.length) return el("figure.chart", {}, el("figcaption", {}, title), el("p.note", {}, "No data."));
   const all = drawn.flatMap(({ points }) => points);
   const xs = range(all.map(([x]) => x));
-  const ys = range(all.map(([, y]) => y), low, high);
+  const ys = range(
+    all.map(([, y]) => y),
+    low,
+    high,
+  );
   const x = (value) => PAD.left + ((value - xs[0]) / (xs[1] - xs[0] || 1)) * (WIDE - PAD.left - PAD.right);
   const y = (value) => HIGH - PAD.bottom - ((value - ys[0]) / (ys[1] - ys[0] || 1)) * (HIGH - PAD.top - PAD.bottom);
-  const plot = svg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, role: "img", "aria-label": `${title}: ${drawn.map(spoken).join("; ")}` });
-  for (const tick of ticks(ys, 4, all.every(([, at]) => Number.isInteger(at)))) {
+  const plot = svg("svg", {
+    viewBox: `0 0 ${WIDE} ${HIGH}`,
+    role: "img",
+    "aria-label": `${title}: ${drawn.map(spoken).join("; ")}`,
+  });
+  for (const tick of ticks(
+    ys,
+    4,
+    all.every(([, at]) => Number.isInteger(at)),
+  )) {
     plot.append(
       svg("line", { class: "grid", x1: PAD.left, x2: WIDE - PAD.right, y1: y(tick), y2: y(tick) }),
       svg("text", { class: "tick", x: PAD.left - 6, y: y(tick) + 4, "text-anchor": "end" }, short(tick)),
     );
   }
-  for (const tick of ticks(xs, 6, all.every(([at]) => Number.isInteger(at)))) plot.append(svg("text", { class: "tick", x: x(tick), y: HIGH - PAD.bottom + 16, "text-anchor": "middle" }, short(tick)));
+  for (const tick of ticks(
+    xs,
+    6,
+    all.every(([at]) => Number.isInteger(at)),
+  ))
+    plot.append(
+      svg("text", { class: "tick", x: x(tick), y: HIGH - PAD.bottom + 16, "text-anchor": "middle" }, short(tick)),
+    );
   plot.append(svg("text", { class: "tick", x: WIDE - PAD.right, y: HIGH - 2, "text-anchor": "end" }, xLabel));
   drawn.forEach(({ points, dots }, index) => {
     const place = series.indexOf(drawn[index]);
     if (points.length > 1 && !dots) {
-      plot.append(svg("polyline", { class: `line c${place}`, points: points.map(([px, py]) => `${x(px).toFixed(1)},${y(py).toFixed(1)}`).join(" ") }));
+      plot.append(
+        svg("polyline", {
+          class: `line c${place}`,
+          points: points.map(([px, py]) => `${x(px).toFixed(1)},${y(py).toFixed(1)}`).join(" "),
+        }),
+      );
     } else {
       for (const [px, py] of points) plot.append(svg("circle", { class: `dot c${place}`, cx: x(px), cy: y(py), r: 4 }));
     }
   });
   const readout = el("p.readout", { "aria-hidden": "true" }, `${yLabel} by ${xLabel}`);
   hover(plot, drawn, { x, xs, xLabel, yLabel, readout });
-  const legend = el("p.legend", {}, drawn.map((one) => el(`span.key.c${series.indexOf(one)}`, {}, one.name)));
+  const legend = el(
+    "p.legend",
+    {},
+    drawn.map((one) => el(`span.key.c${series.indexOf(one)}`, {}, one.name)),
+  );
   return el("figure.chart", {}, el("figcaption", {}, title), note && el("p.note", {}, note), legend, plot, readout);
 }
 
@@ -41,7 +69,10 @@ function hover(plot, series, { x, xs, xLabel, yLabel, readout }) {
     const box = plot.getBoundingClientRect();
     const inner = WIDE - PAD.left - PAD.right;
     const at = xs[0] + (((event.clientX - box.left) * (WIDE / box.width) - PAD.left) / inner) * (xs[1] - xs[0]);
-    const near = series.map(({ name, points }) => [name, points.reduce((a, b) => (Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a))]);
+    const near = series.map(({ name, points }) => [
+      name,
+      points.reduce((a, b) => (Math.abs(b[0] - at) < Math.abs(a[0] - at) ? b : a)),
+    ]);
     const [, [px]] = near.reduce((a, b) => (Math.abs(b[1][0] - at) < Math.abs(a[1][0] - at) ? b : a));
     fill(mark, { x1: x(px), x2: x(px) });
     readout.textContent = `${xLabel} ${short(px)}: ${near.map(([name, [, py]]) => `${name} ${short(py)}`).join(", ")}`;
@@ -59,12 +90,25 @@ function barRows(rows, { title, unit }) {
     const bar = svg("svg", { viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" });
     let from = 0;
     for (const { value, series } of parts) {
-      bar.append(svg("rect", { class: `bar c${series}`, x: (100 * from) / most, y: 0, width: (100 * value) / most, height: 8 }));
+      bar.append(
+        svg("rect", { class: `bar c${series}`, x: (100 * from) / most, y: 0, width: (100 * value) / most, height: 8 }),
+      );
       from += value;
     }
     return el("div.barrow", {}, el("span.name", {}, name), el("span.track", {}, bar), el("span.value", {}, text));
   });
-  return el("figure.chart", {}, el("figcaption", {}, title), unit && el("p.legend", {}, unit.map((name, index) => el(`span.key.c${index}`, {}, name))), bars);
+  return el(
+    "figure.chart",
+    {},
+    el("figcaption", {}, title),
+    unit &&
+      el(
+        "p.legend",
+        {},
+        unit.map((name, index) => el(`span.key.c${index}`, {}, name)),
+      ),
+    bars,
+  );
 }
 
 function range(values, low = null, high = null) {

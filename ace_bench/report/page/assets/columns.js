@@ -7,7 +7,11 @@ const LIMITS = ["limit", "limit.test"];
 
 /** The settings, by their place, that tell runs apart which have the same name. */
 function tellingSettings({ runs, settings }) {
-  let alike = [...grouped(runs, ({ about, model }) => JSON.stringify([about.task, about.method, model, about.mode, about.labels, about.seed])).values()];
+  let alike = [
+    ...grouped(runs, ({ about, model }) =>
+      JSON.stringify([about.task, about.method, model, about.mode, about.labels, about.seed]),
+    ).values(),
+  ];
   const telling = [];
   settings.forEach(([path], place) => {
     const valueOf = ({ values }) => values[place];
@@ -22,23 +26,43 @@ function tellingSettings({ runs, settings }) {
  *  `ace-bench ls` has the same columns. */
 function columnsOf({ runs, settings, telling }) {
   const of = (name, pick, more = {}) => ({ id: name, label: name, pick, text: (value) => shown(value), ...more });
-  const either = (name) => ({ result, live }) => (result || live || {})[name];
+  const either =
+    (name) =>
+    ({ result, live }) =>
+      (result || live || {})[name];
   const words = { word: true, text: (value) => value };
   const about = (name, more) => of(name, ({ about: { [name]: value } }) => value, { ...words, named: true, ...more });
   const varies = (pick) => new Set(runs.map(pick)).size > 1;
   const own = settings.flatMap(([path], place) => (NAMED.includes(path) ? [] : [place]));
   const usual = telling.filter((place) => !COUNTED.includes(settings[place][0])).slice(0, MOST_SETTINGS);
-  const setting = (place) => of(settings[place][0].replaceAll(",", " "), ({ values }) => values[place] ?? undefined, { ...words, label: settings[place][1], place, usual: usual.includes(place), filter: telling.includes(place) });
-  const total = (row) => (typeof either("in")(row) === "number" && typeof either("out")(row) === "number" ? either("in")(row) + either("out")(row) : null);
+  const setting = (place) =>
+    of(settings[place][0].replaceAll(",", " "), ({ values }) => values[place] ?? undefined, {
+      ...words,
+      label: settings[place][1],
+      place,
+      usual: usual.includes(place),
+      filter: telling.includes(place),
+    });
+  const total = (row) =>
+    typeof either("in")(row) === "number" && typeof either("out")(row) === "number"
+      ? either("in")(row) + either("out")(row)
+      : null;
   const all = [
-    about("task", { usual: false, filter: true }), about("method", { usual: false, filter: true }),
+    about("task", { usual: false, filter: true }),
+    about("method", { usual: false, filter: true }),
     of("model", ({ model }) => model, { ...words, named: true, filter: true }),
-    about("mode", { usual: varies(({ about: { mode } }) => mode), filter: true }), about("labels", { filter: true }),
+    about("mode", { usual: varies(({ about: { mode } }) => mode), filter: true }),
+    about("labels", { filter: true }),
     about("seed", { word: false, text: (value) => String(value) }),
     ...usual.map(setting),
     of("n", ({ result }) => result?.n, { minor: true, usual: varies(({ result }) => result?.n) }),
-    of("gain", (row) => (row.result && row.about.method !== "base" ? row.gain?.points ?? null : undefined), { text: (value) => (value === null ? shown(value) : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`), title: ({ gain }) => gain && `over ${gain.over}` }),
-    of("cost", (row) => either("usd")(row) ?? null, { text: (value) => (value === null ? shown(value) : `$${value.toFixed(2)}`) }),
+    of("gain", (row) => (row.result && row.about.method !== "base" ? (row.gain?.points ?? null) : undefined), {
+      text: (value) => (value === null ? shown(value) : `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`),
+      title: ({ gain }) => gain && `over ${gain.over}`,
+    }),
+    of("cost", (row) => either("usd")(row) ?? null, {
+      text: (value) => (value === null ? shown(value) : `$${value.toFixed(2)}`),
+    }),
     of("tokens", total, {}),
     of("date", ({ date }) => date, { text: (value) => utc(value) }),
     of("tags", ({ tags }) => tags.join(" ") || undefined, { ...words, filter: true, each: ({ tags }) => tags }),
@@ -50,10 +74,15 @@ function columnsOf({ runs, settings, telling }) {
     of("items", ({ result, live }) => (result ? result.context.items : live?.items), { usual: false }),
     of("context tokens", ({ result, live }) => (result ? result.context.tokens : live?.tokens), { usual: false }),
     of("calls", either("calls"), { usual: false }),
-    of("last change", ({ changed }) => changed ?? undefined, { usual: false, text: (value) => (value ? ago(value) : "") }),
+    of("last change", ({ changed }) => changed ?? undefined, {
+      usual: false,
+      text: (value) => (value ? ago(value) : ""),
+    }),
     of("path", ({ folder }) => folder, { ...words, usual: false }),
   ];
-  return new Map(all.filter(({ pick }) => runs.some((row) => pick(row) !== undefined)).map((column) => [column.id, column]));
+  return new Map(
+    all.filter(({ pick }) => runs.some((row) => pick(row) !== undefined)).map((column) => [column.id, column]),
+  );
 }
 
 function utc(seconds) {
@@ -68,10 +97,17 @@ function scoreColumn(runs) {
   const names = [...sets.values()];
   for (const row of runs) {
     const text = row.result && about(row);
-    row.tested = text && (names.indexOf(text) === names.lastIndexOf(text) ? text : `${text} (${row.result.sampled.slice(0, 4)})`);
+    row.tested =
+      text && (names.indexOf(text) === names.lastIndexOf(text) ? text : `${text} (${row.result.sampled.slice(0, 4)})`);
   }
   const [first] = scored;
-  return { id: "score", label: sets.size === 1 ? `${first.result.split} ${first.result.metric}` : "score", score: true, pick: ({ result }) => result?.after, text: (value) => shown(value, 2) };
+  return {
+    id: "score",
+    label: sets.size === 1 ? `${first.result.split} ${first.result.metric}` : "score",
+    score: true,
+    pick: ({ result }) => result?.after,
+    text: (value) => shown(value, 2),
+  };
 }
 
 /** Chooses, hides and orders columns; the choice is a text for the address. */
@@ -80,14 +116,25 @@ class ColumnMenu {
     this.columns = columns;
     this.choose = choose;
     this.list = el("ol");
-    this.root = el("details.menu", { onkeydown: ({ key }) => key === "Escape" && this.root.removeAttribute("open") }, el("summary.button", {}, "Columns"),
-      el("div.panel", {}, this.list, el("button.link", { type: "button", onclick: () => choose("") }, "the usual columns")));
+    this.root = el(
+      "details.menu",
+      { onkeydown: ({ key }) => key === "Escape" && this.root.removeAttribute("open") },
+      el("summary.button", {}, "Columns"),
+      el(
+        "div.panel",
+        {},
+        this.list,
+        el("button.link", { type: "button", onclick: () => choose("") }, "the usual columns"),
+      ),
+    );
   }
 
   /** Read a choice; return its columns in order. */
   open(words) {
     const all = [...this.columns.values()];
-    const chosen = words ? [...new Set(words.split(","))].map((id) => this.columns.get(id)).filter(Boolean) : all.filter(({ usual }) => usual !== false);
+    const chosen = words
+      ? [...new Set(words.split(","))].map((id) => this.columns.get(id)).filter(Boolean)
+      : all.filter(({ usual }) => usual !== false);
     const change = (next) => this.choose(next.map(({ id }) => id).join(",") || "none");
     const move = (column, by) => {
       const next = chosen.filter((one) => one !== column);
@@ -96,13 +143,33 @@ class ColumnMenu {
       this.list.querySelector(`[data-move="${CSS.escape(column.id)}${by}"]`).focus();
     };
     const item = (column) => {
-      const box = el("input", { type: "checkbox", "aria-label": `Column ${column.label}`, "data-move": column.id, onchange: () => {
-        change(box.checked ? [...chosen, column] : chosen.filter((one) => one !== column));
-        this.list.querySelector(`[data-move="${CSS.escape(column.id)}"]`).focus();
-      } });
+      const box = el("input", {
+        type: "checkbox",
+        "aria-label": `Column ${column.label}`,
+        "data-move": column.id,
+        onchange: () => {
+          change(box.checked ? [...chosen, column] : chosen.filter((one) => one !== column));
+          this.list.querySelector(`[data-move="${CSS.escape(column.id)}"]`).focus();
+        },
+      });
       box.checked = chosen.includes(column);
-      const arrow = (by, sign, where) => el("button", { type: "button", "data-move": `${column.id}${by}`, "aria-label": `Move ${column.label} to the ${where}`, onclick: () => move(column, by) }, sign);
-      return el("li", {}, el("label", {}, box, " ", column.label), box.checked && [arrow(-1, "◀", "left"), arrow(1, "▶", "right")]);
+      const arrow = (by, sign, where) =>
+        el(
+          "button",
+          {
+            type: "button",
+            "data-move": `${column.id}${by}`,
+            "aria-label": `Move ${column.label} to the ${where}`,
+            onclick: () => move(column, by),
+          },
+          sign,
+        );
+      return el(
+        "li",
+        {},
+        el("label", {}, box, " ", column.label),
+        box.checked && [arrow(-1, "◀", "left"), arrow(1, "▶", "right")],
+      );
     };
     this.list.replaceChildren(...[...chosen, ...all.filter((column) => !chosen.includes(column))].map(item));
     return chosen;

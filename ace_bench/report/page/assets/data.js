@@ -45,7 +45,9 @@ class Texts {
   }
 
   text(chain, at) {
-    return this.numbers(chain, at).map((line) => this.lines[line]).join("\n");
+    return this.numbers(chain, at)
+      .map((line) => this.lines[line])
+      .join("\n");
   }
 }
 

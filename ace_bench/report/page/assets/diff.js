@@ -5,7 +5,8 @@ function diff(a, b) {
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
   let tail = 0;
-  while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail]) tail += 1;
+  while (tail < a.length - head && tail < b.length - head && a[a.length - 1 - tail] === b[b.length - 1 - tail])
+    tail += 1;
   const parts = [];
   const push = (kind, items) => {
     if (!items.length) return;
@@ -29,7 +30,10 @@ function middle(a, b, push) {
   const longest = new Uint16Array((a.length + 1) * wide);
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
-      longest[i * wide + j] = a[i] === b[j] ? longest[(i + 1) * wide + j + 1] + 1 : Math.max(longest[(i + 1) * wide + j], longest[i * wide + j + 1]);
+      longest[i * wide + j] =
+        a[i] === b[j]
+          ? longest[(i + 1) * wide + j + 1] + 1
+          : Math.max(longest[(i + 1) * wide + j], longest[i * wide + j + 1]);
     }
   }
   let [i, j] = [0, 0];
@@ -57,7 +61,9 @@ function wordsOf(text) {
 
 /** Two texts as one, with what only one of them has marked. */
 function markedText(before, after) {
-  return diff(wordsOf(before), wordsOf(after)).map(({ kind, items }) => (kind === "same" ? items.join("") : el(kind, {}, items.join(""))));
+  return diff(wordsOf(before), wordsOf(after)).map(({ kind, items }) =>
+    kind === "same" ? items.join("") : el(kind, {}, items.join("")),
+  );
 }
 
 /** An answer and its reference, both with the parts marked that differ: parts of a list by their place, else words. */
@@ -68,10 +74,18 @@ function markedAnswer(answer, gold) {
     const differs = (place) => place % 2 === 0 && !equal(ours[place], theirs[place]);
     const marked = (parts, kind) => parts.map((part, place) => (differs(place) ? el(kind, {}, part) : part));
     const count = ours.filter((_, place) => differs(place)).length;
-    return { answer: marked(ours, "del"), gold: marked(theirs, "ins"), note: count ? `${count} of ${(ours.length + 1) / 2} parts differ.` : "" };
+    return {
+      answer: marked(ours, "del"),
+      gold: marked(theirs, "ins"),
+      note: count ? `${count} of ${(ours.length + 1) / 2} parts differ.` : "",
+    };
   }
   const parts = diff(wordsOf(answer), wordsOf(gold));
-  if (parts.every(({ kind, items }) => kind !== "same" || !items.join("").trim())) return { answer: [answer], gold: [gold], note: "" };
-  const side = (kind) => parts.filter((part) => part.kind === "same" || part.kind === kind).map((part) => (part.kind === kind ? el(kind, {}, part.items.join("")) : part.items.join("")));
+  if (parts.every(({ kind, items }) => kind !== "same" || !items.join("").trim()))
+    return { answer: [answer], gold: [gold], note: "" };
+  const side = (kind) =>
+    parts
+      .filter((part) => part.kind === "same" || part.kind === kind)
+      .map((part) => (part.kind === kind ? el(kind, {}, part.items.join("")) : part.items.join("")));
   return { answer: side("del"), gold: side("ins"), note: "" };
 }

@@ -4,13 +4,21 @@ function el(spec, attributes = {}, ...children) {
   const node = document.createElement(tag);
   if (classes.length) node.className = classes.join(" ");
   fill(node, attributes);
-  node.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false).map((child) => (typeof child === "string" ? visible(child) : child)));
+  node.append(
+    ...children
+      .flat(Infinity)
+      .filter((child) => child !== null && child !== undefined && child !== false)
+      .map((child) => (typeof child === "string" ? visible(child) : child)),
+  );
   return node;
 }
 
 /** Text with its direction controls as words: one of them would turn around what stands behind it, such as a score. */
 function visible(text) {
-  return text.replace(/[\u202a-\u202e\u2066-\u2069]/g, (sign) => `⟨U+${sign.codePointAt(0).toString(16).toUpperCase()}⟩`);
+  return text.replace(
+    /[\u202a-\u202e\u2066-\u2069]/g,
+    (sign) => `⟨U+${sign.codePointAt(0).toString(16).toUpperCase()}⟩`,
+  );
 }
 
 /** The same for SVG. */
@@ -26,7 +34,8 @@ const READ = ["title", "aria-label", "data-label"]; // attributes that a reader 
 function fill(node, attributes) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (value !== null && value !== undefined && value !== false) node.setAttribute(name, value === true ? "" : READ.includes(name) ? visible(String(value)) : value);
+    else if (value !== null && value !== undefined && value !== false)
+      node.setAttribute(name, value === true ? "" : READ.includes(name) ? visible(String(value)) : value);
   }
 }
 
@@ -44,7 +53,10 @@ function lazy(summary, make, { open = false, classes = "" } = {}) {
 /** A place for what is still being read. */
 function later(promise, make) {
   const node = el("div", {}, el("p.note", {}, "Reading …"));
-  promise.then((found) => node.replaceChildren(...[make(found)].flat(Infinity)), (error) => node.replaceChildren(el("p.warning", {}, `This cannot be shown: ${error.message}`)));
+  promise.then(
+    (found) => node.replaceChildren(...[make(found)].flat(Infinity)),
+    (error) => node.replaceChildren(el("p.warning", {}, `This cannot be shown: ${error.message}`)),
+  );
   return node;
 }
 
@@ -55,7 +67,8 @@ function field(label, control) {
 
 function select(options, chosen, onchange) {
   const node = el("select", { onchange: () => onchange(node.value) });
-  for (const [value, label] of options) node.append(el("option", { value, selected: String(value) === String(chosen) }, label));
+  for (const [value, label] of options)
+    node.append(el("option", { value, selected: String(value) === String(chosen) }, label));
   return node;
 }
 

@@ -10,7 +10,9 @@ class LazyList {
     this.root = el("div", {}, frame, this.end);
     this.items = [];
     this.done = 0;
-    new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.grow(), { rootMargin: "600px" }).observe(this.end);
+    new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.grow(), {
+      rootMargin: "600px",
+    }).observe(this.end);
     window.addEventListener("beforeprint", () => this.root.isConnected && this.grow(this.items.length));
   }
 
@@ -19,7 +21,12 @@ class LazyList {
     this.done = 0;
     this.node.replaceChildren();
     this.grow();
-    if (!items.length) this.node.append(this.node.tagName === "TBODY" ? el("tr.empty", {}, el("td", { colspan: 99 }, this.empty)) : el("li.empty", {}, this.empty));
+    if (!items.length)
+      this.node.append(
+        this.node.tagName === "TBODY"
+          ? el("tr.empty", {}, el("td", { colspan: 99 }, this.empty))
+          : el("li.empty", {}, this.empty),
+      );
   }
 
   grow(count = CHUNK) {

@@ -3,19 +3,38 @@ function link(run, view, more = {}) {
   return `#${new URLSearchParams({ view, run: run.key, ...more })}`;
 }
 
-const OF_RUN = [["summary", "Summary"], ["context", "Context"], ["rollouts", "Rollouts"]];
-const OF_ALL = [["runs", "Runs"], ["compare", "Compare"], ["playbooks", "Playbooks"]];
+const OF_RUN = [
+  ["summary", "Summary"],
+  ["context", "Context"],
+  ["rollouts", "Rollouts"],
+];
+const OF_ALL = [
+  ["runs", "Runs"],
+  ["compare", "Compare"],
+  ["playbooks", "Playbooks"],
+];
 
 const LONGEST_HEADING = 70;
 
 /** The settings by which a run differs from others, or what it is, where these are many. */
 function shortName({ name, row: { about, model } }) {
-  return name.length <= LONGEST_HEADING ? name : `${about.task} · ${about.method} · ${model} · ${about.mode} · seed ${about.seed}`;
+  return name.length <= LONGEST_HEADING
+    ? name
+    : `${about.task} · ${about.method} · ${model} · ${about.mode} · seed ${about.seed}`;
 }
 
 /** The tags and the note that a user gave a run. */
 function notesOf({ tags, note }) {
-  return (tags.length > 0 || note) && el("p.note", {}, tags.map((tag) => el("span.tag", {}, tag)), " ", note);
+  return (
+    (tags.length > 0 || note) &&
+    el(
+      "p.note",
+      {},
+      tags.map((tag) => el("span.tag", {}, tag)),
+      " ",
+      note,
+    )
+  );
 }
 
 class Page {
@@ -42,7 +61,11 @@ class Page {
   }
 
   async follow() {
-    const { view = this.first, run: key = this.library.embedded ? this.library.runs[0].key : "", ...more } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+    const {
+      view = this.first,
+      run: key = this.library.embedded ? this.library.runs[0].key : "",
+      ...more
+    } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
     this.turn += 1;
     const { turn } = this;
     const ofRun = OF_RUN.some(([name]) => name === view);
@@ -84,24 +107,63 @@ class Page {
   title() {
     const { name, run } = this.shown;
     const { embedded, runs, common } = this.library;
-    const choose = run && embedded && runs.length > 1 && field("Run", select(runs.map((row) => [row.key, row.label]), run.key, (key) => {
-      location.hash = link({ key }, name).slice(1);
-    }));
+    const choose =
+      run &&
+      embedded &&
+      runs.length > 1 &&
+      field(
+        "Run",
+        select(
+          runs.map((row) => [row.key, row.label]),
+          run.key,
+          (key) => {
+            location.hash = link({ key }, name).slice(1);
+          },
+        ),
+      );
     const warn = run && (run.about.simulated || run.about.source !== "real");
-    const heading = run ? shortName(run) : { compare: "Comparison", playbooks: "Playbook against playbook" }[name] || plural(runs.length, "run");
+    const heading = run
+      ? shortName(run)
+      : { compare: "Comparison", playbooks: "Playbook against playbook" }[name] || plural(runs.length, "run");
     document.title = visible(`${heading} · ace-bench`);
     this.live = el("p.live");
     this.head.replaceChildren(
-      el("h1", {}, heading, " ", (run || this.library).marks.map((mark) => el("span.tag.mark", {}, mark))),
-      el("p.note", {}, run ? [runs.length > 1 && run.name !== common && common, heading !== run.name && run.name, run.about.folder].filter(Boolean).join(" — ") : common, warn ? " — not comparable with published numbers" : ""), (run && notesOf(run.row)) || "", choose || "", this.live);
-    const several = this.several ? OF_ALL.filter(([one]) => one !== "runs" || !embedded).map(([one, label]) => [one, label, `#view=${one}`]) : [];
-    const own = run ? OF_RUN.map(([one, label]) => [one, one === "context" && run.isPlaybook ? "Playbook" : label, link(run, one)]) : [];
+      el(
+        "h1",
+        {},
+        heading,
+        " ",
+        (run || this.library).marks.map((mark) => el("span.tag.mark", {}, mark)),
+      ),
+      el(
+        "p.note",
+        {},
+        run
+          ? [runs.length > 1 && run.name !== common && common, heading !== run.name && run.name, run.about.folder]
+              .filter(Boolean)
+              .join(" — ")
+          : common,
+        warn ? " — not comparable with published numbers" : "",
+      ),
+      (run && notesOf(run.row)) || "",
+      choose || "",
+      this.live,
+    );
+    const several = this.several
+      ? OF_ALL.filter(([one]) => one !== "runs" || !embedded).map(([one, label]) => [one, label, `#view=${one}`])
+      : [];
+    const own = run
+      ? OF_RUN.map(([one, label]) => [one, one === "context" && run.isPlaybook ? "Playbook" : label, link(run, one)])
+      : [];
     const last = embedded && !run ? OF_RUN.map(([one, label]) => [one, label, link(runs[0], one)]) : [];
-    const tab = ([one, label, href]) => el("a", { href, "aria-current": one === name && "page", onclick: (event) => this.keepChosen(event, one) }, label);
+    const tab = ([one, label, href]) =>
+      el("a", { href, "aria-current": one === name && "page", onclick: (event) => this.keepChosen(event, one) }, label);
     this.tabs.replaceChildren(...[...several, ...own, ...last].map(tab));
     const current = this.tabs.querySelector("[aria-current]");
-    if (current) { // not by scrollIntoView: in Chromium the next Tab then begins behind the link that is shown
-      const { offsetLeft: left, offsetWidth: width } = current, { scrollLeft: from, clientWidth: room } = this.tabs;
+    if (current) {
+      // not by scrollIntoView: in Chromium the next Tab then begins behind the link that is shown
+      const { offsetLeft: left, offsetWidth: width } = current,
+        { scrollLeft: from, clientWidth: room } = this.tabs;
       this.tabs.scrollLeft = Math.min(left, Math.max(from, left + width - room));
     }
     this.strip();
@@ -120,7 +182,11 @@ class Page {
     const { run } = this.shown;
     const row = run && this.library.rows.get(run.key);
     if (!row || !row.live || row.result) return;
-    this.live.replaceChildren(...progressOf(row), " ", this.stale ? el("button", { type: "button", onclick: () => this.again() }, "Show what is new") : "");
+    this.live.replaceChildren(
+      ...progressOf(row),
+      " ",
+      this.stale ? el("button", { type: "button", onclick: () => this.again() }, "Show what is new") : "",
+    );
   }
 
   async again() {
@@ -159,10 +225,13 @@ class Page {
 }
 
 const library = new Library();
-library.list()
+library
+  .list()
   .then(() => {
     const tables = document.querySelector("footer a");
     if (tables && library.token) tables.search = new URLSearchParams({ token: library.token }); // the tables lead back with it
     return new Page(library).follow();
   })
-  .catch((error) => document.getElementById("view").replaceChildren(el("p.warning", {}, `Nothing can be shown: ${error.message}.`)));
+  .catch((error) =>
+    document.getElementById("view").replaceChildren(el("p.warning", {}, `Nothing can be shown: ${error.message}.`)),
+  );

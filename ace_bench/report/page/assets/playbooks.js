@@ -8,7 +8,9 @@ class PlaybooksView {
 
   open({ runs = "", at = "", as = "bullets", only = "differ" }) {
     const keys = runs.split(",").filter((key) => this.library.rows.has(key));
-    const all = [...this.library.rows.values()].filter(({ result }) => !result || result.context.kind.startsWith("playbook"));
+    const all = [...this.library.rows.values()].filter(
+      ({ result }) => !result || result.context.kind.startsWith("playbook"),
+    );
     if (!all.length) {
       this.root.replaceChildren(el("p.note", {}, "No run has a playbook."));
       return;
@@ -17,14 +19,52 @@ class PlaybooksView {
     const steps = at.split(",");
     Object.assign(this, { keys: [first, second], steps, as, only });
     const options = all.map(({ key, label }) => [key, label]);
-    const choose = (place) => select(options, this.keys[place], (key) => this.go({ runs: this.keys.map((old, side) => (side === place ? key : old)).join(","), at: this.steps.map((old, side) => (side === place ? "" : old)).join(",") }));
+    const choose = (place) =>
+      select(options, this.keys[place], (key) =>
+        this.go({
+          runs: this.keys.map((old, side) => (side === place ? key : old)).join(","),
+          at: this.steps.map((old, side) => (side === place ? "" : old)).join(","),
+        }),
+      );
     this.body = later(Promise.all(this.keys.map((key) => this.library.run(key))), (found) => this.both(found));
     this.stepControls = el("div.controls");
     this.root.replaceChildren(
-      el("div.controls", {}, field("From run", choose(0)), field("To run", choose(1)),
-        field("As", select([["bullets", "bullets"], ["text", "text"]], as, (value) => this.go({ as: value }))),
-        as === "bullets" && field("Bullets", select([["differ", "that differ"], ["changed", "changed"], ["del", "only in the first"], ["ins", "only in the second"], ["same", "in both"], ["all", "all"]], only, (value) => this.go({ only: value })))),
-      this.stepControls, this.body);
+      el(
+        "div.controls",
+        {},
+        field("From run", choose(0)),
+        field("To run", choose(1)),
+        field(
+          "As",
+          select(
+            [
+              ["bullets", "bullets"],
+              ["text", "text"],
+            ],
+            as,
+            (value) => this.go({ as: value }),
+          ),
+        ),
+        as === "bullets" &&
+          field(
+            "Bullets",
+            select(
+              [
+                ["differ", "that differ"],
+                ["changed", "changed"],
+                ["del", "only in the first"],
+                ["ins", "only in the second"],
+                ["same", "in both"],
+                ["all", "all"],
+              ],
+              only,
+              (value) => this.go({ only: value }),
+            ),
+          ),
+      ),
+      this.stepControls,
+      this.body,
+    );
   }
 
   go(changes) {
@@ -37,9 +77,19 @@ class PlaybooksView {
 
   both(runs) {
     if (runs.some((run) => !run.isPlaybook)) return el("p.warning", {}, "One of these runs has no playbook.");
-    const steps = runs.map((run, side) => (this.steps[side] === undefined || this.steps[side] === "" ? run.steps.length : Math.max(0, Math.min(run.steps.length, +this.steps[side] || 0))));
+    const steps = runs.map((run, side) =>
+      this.steps[side] === undefined || this.steps[side] === ""
+        ? run.steps.length
+        : Math.max(0, Math.min(run.steps.length, +this.steps[side] || 0)),
+    );
     const slider = (side) => {
-      const input = el("input", { type: "number", min: 0, max: runs[side].steps.length, value: steps[side], onchange: () => this.go({ at: steps.map((old, place) => (place === side ? input.value : old)).join(",") }) });
+      const input = el("input", {
+        type: "number",
+        min: 0,
+        max: runs[side].steps.length,
+        value: steps[side],
+        onchange: () => this.go({ at: steps.map((old, place) => (place === side ? input.value : old)).join(",") }),
+      });
       return field(`${side ? "To" : "From"} step, of ${runs[side].steps.length}`, input);
     };
     this.stepControls.replaceChildren(...runs.map((_, side) => slider(side)));
@@ -50,10 +100,17 @@ class PlaybooksView {
   bullets(a, b) {
     const pairs = pairedBullets(a, b);
     const count = (kind) => pairs.filter((pair) => pair.kind === kind).length;
-    const shownPairs = pairs.filter(({ kind }) => this.only === "all" || (this.only === "differ" ? kind !== "same" : kind === this.only));
+    const shownPairs = pairs.filter(
+      ({ kind }) => this.only === "all" || (this.only === "differ" ? kind !== "same" : kind === this.only),
+    );
     const list = new LazyList((pair) => this.row(pair), { empty: "There are none." });
     list.show(shownPairs);
-    return [el("p.verdict", { role: "status" }, `${plural(a.length, "bullet")} and ${b.length}: ${count("same")} in both, ${count("changed")} changed, ${count("del")} only in the first, ${count("ins")} only in the second.`), list.root];
+    const both = `${count("same")} in both, ${count("changed")} changed`;
+    const one = `${count("del")} only in the first, ${count("ins")} only in the second`;
+    return [
+      el("p.verdict", { role: "status" }, `${plural(a.length, "bullet")} and ${b.length}: ${both}, ${one}.`),
+      list.root,
+    ];
   }
 
   row({ kind, before, after }) {
@@ -61,9 +118,31 @@ class PlaybooksView {
     const labels = { same: "in both", changed: "changed", del: "only in the first", ins: "only in the second" };
     const { section } = after || before;
     const ids = [...new Set([before, after].filter(Boolean).map(({ id }) => id))].join(" → ");
-    const votes = ["helpful", "harmful", "neutral"].map((name) => el("span.vote", {}, `${name} ${[before, after].filter(Boolean).map((bullet) => bullet[name]).filter((value, place, all) => !place || value !== all[0]).join(" → ")}`));
+    const votes = ["helpful", "harmful", "neutral"].map((name) =>
+      el(
+        "span.vote",
+        {},
+        `${name} ${[before, after]
+          .filter(Boolean)
+          .map((bullet) => bullet[name])
+          .filter((value, place, all) => !place || value !== all[0])
+          .join(" → ")}`,
+      ),
+    );
     const content = kind === "changed" ? markedText(before.content, after.content) : (after || before).content;
-    return el(`li.bullet.${names[kind] || "same"}`, {}, el("p.meta", {}, el("code", {}, ids), el("span.tag", {}, section), el(`span.tag.${names[kind] || "even"}`, {}, labels[kind]), votes), el("p.content", {}, content));
+    return el(
+      `li.bullet.${names[kind] || "same"}`,
+      {},
+      el(
+        "p.meta",
+        {},
+        el("code", {}, ids),
+        el("span.tag", {}, section),
+        el(`span.tag.${names[kind] || "even"}`, {}, labels[kind]),
+        votes,
+      ),
+      el("p.content", {}, content),
+    );
   }
 
   text(a, b) {
@@ -74,9 +153,18 @@ class PlaybooksView {
       if (items.length <= 2 * CONTEXT + 1) return items.map((line) => `  ${line}\n`);
       const head = place ? items.slice(0, CONTEXT) : [];
       const tail = place < parts.length - 1 ? items.slice(items.length - CONTEXT) : [];
-      return [...head, `… ${plural(items.length - head.length - tail.length, "equal line")}`, ...tail].map((line) => `  ${line}\n`);
+      return [...head, `… ${plural(items.length - head.length - tail.length, "equal line")}`, ...tail].map(
+        (line) => `  ${line}\n`,
+      );
     });
-    return [el("p.verdict", { role: "status" }, changed ? `${plural(changed, "line")} of one playbook alone.` : "The texts are equal."), el("pre.whole", {}, nodes)];
+    return [
+      el(
+        "p.verdict",
+        { role: "status" },
+        changed ? `${plural(changed, "line")} of one playbook alone.` : "The texts are equal.",
+      ),
+      el("pre.whole", {}, nodes),
+    ];
   }
 }
 
@@ -85,7 +173,10 @@ const ALIKE = 0.5;
 
 /** A playbook as text: its sections, and their bullets without counters. */
 function asLines(bullets) {
-  return [...grouped(bullets, ({ section }) => section)].flatMap(([section, own]) => [`## ${section}`, ...own.flatMap(({ id, content }) => `[${id}] ${content}`.split("\n"))]);
+  return [...grouped(bullets, ({ section }) => section)].flatMap(([section, own]) => [
+    `## ${section}`,
+    ...own.flatMap(({ id, content }) => `[${id}] ${content}`.split("\n")),
+  ]);
 }
 
 /** Bullets of two playbooks: with equal content in both; changed under the same id; in one alone. Runs may use one id for
@@ -109,7 +200,9 @@ function pairedBullets(a, b) {
   }
   const rows = a.map((before) => ({ kind: "del", before, ...partner.get(before) }));
   const order = { changed: 0, del: 1, ins: 2, same: 3 };
-  return [...rows, ...b.filter((bullet) => !taken.has(bullet)).map((after) => ({ kind: "ins", after }))].sort((x, y) => order[x.kind] - order[y.kind]);
+  return [...rows, ...b.filter((bullet) => !taken.has(bullet)).map((after) => ({ kind: "ins", after }))].sort(
+    (x, y) => order[x.kind] - order[y.kind],
+  );
 }
 
 /** The share of words that two texts have in common. */

@@ -19,7 +19,11 @@ class Served {
   async get(name, query = {}) {
     const words = new URLSearchParams(query).toString();
     const answer = await fetch(`data/${name}.bin${words && `?${words}`}`).catch(() => null);
-    if (!answer && location.protocol === "file:") throw new Error("browsers do not let this file read the folder beside it. Serve the folder, as `python3 -m http.server` does, or write one file by `ace-bench report FOLDER --out FILE.html`");
+    if (!answer && location.protocol === "file:")
+      throw new Error(
+        "browsers do not let this file read the folder beside it. Serve the folder, as `python3 -m http.server` does, " +
+          "or write one file by `ace-bench report FOLDER --out FILE.html`",
+      );
     if (!answer) throw new Error("the server does not answer. Start `ace-bench view` again");
     if (!answer.ok) throw new Error(await answer.text());
     return inflated(answer.body);
@@ -52,7 +56,11 @@ class Library {
 
   /** Change a bullet of a run's playbook in a copy. Return what of the copy differs from what the run tested. */
   change(run, changes) {
-    return this.edits("playbook", { method: "POST", headers: { "Content-Type": "application/json", "X-Token": this.token }, body: JSON.stringify({ run, ...changes }) });
+    return this.edits("playbook", {
+      method: "POST",
+      headers: { "Content-Type": "application/json", "X-Token": this.token },
+      body: JSON.stringify({ run, ...changes }),
+    });
   }
 
   /** What of the copy of a run's playbook differs, nothing if there is none. */
@@ -69,7 +77,9 @@ class Library {
 
   /** What all runs are marked as. */
   get marks() {
-    return ["simulated", "sample data"].filter((mark) => this.runs.length && this.runs.every(({ about }) => marksOf(about).includes(mark)));
+    return ["simulated", "sample data"].filter(
+      (mark) => this.runs.length && this.runs.every(({ about }) => marksOf(about).includes(mark)),
+    );
   }
 
   /** One run; read again after its records grew. */
@@ -92,7 +102,14 @@ class Library {
     if (!this.said.has(name)) {
       if (this.said.size > 40) this.said.clear();
       const query = this.source.whole ? {} : { session };
-      this.said.set(name, this.source.get(`calls-${key}`, query).then(({ calls, texts, note }) => ({ byPlace: new Map(calls.map((call) => [call.place, call])), texts: new Texts(texts), note })));
+      this.said.set(
+        name,
+        this.source.get(`calls-${key}`, query).then(({ calls, texts, note }) => ({
+          byPlace: new Map(calls.map((call) => [call.place, call])),
+          texts: new Texts(texts),
+          note,
+        })),
+      );
     }
     return this.said.get(name);
   }
