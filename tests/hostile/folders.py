@@ -157,6 +157,7 @@ def _escapes(folder: Path, command: str) -> None:
     for path in (folder / "contexts").glob("*.json"):
         path.write_text(path.read_text().replace('"content": "', '"content": ' + json.dumps(ESCAPES)[:-1]))
     (folder / "SKILL.md").write_text(f"# Skill\n\n- {ESCAPES}\n")
+    (folder / "notes.json").write_text(json.dumps({"note": ESCAPES}))
     summary = folder / "summary.txt"
     summary.write_text(ESCAPES + summary.read_text())
 

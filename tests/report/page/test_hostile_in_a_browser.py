@@ -66,6 +66,8 @@ def attacked(folder, target, place=0):
     identity = json.loads((target / "identity.json").read_text())
     identity["settings"]["method"] |= {"tags": ATTACKS[place % len(ATTACKS)], f"x{ATTACKS[3]}": f"{HOSTILE}{place}"}
     (target / "identity.json").write_text(json.dumps(identity))
+    note = ATTACKS[place % len(ATTACKS)].replace("\x00", "")
+    (target / "notes.json").write_text(json.dumps({"tags": ["W" * 40], "note": note}))
     return target
 
 
