@@ -6,7 +6,7 @@ The runs are invented; everything from a run's scores to the verdict is the code
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,8 +27,8 @@ from ace_bench.report.tables.claims import claim_results
 from ace_bench.report.tables.results_index import Selection
 from tests.simulation.score_worlds import mean_at
 
-WORLDS = {"as the paper says": 1.0, "half of it": 0.5, "no effect": 0.0, "reversed": -1.0}
-COLLAPSING, _COLLAPSE = "as it says, 20% of cheatsheets collapse", 0.2
+WORLDS = {"true": 1.0, "half true": 0.5, "no effect": 0.0, "reversed": -1.0}
+COLLAPSING, _COLLAPSE = "true, 20% of cheatsheets collapse", 0.2
 SIZES = {"appworld/test_normal": 168, "appworld/test_challenge": 417, "finer/test": 441, "formula/test": 200,
          "ddxplus/test": 1764, "bird_sql/test": 1534}  # fmt: skip
 VERDICTS: tuple[Verdict, ...] = ("supported", "equivalent", "inconclusive", "contradicted", "refused")
@@ -132,9 +132,9 @@ class WorldRuns(Selection):
                 run.collapsed = rng.random() < self._world.collapse
         return runs
 
-    def equal_seeds(self, planned: PlannedRun) -> int:
+    def equal_seeds(self, planned: PlannedRun, runs: Collection[RunSummary]) -> int:
         """Return that each plan has the seeds that it needs."""
-        del planned
+        del planned, runs
         return 0
 
     def deviations(self, planned: PlannedRun, model: str) -> tuple[str, ...]:

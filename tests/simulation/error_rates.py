@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product, repeat
 from pathlib import Path
+from textwrap import fill
 
 import numpy as np
 from rich.console import Console
@@ -153,9 +154,12 @@ def measured_tables(judged: Sequence[Judged], tables: int = TABLES, families: in
         *(f"|{'|'.join(row)}|" for row in rows), "",
         "|worlds that are hard|coverage|named as wider|", "|---|---|---|",
         *(f"|{'|'.join(row)}|" for row in hard), "",
-        f"Where collapsed runs of a base count as its best, {span(false_support)} of differences without effect are "
-        f"found above 0. Intervals of scores cover {span(near)}. Scores of three seeds show {100 * detected:.0f}% of "
-        f"collapses by 15 points (10 below the others), and {100 * mistaken:.0f}% false ones.", "",
+        fill(
+            f"Where collapsed runs of a base count as its best, {span(false_support)} of differences without effect "
+            f"are found above 0. Intervals of scores cover {span(near)}. Scores of three seeds show "
+            f"{100 * detected:.0f}% of collapses by 15 points (10 below the others), and {100 * mistaken:.0f}% false "
+            "ones.", width=120,
+        ), "",
         *_candidate_lines([*designs.values()]), "", *look_lines(tables), "",
         "|power|3 seeds, 5 points|5|10|3 seeds, 10 points|5|10|", "|---|---|---|---|---|---|---|",
         *(f"|{'|'.join(row)}|" for row in powers), "", verdicts_page(judged),
@@ -233,14 +237,14 @@ def _collapse_row(rate: float, tables: int) -> tuple[str, ...]:
 
 
 _HARD: Mapping[str, Callable[[int], Iterator[Drawn]]] = {
-    "2 to 5% of samples gain for certain": partial(rare_gains, typical=False),
-    "the same, added samples of typical size (not ours)": partial(rare_gains, typical=True),
+    "2-5% of samples gain surely": partial(rare_gains, typical=False),
+    "the same, typical samples added (not ours)": partial(rare_gains, typical=True),
     "11 databases, effects of 0.2 in log odds": partial(databases, effect=0.2, grouped=True),
     "of 0.4": partial(databases, effect=0.4, grouped=True),
     "of 0.4, questions as units (not ours)": partial(databases, effect=0.4, grouped=False),
     "all 49 pathologies, effects of 0.4": partial(pathologies, effect=0.4, grouped=False),
     "the same, as groups (not ours)": partial(pathologies, effect=0.4, grouped=True),
-    "several seeds, one base run, 90 to 95% right, sd 4 points (named as near 100%)": partial(near_the_end, points=4.0),
+    "several seeds, one base run, 90-95% right, sd 4 points (near 100%)": partial(near_the_end, points=4.0),
     "the same, sd 8 points": partial(near_the_end, points=8.0),
 }
 
