@@ -99,8 +99,9 @@ report: $(FULL)  ## one page about the runs in results/; ARGS="results/... --out
 bench: $(FULL)  ## measure the harness's own speed
 	$(BIN)/python -m benchmarks $(ARGS)
 
-statistics: $(FULL)  ## simulate the error rates of intervals, tests and verdicts, and write them into docs/tables-and-figures.md (minutes)
+statistics: $(FULL)  ## simulate the error rates of intervals, tests and verdicts, and Combee's differences, and write them into docs (minutes)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.simulation.error_rates
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.simulation.combee
 
 house: $(FULL)  ## count lines and files, and what a step of ACE and a configuration pass through; ARGS=--list lists it
 	$(BIN)/python scripts/measure_house.py $(ARGS)
