@@ -47,12 +47,14 @@ class Experiments:
     """All experiments by name: the paper's tables and figures, ``seed_002`` for a founding document, and ``field``.
 
     The paper's are ``1`` to ``21`` with ``4a`` and ``4b``, and ``figure_2``. ``claims`` are the numbers that only its
-    text states. ``whole`` are those of which ``by_name`` has a part (``narrowing.py``): others may refer to the rest.
+    text states. ``whole`` are those of which ``by_name`` has the ``chosen`` part (``narrowing.py``). Others may refer
+    to the rest.
     """
 
     by_name: Mapping[str, Experiment]
     claims: Mapping[str, Claim] = field(default_factory=dict)
     whole: Mapping[str, Experiment] = field(default_factory=dict)
+    chosen: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @cached_property
     def tables(self) -> Mapping[str, Experiment]:

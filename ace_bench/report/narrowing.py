@@ -67,7 +67,8 @@ def with_parts(experiments: Experiments, names: Iterable[str], chosen: Chosen) -
         name: experiment.narrowed(chosen) if experiment.combined else _part(experiments, experiment, chosen)
         for name, experiment in whole.items()
     }
-    return replace(experiments, by_name={**experiments.by_name, **parts}, whole={**experiments.whole, **whole})
+    by_name = {**experiments.by_name, **parts}
+    return replace(experiments, by_name=by_name, whole={**experiments.whole, **whole}, chosen=chosen)
 
 
 def _check_known(experiments: Experiments, asked: Mapping[str, Experiment], chosen: Chosen) -> None:

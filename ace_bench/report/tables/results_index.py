@@ -26,6 +26,7 @@ from ace_bench.report.experiments import (
     with_needs,
 )
 from ace_bench.report.matching import ModelNames, Runs, Similar, SimilarRuns, deviations
+from ace_bench.report.narrowing import choice_words
 from ace_bench.report.planned import ROLE_BACKBONE, Compose, PlannedRun, Settings, fits, read_setting
 from ace_bench.report.records import Found, RunSummary, find_runs
 from ace_bench.report.tables.cells import Measured, Place, measure
@@ -159,6 +160,13 @@ class Selection:
     def _planned_settings(self, planned: PlannedRun, extra: Sequence[str]) -> Settings:
         return self._configurations.identity(self._configurations.overrides(planned, extra))
 
+    def command_of_all(self, name: str, results: Path) -> str:
+        """Return the command that makes all runs of an experiment, or of its chosen part, in these conditions."""
+        kind = "experiment" if name in self.experiments.others else "table"
+        words = [f"{kind}={name}", *choice_words(self.experiments.chosen), f"seed={','.join(map(str, self.seeds))}"]
+        words += [*self.variant.overrides, *_in_folder(results)]
+        return f"{command_line('reproduce')} {shlex.join(words)}"
+
     def missing(self, planned: PlannedRun, results: Path) -> Iterator[Planned]:
         """Yield the seeds of a planned run that have not finished, each with its command."""
         runs = {run.seed: run for run in self.find(planned)}
@@ -169,15 +177,21 @@ class Selection:
         for seed in self.seeds[: not done] if self.equal_seeds(planned, runs.values()) else self.seeds:
             if seed not in done:
                 overrides = self._runs.overrides(planned, seed=seed, extra=settings)
-                folder = [] if results == Path("results") else [f"results={results}"]
                 waiting = "" if overrides else "".join(
                     f"  # {need.setting}=FILE names contexts/{need.context}.json of the run it needs, listed before"
                     for need in planned.needs
                 )  # fmt: skip
                 files = [f"{need.setting}=FILE" for need in planned.needs]
-                arguments = overrides or [*self._configurations.overrides(planned, settings), *files]
-                command = f"{command_line('run')} {shlex.join([*arguments, f'seed={seed}', *folder])}{waiting}"
+                arguments = [
+                    *(overrides or [*self._configurations.overrides(planned, settings), *files]),
+                    f"seed={seed}",
+                ]
+                command = f"{command_line('run')} {shlex.join([*arguments, *_in_folder(results)])}{waiting}"
                 yield Planned(plan=planned, seed=seed, run=runs.get(seed), command=command)
+
+
+def _in_folder(results: Path) -> list[str]:
+    return [] if results == Path("results") else [f"results={results}"]
 
 
 @dataclass(frozen=True, kw_only=True)

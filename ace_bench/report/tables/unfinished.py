@@ -78,12 +78,17 @@ class Planned:
 
 
 def continuing(
-    name: str, planned: Sequence[Planned], made: Iterable[RunSummary] = (), experiments: Experiments | None = None
+    name: str,
+    planned: Sequence[Planned],
+    made: Iterable[RunSummary] = (),
+    experiments: Experiments | None = None,
+    of_all: str = "",
 ) -> Continuing | None:
     """Return what makes the unfinished and missing runs of one of the ``experiments``, ``None`` without any.
 
     A command that asked for several of them at once (``reproduce``, or a sweep) stands for all that it asked for. It is
-    read from the runs it ``made``. All others have a command of their own: the one that began them, with all settings.
+    read from the runs it ``made``. Of the others each begun one has the command that began it, with all settings.
+    Several that nobody asked for have one together, ``of_all``, which makes the whole experiment.
     """
     sweeps: dict[str, Collection[tuple[PlannedRun | None, int]]] = {}
     for run in made:
@@ -95,12 +100,17 @@ def continuing(
     for one in planned:
         if one.run is not None and one.run.sweep:
             commands.setdefault(_with_results(one.run.sweep, one.run.folder))
+    unasked = list[Planned]()
     for one in planned:
         if one.run is not None and one.run.sweep:
             continue
         asked = next((command for command, runs in sweeps.items() if (one.plan, one.seed) in runs), None)
-        if command := asked or _command_of(one):
+        if asked is None and one.run is None:
+            unasked.append(one)
+        elif command := asked or _command_of(one):
             commands.setdefault(command)
+    together = [of_all] if of_all and len(unasked) > 1 else [one.command for one in unasked]
+    commands |= dict.fromkeys(filter(None, together))
     if not commands:
         return None
     begun = [one.run for one in planned if one.run is not None]

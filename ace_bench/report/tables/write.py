@@ -244,10 +244,13 @@ def _by_conditions(index: ResultsIndex, model: str) -> Iterator[tuple[Selection,
 
 def _continuing(name: str, table: Table, selection: Selection, index: ResultsIndex) -> Continuing | None:
     """Return what makes the runs that have not finished and that the program does not refuse."""
-    refused = {cell.planned for cell in table.measured if cell.refused or (cell.runs and cell.differs)}
+    replaced = {cell.planned for cell in table.measured if cell.runs and cell.differs}
+    refused = {cell.planned for cell in table.measured if cell.refused} | replaced
     plans = (plan for plan in index.experiments.runs(name) if plan not in refused)
     planned = [one for plan in plans for one in selection.missing(plan, index.results)]
-    return continuing(name, planned, selection.members, index.experiments)
+    # It would also make the runs in whose place others are shown.
+    of_all = "" if replaced else selection.command_of_all(name, index.results)
+    return continuing(name, planned, selection.members, index.experiments, of_all)
 
 
 def _cost_grid(table: Table) -> Grid:
