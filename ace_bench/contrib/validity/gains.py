@@ -105,9 +105,9 @@ class Placebo(_Gains):
             "scattered bullets": _scatter,
             _NEUTRAL_TEXT: lambda book: _fill_with_words(book, cycle(_NEUTRAL.split())),
         }
-        self._learned = [frozen_run(source.overrides, source) for source in sources]
+        self._learned = [replace(frozen_run(one.overrides, one), derived="its learned playbook") for one in sources]
         self._arms = {
-            name: [frozen_run(source.overrides, source, change) for source in sources]
+            name: [replace(frozen_run(one.overrides, one, change), derived=name) for one in sources]
             for name, change in changes.items()
         }
         donors: list[PlannedRun] = []
@@ -115,8 +115,10 @@ class Placebo(_Gains):
             settings, left_out = move_overrides(request.overrides, {"task": task})
             self.note += left_out
             donors = request.playbook_runs(settings)
-            self._arms[f"playbook of {task}"] = [
-                frozen_run(own_source.overrides, donor) for own_source, donor in zip(sources, donors, strict=True)
+            name = f"playbook of {task}"
+            self._arms[name] = [
+                replace(frozen_run(own_source.overrides, donor), derived=name)
+                for own_source, donor in zip(sources, donors, strict=True)
             ]
         self._arms[_NO_PLAYBOOK] = [fixed_run(sources[0].overrides, "ace_empty")]
         self.runs = [*sources, *donors, *self._learned, *chain.from_iterable(self._arms.values())]
@@ -124,6 +126,10 @@ class Placebo(_Gains):
     def rows(self, make: Make) -> Iterator[Row]:
         """Compare the learned playbook with each placebo, and a placebo with no playbook."""
         learned = scores_of(self._learned, make)
+        if not any(make(run).metrics["context"]["items"] for run in self._learned):
+            raise ConfigError(
+                "no bullet was learned, so all playbooks would be empty: learn from more samples (limit=N)"
+            )
         placebos = {name: scores_of(arm, make) for name, arm in self._arms.items()}
         for name, scores in placebos.items():
             yield self._row("learned", learned, name, scores)

@@ -110,17 +110,21 @@ class Request:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """A run of a check. The ``sources`` run before it, and ``derive`` returns the overrides that follow from them."""
+    """A run of a check. The ``sources`` run before it, and ``derive`` returns the overrides that follow from them.
+
+    ``derived`` says what follows.
+    """
 
     overrides: Overrides
     sources: tuple[PlannedRun, ...] = ()
     derive: Callable[[Sequence[Run]], Overrides] | None = None
+    derived: str = "what the runs above left"
 
     @property
     def command(self) -> str:
         """The run as a command to show; files that do not exist yet have no path."""
         command = f"ace-bench run {shlex.join(_arguments(self.overrides))}"
-        return f"{command} with what the runs above left" if self.derive else command
+        return f"{command} with {self.derived}" if self.derive else command
 
 
 Make = Callable[[PlannedRun], Run]

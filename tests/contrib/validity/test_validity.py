@@ -4,7 +4,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 import msgspec
 import numpy as np
@@ -15,6 +14,7 @@ from ace_bench.contrib.validity import command
 from ace_bench.contrib.validity.asking import Contamination
 from ace_bench.contrib.validity.gains import Placebo
 from ace_bench.contrib.validity.planning import Request, move_overrides
+from ace_bench.core.errors import ConfigError
 from ace_bench.report.statistics import Point
 from tests.launching import launch
 
@@ -175,7 +175,11 @@ class Scored:
 
     seed: int
     scores: list[float]
-    metrics: ClassVar = {"headline": {"metric": "accuracy"}}
+    items: int = 1
+
+    @property
+    def metrics(self):
+        return {"headline": {"metric": "accuracy"}, "context": {"items": self.items}}
 
     def points(self, metric):
         return {f"{index:03}": Point(score=score) for index, score in enumerate(self.scores)}
@@ -195,6 +199,12 @@ def worlds(study, content, form, count=40, samples=100):
             for seed, planned in enumerate(arm)
         }
         yield [*study.verdict(study.corrected_rows(lambda planned, runs=runs: runs[id(planned)]))]
+
+
+def test_placebos_of_an_empty_playbook_are_refused(tmp_path):
+    study = Placebo(Request.read(["task=finer", "seed=0,1,2", *SMALL, f"results={tmp_path}"], OPTIONS))
+    with pytest.raises(ConfigError, match="no bullet was learned"):
+        study.corrected_rows(lambda _: Scored(0, [0.0, 1.0], items=0))
 
 
 @pytest.mark.parametrize(
