@@ -3,7 +3,8 @@
 All samples of a batch are reflected on side by side, each under the playbook from before the batch. Then their tags are
 counted at once: of several tags on a bullet the last counts. Each reflection is copied. The copies are shuffled, and
 one Curator after another reads a part of them. A sample about which a call fails changes nothing. If an attempt after
-the batch fails, the whole batch changes nothing.
+the batch fails, the whole batch changes nothing. That state asks a function ``is_api_error`` which failures these are,
+and defines it nowhere: here they are all calls without a reply.
 """
 
 from __future__ import annotations
