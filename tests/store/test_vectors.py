@@ -106,6 +106,14 @@ def test_a_damaged_file_is_named_with_what_to_do(spoil, cause, tmp_path):
         store.find("m", ["x"])
 
 
+def test_a_table_of_another_program_is_damage(tmp_path):
+    with closing(sqlite3.connect(tmp_path / FILE)) as other, other:
+        other.execute("CREATE TABLE vectors (embedder, text, vector, checksum)")
+        other.execute("INSERT INTO vectors VALUES ('m', 'x', 'words', 1)")
+    with closing(VectorStore(tmp_path)) as store, pytest.raises(StoreError, match="differs from its checksum"):
+        store.find("m", ["x"])
+
+
 @pytest.mark.parametrize("place", ["/proc/sys", __file__])
 def test_a_folder_that_cannot_be_written_is_refused_at_once(place):
     with pytest.raises(StoreError, match="vector_store"):
