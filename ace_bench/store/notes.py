@@ -16,10 +16,10 @@ _LARGEST = 1 << 16
 """Bytes of a file. A larger one was not written here."""
 
 Tag = Annotated[
-    str, msgspec.Meta(pattern=r"^[\w.:+/-]{1,40}$", description="one word of up to 40 letters, digits and . : + / - _")
+    str, msgspec.Meta(pattern=r"^[\w.:+/-]{1,40}\Z", description="one word of up to 40 letters, digits and . : + / - _")
 ]
 _ABOUT_NOTE = f"a text of up to {_LONGEST_NOTE} characters"
-Note = Annotated[str, msgspec.Meta(pattern=rf"^[^\0]{{0,{_LONGEST_NOTE}}}$", description=_ABOUT_NOTE)]
+Note = Annotated[str, msgspec.Meta(pattern=rf"^[^\0]{{0,{_LONGEST_NOTE}}}\Z", description=_ABOUT_NOTE)]
 
 
 class Notes(msgspec.Struct, frozen=True, kw_only=True):

@@ -71,7 +71,8 @@ def test_what_is_no_tag_or_note_is_refused_before_the_run(tmp_path, words, capsy
 
 HOSTILE = [
     b"", b"{", b"null", b"[]", b"\xff\xfe", b'{"tags": "june"}', b'{"tags": ["a b"]}', b'{"note": 3}',
-    b'{"tags": ["\\u202e"]}', b'{"note": "' + b"x" * 501 + b'"}', b"[" * 70_000, b'{"note": "' + b"x" * 100_000 + b'"}',
+    b'{"tags": ["\\u202e"]}', b'{"tags": ["june\\n"]}',
+    b'{"note": "' + b"x" * 501 + b'"}', b"[" * 70_000, b'{"note": "' + b"x" * 100_000 + b'"}',
 ]  # fmt: skip
 
 
