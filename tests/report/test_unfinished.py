@@ -9,6 +9,7 @@ from statistics import fmean
 import pytest
 
 from ace_bench.cli.main import start
+from ace_bench.report.experiments import load_experiments
 from ace_bench.report.folders import run_folders
 from ace_bench.report.progress import Tail
 from ace_bench.report.records import find_runs, read_run
@@ -104,6 +105,17 @@ def test_a_table_names_no_command_that_the_program_did_not_record(text, results,
     monkeypatch.setitem(vars(run), "processes", [process])
     assert run.sweep == ""
     assert continuing("", [Planned(plan=None, seed=0, run=run)], ()) is None
+
+
+def test_a_recorded_sweep_may_hold_any_text_as_seeds(results, monkeypatch):
+    run = chosen(results, method="ace", mode="online")
+    sweep = f"ace-bench reproduce table=2 seed={'1' * 5000},x"
+    monkeypatch.setitem(vars(run), "processes", [replace(run.processes[-1], sweep=sweep)])
+    experiments = load_experiments()
+    missing = Planned(plan=experiments.runs("2")[0], seed=0, run=None, command="ace-bench run task=finer")
+    continued = continuing("2", [missing], [run], experiments)
+    assert continued is not None
+    assert continued.commands == ("ace-bench run task=finer",)
 
 
 def test_ls_says_how_far_they_are(results, capsys):

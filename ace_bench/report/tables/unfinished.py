@@ -90,7 +90,7 @@ def continuing(
     read from the runs it ``made``. Of the others each begun one has the command that began it, with all settings.
     Several that nobody asked for have one together, ``of_all``, which makes the whole experiment.
     """
-    sweeps: dict[str, Collection[tuple[PlannedRun | None, int]]] = {}
+    sweeps: dict[str, Collection[tuple[PlannedRun | None, str]]] = {}
     for run in made:
         if run.sweep and experiments is not None:
             command = _with_results(run.sweep, run.folder)
@@ -104,7 +104,7 @@ def continuing(
     for one in planned:
         if one.run is not None and one.run.sweep:
             continue
-        asked = next((command for command, runs in sweeps.items() if (one.plan, one.seed) in runs), None)
+        asked = next((command for command, runs in sweeps.items() if (one.plan, str(one.seed)) in runs), None)
         if asked is None and one.run is None:
             unasked.append(one)
         elif command := asked or _command_of(one):
@@ -138,7 +138,7 @@ def _recorded_command(run: RunSummary) -> str:
     return _with_results(began, run.folder) if began else ""
 
 
-def _asked_for(words: Sequence[str], name: str, experiments: Experiments) -> Collection[tuple[PlannedRun | None, int]]:
+def _asked_for(words: Sequence[str], name: str, experiments: Experiments) -> Collection[tuple[PlannedRun | None, str]]:
     """Return the runs of an experiment, by plan and seed, that the words of a recorded command ask for."""
     values = {key: word.partition("=")[2].split(",") for word in words for key in [f"{word.partition('=')[0]}="]}
     names = [value for key in _SEVERAL for value in values.get(key, ())]
@@ -148,8 +148,7 @@ def _asked_for(words: Sequence[str], name: str, experiments: Experiments) -> Col
         part = with_parts(experiments, [name], read_choice(words))
     except DataError:  # this version has no such scaffold, feedback or passes
         return ()
-    seeds = [int(seed) for seed in values.get(_SEED, ["0"]) if seed.isdecimal()]
-    return {(plan, seed) for plan in part.runs(name) for seed in seeds}
+    return {(plan, seed) for plan in part.runs(name) for seed in values.get(_SEED, ["0"])}
 
 
 def _with_results(command: str, folder: Path) -> str:
