@@ -43,8 +43,8 @@ class EmbeddingsBackbone(HttpBackbone):
 
     Its ``identity`` is only the model. With a ``store`` only texts that it does not have are sent.
 
-    Safe to use from many threads; nothing is sent and no key is read before the
-    first call. Raises ``SettingError`` for an address that cannot work.
+    Safe to use from many threads. Nothing is sent and no key is read before the first call. Raises ``SettingError`` for
+    an address that cannot work.
     """
 
     context_length: int | None = None

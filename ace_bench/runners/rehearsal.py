@@ -80,6 +80,7 @@ def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
             acts = isinstance(spec.agent, Conversational)
             longer = [] if acts else [make(opposite=opposite, lengthened=True) for opposite in verdicts]
             _, high = _Projection(spec, takes, longer).bounds()
+    price_lists = (backbone.price_list for backbone in spec.backbones.values() if isinstance(backbone, ListPriced))
     return Estimate(
         low=low,
         typical=typical,
@@ -88,14 +89,7 @@ def rehearse(spec: RunSpec, stop: Stop | None = None) -> Estimate:
         limited=limited,
         answered_by=spec.rehearsal.name,
         prompts=takes[0].prompts,
-        price_lists=tuple(
-            dict.fromkeys(
-                filter(
-                    None,
-                    (backbone.price_list for backbone in spec.backbones.values() if isinstance(backbone, ListPriced)),
-                )
-            )
-        ),
+        price_lists=tuple(dict.fromkeys(filter(None, price_lists))),
     )
 
 

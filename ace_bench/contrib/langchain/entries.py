@@ -101,7 +101,7 @@ def outcome_of(bullet: Bullet) -> Outcome:
 
 
 def with_marks(playbook: Playbook) -> Playbook:
-    """Return the playbook with ``[+]`` before what has worked, ``[-]`` before what has failed ``[o]`` before others.
+    """Return the playbook with ``[+]`` before what has worked, ``[-]`` before what has failed, ``[o]`` before others.
 
     A playbook in which nothing has worked or failed stays as it is.
     """

@@ -56,7 +56,7 @@ def read_playbook(path: Path) -> Playbook:
 def read_labels(path: Path, playbook: Playbook, *, half: Half, judged: bool = False) -> Sequence[Label]:
     """Read the labels of a half; raises ``DataError`` for a broken line, a repeated query and an unknown id.
 
-    Also a line without ids is refused, unless a model judges.
+    A line without ids is refused, too, unless a model judges.
     """
     labels: dict[str, Label] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
