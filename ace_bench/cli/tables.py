@@ -70,6 +70,7 @@ Figures show intervals of scores and mark no test, so they have no --looks. `ace
 _RESULTS = Path("results")
 _OPTIONS = ("results", "out", "looks")
 """Options of these commands that a user may take for settings."""
+_PICTURES = (".pdf", ".pgf", ".png", ".svg")
 _SUFFIXES = {".md": "markdown", ".tex": "latex", ".csv": "csv"}
 
 
@@ -153,10 +154,10 @@ def make_figures(arguments: Sequence[str]) -> int:
     if options.x is None:
         raise ConfigError("a figure of your own runs needs the setting along x; add --x SETTING")
     _refuse_paper_options(options)
-    runs = chosen_runs(options)
     out, lines = options.out or Path("results/figures"), words(options.lines or "method", "--lines")
-    if out.suffix:
+    if out.suffix in _PICTURES:
         raise ConfigError(f"--out {out} names a file, but figures are several files; name a folder")
+    runs = chosen_runs(options)
     sheet = Sheet(style=style, width=width)
     for file in write_sweep_figures(runs, out, x=options.x, y=options.y or "score", lines=lines, sheet=sheet):
         print_line(file)
@@ -194,10 +195,7 @@ def _parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
 def _write_paper_results(kind: str, options: argparse.Namespace, **form: Any) -> int:
     """Write the requested tables or figures of the paper, in the ``form`` of ``Wanted``. Return the exit status."""
     from ace_bench.report.narrowing import choice_words, narrowed, read_choice
-    from ace_bench.report.tables.results_index import (  # slow to import, and --help does not need it
-        ResultsIndex,
-        Wanted,
-    )
+    from ace_bench.report.tables.results_index import ResultsIndex, Wanted  # slow to import; --help needs none of it
     from ace_bench.report.tables.write import CLAIMS, TABLES, table_names, write_tables
     from ace_bench.runners.checking import RunChecks
     from ace_bench.runners.planning import Composer

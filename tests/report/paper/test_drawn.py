@@ -2,6 +2,7 @@
 
 import pytest
 
+from ace_bench.cli.main import start
 from tests.report.paper.reading import bars, points, texts
 
 COSTS = "DRAWN figure=cost,breakdown,cache"
@@ -159,6 +160,12 @@ def test_own_runs_are_lines_over_a_setting_and_levels_without_it(commands):
     both = points(words)["ace threshold=0.9 max_tokens=80000"]
     assert both == [[0.2, 43.3], [1.2, 61.7]], "beside the points of other lines"
     assert {line.get_linestyle() for line in words.lines if len(line.get_xdata()) == 2} == {"None"}
+
+
+@pytest.mark.parametrize(("out", "said"), [("a.png", "several files"), ("figures-0.3", "there are no runs")])
+def test_figures_are_written_to_a_folder_whose_name_may_have_a_point(out, said, tmp_path, capsys):
+    assert start("figures", ["--results", str(tmp_path), "--x", "threshold", "--out", out]) == 2
+    assert said in capsys.readouterr().err
 
 
 def test_figures_for_a_paper_fit_a_column_and_keep_only_warnings_above(commands):
