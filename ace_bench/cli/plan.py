@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ace_bench.cli.arguments import Parser, count, print_line
-from ace_bench.cli.tables import chosen_runs
+from ace_bench.cli.tables import chosen_runs, parse_results
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.terminal import write
 from ace_bench.store.files import write_files
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
     from ace_bench.report.tables.formats import markdown
     from ace_bench.report.tables.plan import Plan, plan_page
 
-    options = _parser().parse_intermixed_args(arguments)
+    options = parse_results(_parser(), arguments)
     gain = options.gain if options.gain is not None else 5.0 if options.within is None else 0.0
     spreads, samples, pilots = dict.fromkeys(options.sd or _SPREADS, ""), options.samples, None
     assumed = Assumed(

@@ -87,7 +87,7 @@ def make_tables(arguments: Sequence[str]) -> int:
     parser.add_argument("--format", choices=list(_SUFFIXES.values()), help="default: all, or by the suffix of --out")
     parser.add_argument("--width", choices=["column", "page"], help="LaTeX: one of two columns, or all (default: fits)")
     parser.add_argument("--standalone", action="store_true", help="LaTeX: a whole document for pdflatex")
-    options = _parse(parser, arguments)
+    options = parse_results(parser, arguments)
     names_result = any(word.startswith(("table=", "experiment=")) for word in options.words)
     form = {"width": options.width or "", "standalone": options.standalone}
     own_options = (options.rows, options.columns, options.metric, options.over, options.base)
@@ -141,7 +141,7 @@ def make_figures(arguments: Sequence[str]) -> int:
     group.add_argument("--y", help="score, or a metric (default: score)")
     group.add_argument("--lines", help="settings, separated by commas (default: method)")
     parser.add_argument("--width", choices=["column", "page"], help="with style=paper (default: what fits)")
-    options = _parse(parser, arguments)
+    options = parse_results(parser, arguments)
     styles = [word.removeprefix("style=") for word in options.words if word.startswith("style=")]
     options.words = [word for word in options.words if not word.startswith("style=")]
     style, width = read_style(styles[-1] if styles else "screen"), cast("Width", options.width or "")
@@ -180,7 +180,7 @@ def _parser_of(kind: str, description: str | None) -> Parser:
     return parser
 
 
-def _parse(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
+def parse_results(parser: Parser, arguments: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. ``results=FOLDER`` is the same as ``--results FOLDER``, as other commands write it."""
     options = parser.parse_intermixed_args(arguments)
     named = [word for word in options.words if word.startswith("results=")]

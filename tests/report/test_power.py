@@ -93,6 +93,8 @@ def test_the_command_names_the_first_design_that_is_enough(capsys):
     assert "no design here has a power of 80%" in said
     assert main(["plan", "--gain", "50"]) == 2
     assert "does not fit a base of 55%" in capsys.readouterr().err
+    assert main(["plan", "results=nowhere", "task=finer"]) == 2, "a folder is named, so nothing is estimated"
+    assert "nowhere is not a folder" in capsys.readouterr().err
 
 
 def test_settings_without_runs_give_the_estimated_cost(tmp_path, monkeypatch, capsys):
