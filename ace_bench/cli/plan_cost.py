@@ -16,12 +16,13 @@ from ace_bench.report.power import Assumed
 from ace_bench.runners.estimate_text import cost_in_words
 from ace_bench.runners.planning import Composer
 from ace_bench.runners.settings import decode
+from ace_bench.runners.small_run import REHEARSED
 from ace_bench.store.call_log import Account
 
 Costs = Mapping[tuple[int, int], Account]
 """By seeds and samples."""
-_FEW, _MORE = 10, 20
-"""Tested samples of two estimates, from which those of other numbers follow: each sample costs alike."""
+_FEW, _MORE = REHEARSED, REHEARSED + 1
+"""Tested samples of two estimates, from which those of other numbers follow: both rehearse the same samples."""
 
 
 def estimated_costs(
@@ -69,6 +70,8 @@ class _Estimates:
         """Return calls, prompt tokens, completion tokens and dollars as rows: of a run, and of each tested sample."""
         few, more = (self._rehearsed(words, tested) for tested in (_FEW, _MORE))
         each = (more - few) / (_MORE - _FEW)
+        if not each[0] > 0:
+            raise ConfigError(f"the cost cannot be estimated: there are fewer than {_MORE} samples to test on")
         return np.stack([few - _FEW * each, each], axis=1)
 
     def _rehearsed(self, words: Sequence[str], tested: int) -> Array:

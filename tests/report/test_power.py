@@ -107,6 +107,10 @@ def test_settings_without_runs_give_the_estimated_cost(tmp_path, monkeypatch, ca
     assert "`ace-bench run` estimates: 3 seeds x 50 samples cost about " in said
     assert main([*usual.split(), "method=ace,icl,base"]) == 2
     assert "a plan is for one method and its base" in capsys.readouterr().err
+    (tmp_path / "few.csv").write_text("question,answer\n" + "".join(f"number {n},{'ab'[n % 2]}\n" for n in range(20)))
+    few = "plan task=qa task.data=few.csv task.question=question task.answer=answer backbone=embedded"
+    assert main(few.split()) == 2
+    assert "fewer than 9 samples to test on" in capsys.readouterr().err
     (tmp_path / "runs").mkdir()
     assert main([*usual.split(), "runs"]) == 2
     assert "there are no runs in runs" in capsys.readouterr().err
