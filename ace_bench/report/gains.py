@@ -69,7 +69,7 @@ def bases_of(run: RunSummary) -> list[list[RunSummary]]:
     for folder in base_folders(run):
         with suppress(StoreError):  # a damaged base is no base
             base = read_run(folder)
-            if base.finished and asked(base) == asked(run):
+            if base.finished and asked(base) == asked(run) and base.tested_samples:  # they are read here
                 bases.setdefault(base.method, {}).setdefault(base.digest, []).append(base)
     return [max(runs.values(), key=len) for runs in bases.values()]
 

@@ -40,3 +40,7 @@ def test_the_samples_that_differ_from_a_base_beside_it_are_listed_where_nothing_
     assert differ, "else nothing is shown"
     assert [sample["score"] for sample in beside["changed"]] == differ
     assert all(isinstance(sample["answer"], str) for sample in beside["changed"])
+    journal = base / "journal.jsonl"
+    journal.write_bytes(b"x" + journal.read_bytes()[1:])
+    shown = run_data(read_run(run.folder))
+    assert (shown["answer"]["beside"], shown["notes"]) == ([], []), "a damaged base is no base"
