@@ -41,10 +41,12 @@ def narrowed(experiments: Experiments, names: Sequence[str], chosen: Chosen) -> 
     """Narrow the experiments called ``names`` to what is chosen. Returns all, and the names of those with a part left.
 
     The row that others are compared with stays, unless it adapts, which may cost more than all that was chosen.
-    Raises ``DataError`` for an unknown name, or if nothing is left.
+    Raises ``DataError`` for an unknown name, for an axis without one, or if nothing is left.
     """
-    if not any(chosen.values()):
+    if not chosen:
         return experiments, tuple(names)
+    if empty := next((axis for axis in chosen if not chosen[axis]), None):  # a shell's variable that is not set
+        raise DataError(f"{empty}= names nothing; write {empty}=NAME,NAME, or leave it out for all")
     asked = {name: experiments.complete(name) for name in names}
     listing = any(experiment.combined for experiment in asked.values())
     if other := next((axis for axis in chosen if axis not in (TASKS, METHODS) and not listing), None):

@@ -127,8 +127,8 @@ class Retriever:
         vector = self._memo.embed([self._expand(corrected)])[0] if self._semantic else None
         candidates = self._above_percentile(self._candidates(corrected, vector))
         scores = self._rerank(corrected, candidates, vector)
-        least = -np.inf if self._min_score is None else self._min_score
-        return self._distinct(place for place, score in scores.items() if score >= least)
+        least = self._min_score
+        return self._distinct(place for place, score in scores.items() if least is None or score >= least)
 
     def _follow(self, bullets: BulletIndex) -> None:
         """Bring index and embeddings to a version of the playbook; costs what differs from the latest."""

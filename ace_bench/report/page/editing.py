@@ -21,6 +21,7 @@ from ace_bench.core.types import Record
 from ace_bench.playbook.feedback import Vote, add_bullet, edit_bullet, give_feedback, put_back, remove_bullet
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.report.page.results import Results
+from ace_bench.report.planned import override_value
 from ace_bench.report.records import RunSummary
 from ace_bench.store.processes import parse_command
 
@@ -159,4 +160,6 @@ def _test_command(run: RunSummary, file: Path) -> str:
     recorded = next(filter(None, commands), ())
     settings = [word for word in recorded if "=" in word and not _NOT_TESTED.match(word)]
     settings = settings or [f"task={run.task}", f"method={run.method}"]
-    return f"{command_line('run')} {shlex.join([*settings, 'mode=evaluate', f'mode.context={file}'])}"
+    return (
+        f"{command_line('run')} {shlex.join([*settings, 'mode=evaluate', f'mode.context={override_value(str(file))}'])}"
+    )

@@ -2,6 +2,7 @@
 
 import pytest
 
+from ace_bench.core.errors import DataError
 from ace_bench.report.narrowing import choice_words, narrowed, read_choice
 from tests.report.paper.conftest import EXPERIMENTS
 
@@ -49,3 +50,8 @@ def test_a_part_needs_the_runs_that_its_contexts_come_from():
 def test_a_choice_is_read_and_written_as_it_is_typed():
     words = ["tasks=finer,formula", "methods=ace"]
     assert choice_words(read_choice([*words, "table=2", "limit=3"])) == words
+
+
+def test_an_empty_choice_is_not_all():
+    with pytest.raises(DataError, match="tasks= names nothing"):
+        part("2", "tasks=")
