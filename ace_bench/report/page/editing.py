@@ -21,7 +21,7 @@ from ace_bench.core.types import Record
 from ace_bench.playbook.feedback import Vote, add_bullet, edit_bullet, give_feedback, put_back, remove_bullet
 from ace_bench.playbook.playbook import Playbook
 from ace_bench.report.page.results import Results
-from ace_bench.report.planned import override_value
+from ace_bench.report.planned import quote
 from ace_bench.report.records import RunSummary
 from ace_bench.store.processes import parse_command
 
@@ -32,6 +32,8 @@ _NOTE, _SECTION = 2_000, 80
 """Maximum number of characters."""
 _SHOWN = ("id", "section", "content", "helpful", "harmful", "neutral", "tokens")
 _WORD = re.compile(r"\w+", re.ASCII)
+_PLAIN_PLACE = re.compile(r"[\w./+-]+", re.ASCII)
+"""A file that a setting can name as it is."""
 _NOT_TESTED = re.compile(r"mode[.=]|tags=|note=")
 """Settings of a run that its test does not repeat."""
 
@@ -160,6 +162,6 @@ def _test_command(run: RunSummary, file: Path) -> str:
     recorded = next(filter(None, commands), ())
     settings = [word for word in recorded if "=" in word and not _NOT_TESTED.match(word)]
     settings = settings or [f"task={run.task}", f"method={run.method}"]
-    return (
-        f"{command_line('run')} {shlex.join([*settings, 'mode=evaluate', f'mode.context={override_value(str(file))}'])}"
-    )
+    place = str(file)
+    settings += ["mode=evaluate", f"mode.context={place if _PLAIN_PLACE.fullmatch(place) else quote(place)}"]
+    return f"{command_line('run')} {shlex.join(settings)}"
