@@ -29,7 +29,7 @@ from rich.table import Table
 
 from ace_bench.cli.arguments import Parser
 from ace_bench.cli.data import difference
-from ace_bench.cli.own_table import are_labels, balance, majority
+from ace_bench.cli.own_table import balance, majority
 from ace_bench.core.console import Console
 from ace_bench.core.errors import ConfigError
 from ace_bench.core.leakage import find_leakage
@@ -40,6 +40,7 @@ from ace_bench.runners.override_help import explanation
 from ace_bench.runners.settings import decode
 from ace_bench.tasks.catalog import make_task, task_names
 from ace_bench.tasks.data import SOURCES, RemoteFile
+from ace_bench.tasks.qa.graders import are_labels
 
 
 def grade_golds(task: Task, samples: Sequence[Sample]) -> list[tuple[Sample, Grade]]:

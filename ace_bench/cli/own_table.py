@@ -11,14 +11,13 @@ from pathlib import Path
 from ace_bench.cli.arguments import print_line
 from ace_bench.core.errors import ConfigError
 from ace_bench.tasks.qa.files import TextForm, read_file
+from ace_bench.tasks.qa.graders import are_labels
 from ace_bench.tasks.qa.loading import NAMES
 
 NONE = "none"
 """What a user types where no column fits."""
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
 _ESCAPED = re.compile(r'["\\]|\$\{')
-_MOST_LABELS = 50
-"""With more different answers the instruction does not list them."""
 _SHOWN_LABELS = 8
 _QUESTIONS = ("question", "query", "message", "prompt", "text", "body", "input", "ticket", "description", "title")
 _ANSWERS = ("answer", "label", "target", "gold", "expected", "output", "category", "class", "team", "solution")
@@ -193,12 +192,6 @@ def _distinct(values: Sequence[object]) -> int:
 def _length(values: Sequence[object]) -> float:
     """Return the mean number of characters."""
     return sum(len(str(value)) for value in values) / max(1, len(values))
-
-
-def are_labels(answers: Sequence[object]) -> bool:
-    """Whether answers repeat, as those of a closed set do."""
-    different = _distinct(answers)
-    return different <= _MOST_LABELS and 2 * different <= len(answers)
 
 
 def _is_number(value: object) -> bool:

@@ -21,6 +21,8 @@ from ace_bench.core.words import has_words, visible, words_of
 from ace_bench.tasks.qa.columns import Question, accepted_values, letter, place_of_letter, text_of
 
 T = TypeVar("T")
+_MOST_LABELS = 50
+"""More different answers are no closed set."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,3 +174,9 @@ def _read_choice(answer: str, texts: Sequence[str], ignore: Ignore) -> int | Non
 def _within(name: str, texts: Sequence[str]) -> int | None:
     index = place_of_letter(name)
     return index if index is not None and index < len(texts) else None
+
+
+def are_labels(answers: Sequence[object]) -> bool:
+    """Whether reference answers are labels: few, and repeated as those of a closed set are."""
+    different = len(set(map(str, answers)))
+    return different <= _MOST_LABELS and 2 * different <= len(answers)

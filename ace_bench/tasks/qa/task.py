@@ -29,18 +29,16 @@ from ace_bench.tasks.data import SPLITS, Row, Source
 from ace_bench.tasks.qa.catalog import EXACT, FIELDS, JUDGE, PREFIX, PROMPT_GROUP, Tolerance, grader_named, try_function
 from ace_bench.tasks.qa.columns import Columns
 from ace_bench.tasks.qa.files import TextForm
-from ace_bench.tasks.qa.graders import AnswerKey, Ignore
+from ace_bench.tasks.qa.graders import AnswerKey, Ignore, are_labels
 from ace_bench.tasks.qa.loading import Hub, Shares, by_shares, load, read_instruction, repeats, sample_set
 
 _IN_FORM = "in_form"
-_MOST_LABELS = 50
 
 
 def _label_keys(keys: Sequence[AnswerKey]) -> Sequence[AnswerKey]:
     """Return a key for each different answer where these are few and repeat, as labels do, and else nothing."""
     by_answer = {key.gold: key for key in keys}
-    are_labels = len(by_answer) <= _MOST_LABELS and 2 * len(by_answer) <= len(keys)
-    return tuple(by_answer.values()) if are_labels else ()
+    return tuple(by_answer.values()) if are_labels([key.gold for key in keys]) else ()
 
 
 class Qa(AnswerTask):
