@@ -94,7 +94,7 @@ class World:
         if re.match(r"(vllm|ace-bench) serve \S", line):
             return self._serve(self._port, line)
         if f":{self._port}" in line and self._port not in self._servers:
-            self._serve(self._port, "vllm serve " + re.findall(r"backbone\.model=(\S+)", line)[0])
+            self._serve(self._port, "vllm serve " + re.findall(r"\bmodel(?:=|: )([\w./-]+)", line)[0])
         if "backbone" in line and self._hosted not in self._servers:
             self._serve(self._hosted, f"vllm serve any --port {self._hosted} --served-model-name {self._presets}")
         done = subprocess.run(
