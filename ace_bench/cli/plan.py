@@ -15,7 +15,7 @@ are there, KEY=VALUE are settings of the method (method=ace) and its base, whose
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from ace_bench.core.terminal import write
 from ace_bench.store.files import write_files
 
 if TYPE_CHECKING:
+    from ace_bench.report.differences import Settings
     from ace_bench.report.tables.cells import Measured
 
 _SEEDS, _SAMPLES, _SPREADS = (3, 5, 10), (100, 200, 400), (1.5, 4.0)
@@ -105,14 +106,18 @@ def _pilots(options: argparse.Namespace) -> tuple[Measured, Measured] | None:
 
     names_folder = options.results is not None or any("=" not in word for word in options.words)
     try:
-        runs = chosen_runs(options)
+        runs = chosen_runs(options, or_without=True)
     except ConfigError:
         if names_folder:
             raise
         return None
     tables = own_tables(runs, Layout(base=options.base or ""))
     pairs = {
-        table.name_of(cell): (cell, base)
+        table.name_of(cell): (
+            cell,
+            base,
+            {**table.rows[cell.place.row].fields, **table.columns[cell.place.column].fields},
+        )
         for table in tables
         for cell in table.measured
         if cell.points and (base := table.base_of(cell.place.row, cell.place.column)) is not None and base.points
@@ -122,8 +127,19 @@ def _pilots(options: argparse.Namespace) -> tuple[Measured, Measured] | None:
     if not pairs:
         raise ConfigError("no finished runs of a method and its base are there; name the base's row by --base")
     if len(pairs) > 1:
-        raise ConfigError(f"the runs hold several comparisons: {', '.join(pairs)}; choose one by KEY=VALUE")
-    return next(iter(pairs.values()))
+        raise ConfigError(_choice({name: fields for name, (*_, fields) in pairs.items()}))
+    cell, base, _ = next(iter(pairs.values()))
+    return cell, base
+
+
+def _choice(pairs: Mapping[str, Settings]) -> str:
+    """Say which comparisons there are, and by which settings one is chosen."""
+    from ace_bench.report.differences import value_text
+
+    paths = dict.fromkeys(path for fields in pairs.values() for path in fields)
+    differing = [path for path in paths if len({value_text(fields.get(path)) for fields in pairs.values()}) > 1]
+    choice = " ".join(f"{path}=..." for path in differing)
+    return f"the runs hold several comparisons: {', '.join(pairs)}; choose one by {choice}"
 
 
 def _points(text: str) -> float:

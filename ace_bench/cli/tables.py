@@ -269,8 +269,10 @@ def _refuse_paper_options(options: argparse.Namespace) -> None:
         raise ConfigError("--paper and --differences are for the paper's results; leave them out")
 
 
-def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
+def chosen_runs(options: argparse.Namespace, *, or_without: bool = False) -> list[RunSummary]:
     """Return the runs in the folders that have the settings (``KEY=VALUE[,VALUE]``). Damaged ones are reported.
+
+    With ``or_without`` runs stay that do not know a setting.
 
     Raises ``ConfigError`` if there are none.
     """
@@ -286,7 +288,7 @@ def chosen_runs(options: argparse.Namespace) -> list[RunSummary]:
     _say_what_is_wrong(results)
     if not results.runs:
         raise ConfigError(f"there are no runs in {', '.join(map(str, folders))}; make some, or name their folder")
-    return with_settings(results.runs, conditions)
+    return with_settings(results.runs, conditions, or_without=or_without)
 
 
 def read_style(text: str) -> Style:

@@ -33,8 +33,10 @@ _NO_METRICS = ("schema", "seed")
 """Numbers in ``metrics.json`` that measure nothing."""
 
 
-def with_settings(runs: Iterable[R], conditions: Iterable[str]) -> list[R]:
+def with_settings(runs: Iterable[R], conditions: Iterable[str], *, or_without: bool = False) -> list[R]:
     """Return the runs that have all settings, each ``KEY=VALUE[,VALUE]`` with a path or its last part as the key.
+
+    With ``or_without`` runs stay that do not know a setting, as a base does not know those of a method.
 
     Raises ``ConfigError`` if no run is left, or a setting is unknown.
     """
@@ -47,7 +49,7 @@ def with_settings(runs: Iterable[R], conditions: Iterable[str]) -> list[R]:
         remaining = [
             (run, settings)
             for run, settings in remaining
-            if path in settings and value_text(settings[path]) in words(values, condition)
+            if (value_text(settings[path]) in words(values, condition) if path in settings else or_without)
         ]
         if not remaining:
             raise ConfigError(f"no run has {condition}; there are {key}={','.join(values_found)}")

@@ -39,6 +39,7 @@ NOT_RUN = {
     r"python run\.py .* backbone=(smollm2|\w*llama_cpp)( .*)?": "needs llama-server and a model",
     r"pip wheel .*": "tests/integration/test_wheel.py does it",
     r"python -m benchmarks growth": "needs 16 samples; tests/benchmarks runs it",
+    r"python -m benchmarks throughput --results RUN .*": "needs a run on a server; tests/benchmarks runs it",
     r"make statistics": "tests/simulation runs it in small",
     r"make docs": "continuous integration runs it",
 }
@@ -61,7 +62,7 @@ SHORT = {
     r"python run\.py -m task=finer,formula seed=0,1,2 backbone=vllm .*": "task=finer seed=0 dry_run=true",
     r"python run\.py -m task=finer,formula method=base,icl,ace seed=0,1,2": "method=base,icl seed=0",
     # where they are run, the sweeps before them are not
-    r"ace-bench (tables|figures) results/ .*(--rows method,threshold|--x).*|ace-bench plan results/ .*": "--help",
+    r"ace-bench (tables|figures) results/ .*(--rows method,threshold|--x).*|ace-bench plan results/.*": "--help",
 }
 """Commands that take long, with the words that have them checked or shortened."""
 
@@ -69,8 +70,9 @@ SHORTENED = {
     r"python run\.py task=appworld method=ace": "limit=1 mode.epochs=1",
     r"python run\.py task=appworld method=ace backbone=deepseek_v3_1": "'limit={train: 1, val: 1}' mode.epochs=1",
     r"python run\.py task=appworld .* mode\.context=FILE": "limit=1",
+    r"ace-bench leaderboard .*": "--help",  # it wants runs on AppWorld's data
 }
-"""Commands of minutes, with the words that shorten them where they are run. The leaderboard wants the whole split."""
+"""Commands of minutes, with the words that shorten them where they are run."""
 
 
 def of_first(patterns, text):

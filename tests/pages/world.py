@@ -48,6 +48,8 @@ class SentenceTransformer:
     def encode(self, texts, **settings):
         return HashingEmbedder().embed(texts)
 """
+PRICES = "\nprices: {input: 1, cached_input: 0.1, output: 2}\n"
+"""What the servers cost: a list of prices knows none at their address."""
 MARKS = (".ready", ".full")
 """Files by which `make` knows that an environment is set up."""
 PLACES = (
@@ -103,7 +105,7 @@ class World:
             env=self._environment(prepared=prepared),
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=1800,
             check=False,
         )
         said = done.stdout + done.stderr
@@ -218,13 +220,13 @@ def _complete_environments(place: Path) -> None:
 
 
 def _led_to(address: str, presets: Path) -> str:
-    """Let the hosted presets ask the server at ``address``; return their models' names."""
+    """Let the hosted presets ask the server at ``address``, at a price; return their models' names."""
     models = []
     for preset in presets.glob("*.yaml"):
         text, hosted = re.subn(
             r"^base_url: https://\S+", f"base_url: {address}", preset.read_text(), flags=re.MULTILINE
         )
         if hosted:
-            preset.write_text(text)
+            preset.write_text(text + ("" if re.search("^prices:", text, re.MULTILINE) else PRICES))
             models += re.findall(r"^model: (\S+)", text, re.MULTILINE)
     return shlex.join(models)

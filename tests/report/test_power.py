@@ -97,6 +97,17 @@ def test_the_command_names_the_first_design_that_is_enough(capsys):
     assert "nowhere is not a folder" in capsys.readouterr().err
 
 
+def test_one_of_several_comparisons_is_chosen_by_the_setting_that_the_message_names(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    sweep = "run -m task=formula limit=9 embedder=hashing"
+    for settings in ("method=base", "method=ace method.refiner.threshold=0.5,0.9"):
+        assert main([*sweep.split(), *settings.split()]) == 0
+    plan = "plan results task=formula method=ace,base --seeds 3 --samples 50"
+    assert main(plan.split()) == 2
+    assert "choose one by method.refiner.threshold=..." in capsys.readouterr().err
+    assert main([*plan.split(), "method.refiner.threshold=0.5"]) == 0, "the base, which has no such setting, stays"
+
+
 def test_settings_without_runs_give_the_estimated_cost(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     usual = "plan task=formula task.source=sample limit=2 --seeds 3 --samples 50,100 --sd 2"
