@@ -111,7 +111,7 @@ def default_instruction(table: Table, *, question: str, answer: str, grader: str
     """Return a first instruction that lists the answers, "" if they are no labels or no setting can hold them."""
     answers = table[answer]
     labels = ", ".join(sorted(set(map(str, answers))))
-    instruction = f"Sort a {question} into its {answer}. Answer with one of these: {labels}."
+    instruction = f"Sort each {question} into its {answer}. Answer with one of these: {labels}."
     fits = grader == "exact" and are_labels(answers) and not _ESCAPED.search(instruction)
     return instruction if fits else ""
 

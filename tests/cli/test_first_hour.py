@@ -78,7 +78,7 @@ def test_a_table_of_ones_own_is_looked_at_and_the_printed_command_runs_it(run_co
     assert "tickets.csv: 60 rows; columns id, message, team, customer, split" in out
     assert "always answering 'company desk' is right on 16.7% of the 18 test rows" in out
     labels = "billing, company desk, delivery, returns, safety, workshop"
-    assert f"[Sort a message into its team. Answer with one of these: {labels}.]" in err
+    assert f"[Sort each message into its team. Answer with one of these: {labels}.]" in err
     written = (tmp_path / "experiments" / "experiment" / "first.yaml").read_text()
     assert {"  question: message", "  answer: team", "  id: id", "  group: customer"} <= {*written.splitlines()}
     status, out, _ = run_command(*out.splitlines()[-1].split()[1:])
@@ -108,7 +108,7 @@ def instruction(answers, grader="exact"):
 
 
 def test_an_instruction_lists_the_labels_that_a_setting_can_hold():
-    assert instruction(["b", "a"] * 3) == "Sort a ticket into its team. Answer with one of these: a, b."
+    assert instruction(["b", "a"] * 3) == "Sort each ticket into its team. Answer with one of these: a, b."
     assert instruction(['6"', "a"] * 3) == instruction(["a", "b"]) == instruction(["1"] * 3, "numeric") == ""
 
 

@@ -81,7 +81,7 @@ def _describe_skill(about: str, out: Path) -> str:
     if not about:
         raise ConfigError(
             f"{out}: agents choose a skill by its description; say what its tasks are, "
-            'such as --about "Sort a support ticket to the team that handles it."'
+            'such as --about "Sort each support ticket to the team that handles it."'
         )
     kind = textwrap.shorten(about, _LONGEST_DESCRIPTION - 200)
     return json.dumps(
