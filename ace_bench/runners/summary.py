@@ -20,6 +20,7 @@ from ace_bench.store.fidelity import certificate_text
 from ace_bench.store.gains import (
     Gain,
     adapted,
+    advice_on_gain,
     command_of_base,
     describe_cost,
     limits_of_one_run,
@@ -103,6 +104,8 @@ def _answer(metrics: Mapping[str, Any], processes: Sequence[Process]) -> Iterato
         yield "gain", measured.describe(subject_of(metrics), score_name(metrics), marks=marks_of_number(metrics))
         changed = f"samples with a higher score than before: {measured.better:,}; with a lower one: {measured.worse:,}"
         yield "fixed and broken", f"{changed}. ace-bench report FOLDER shows them with the bullets cited"
+        if advice := advice_on_gain(metrics):
+            yield "advice", advice
     elif headline["before"] is None and adapted(metrics):
         base = command_of_base(processes[-1].command if processes else None)
         yield "gain", f"not measured, as nothing was tested without what was learnt; for a comparison run {base}"

@@ -19,6 +19,8 @@ from ace_bench.store.results import NOTHING
 SMALLEST_P = 0.004
 """The smallest level at which tests were simulated: 5% of a family of 13."""
 _SAMPLES = "samples"
+_PLAYBOOK = "playbook"
+"""The kind of ACE's context."""
 _UNKNOWN = Usage(prompt=None, completion=None, cached=None, usd=None)
 _DIGITS, _DOLLAR_DIGITS = 4, 8
 _ROUNDING = 0.01
@@ -63,6 +65,18 @@ class Gain(msgspec.Struct, frozen=True, kw_only=True):
         if not (low > 0 or high < 0) and self.detectable:
             sentence += f" A test of this size finds {self.detectable:.1f} points in 80% of cases."
         return f"[{', '.join(marks)}] {sentence}" if marks else sentence
+
+
+def advice_on_gain(metrics: Mapping[str, Any]) -> str | None:
+    """Return what to try where a playbook costs more points than it gives, ``None`` elsewhere."""
+    gain = metrics.get("gain")
+    if gain is None or gain["ci95"][1] >= 0 or metrics["context"]["kind"] != _PLAYBOOK:
+        return None
+    return (
+        "the model answers better without its playbook: show it only the bullets that share words with a question "
+        "(method.retrieval.mode=bm25 method.retrieval.top_k=4 method.retrieval.min_score=0), keep only lessons with "
+        "which a sample turns right (method.verify=true), or take a stronger Generator (backbone@roles.generator=NAME)"
+    )
 
 
 def measure_gain(before: Sequence[Graded], after: Sequence[Graded], change: float, *, stream: bool) -> Gain | None:

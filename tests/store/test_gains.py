@@ -5,7 +5,14 @@ from types import SimpleNamespace
 import pytest
 
 from ace_bench.core.types import Usage
-from ace_bench.store.gains import command_of_base, describe_cost, limits_of_one_run, measure_gain, query_cost
+from ace_bench.store.gains import (
+    advice_on_gain,
+    command_of_base,
+    describe_cost,
+    limits_of_one_run,
+    measure_gain,
+    query_cost,
+)
 
 
 def grades(*scores, group=""):
@@ -36,6 +43,16 @@ def test_the_sentence_says_no_more_than_the_interval(before, after, words):
     assert "paired t test over 40 samples, p" in sentence
     assert ("A test of this size finds" in sentence) == (gain.p >= 0.05)
     assert gain.describe("Adaptation", "test accuracy", marks=["simulated"]).startswith("[simulated] Adaptation")
+
+
+@pytest.mark.parametrize(
+    ("high", "kind", "advised"), [(-1.0, "playbook", True), (0.5, "playbook", False), (-1.0, "cheatsheet", False)]
+)
+def test_a_playbook_that_costs_points_for_certain_has_advice(high, kind, advised):
+    advice = advice_on_gain({"gain": {"ci95": [-20.0, high]}, "context": {"kind": kind}})
+    assert (advice is not None) == advised
+    assert not advised or "method.retrieval.mode=bm25 method.retrieval.top_k=4" in advice
+    assert advice_on_gain({"context": {"kind": "playbook"}}) is None, "nothing was tested before adaptation"
 
 
 def test_a_metric_that_is_no_mean_of_scores_has_no_test():

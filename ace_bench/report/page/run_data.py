@@ -28,6 +28,7 @@ from ace_bench.report.tables.grids import certificate_note
 from ace_bench.report.tables.unfinished import command_continuing
 from ace_bench.store.calls import CallRecord, StoredCall, restore_calls, stored_calls
 from ace_bench.store.folder import SAMPLES, format_json, pack_samples, unpack_samples
+from ace_bench.store.gains import advice_on_gain
 from ace_bench.store.journal import RolloutRecord, StepRecord, parse_journal
 from ace_bench.store.lines import read_lines
 from ace_bench.store.processes import read_processes
@@ -90,7 +91,10 @@ def run_data(run: RunSummary) -> Record:
         "answer": answer,
         "certificate": certificate_note([run]),
         "speed": _speed(calls.entries),
-        "advice": [*filter(None, [advice_on_speed(run.metrics.get("timing", {}))]), *advice_on_roles(roles)],
+        "advice": [
+            *filter(None, [advice_on_gain(run.metrics), advice_on_speed(run.metrics.get("timing", {}))]),
+            *advice_on_roles(roles),
+        ],
         "roles": {role: quality.describe() for role, quality in roles.items()},
         "warnings": _warnings(run, calls.entries),
         "notes": notes,
