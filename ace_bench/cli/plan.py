@@ -135,11 +135,13 @@ def _pilots(options: argparse.Namespace) -> tuple[Measured, Measured] | None:
 def _choice(pairs: Mapping[str, Settings]) -> str:
     """Say which comparisons there are, and by which settings one is chosen."""
     from ace_bench.report.differences import value_text
+    from ace_bench.report.tables.own_tables import METRIC, SAMPLES
 
-    paths = dict.fromkeys(path for fields in pairs.values() for path in fields)
+    paths = dict.fromkeys(path for fields in pairs.values() for path in fields if path not in (METRIC, SAMPLES))
     differing = [path for path in paths if len({value_text(fields.get(path)) for fields in pairs.values()}) > 1]
-    choice = " ".join(f"{path}=..." for path in differing)
-    return f"the runs hold several comparisons: {', '.join(pairs)}; choose one by {choice}"
+    choice = " ".join(f"{path}=...{',base' if path == 'method' else ''}" for path in differing)
+    one = f"choose one by {choice}" if choice else "name the folder of one"
+    return f"the runs hold several comparisons: {', '.join(pairs)}; {one}"
 
 
 def _points(text: str) -> float:

@@ -46,13 +46,14 @@ def with_settings(runs: Iterable[R], conditions: Iterable[str], *, or_without: b
         key, _, values = condition.partition("=")
         path = setting_path(key, [settings for _, settings in remaining])
         values_found = list(dict.fromkeys(value_text(settings[path]) for _, settings in remaining if path in settings))
+        wanted = words(values, condition)
+        if not {*wanted} & {*values_found}:
+            raise ConfigError(f"no run has {condition}; there are {key}={','.join(values_found)}")
         remaining = [
             (run, settings)
             for run, settings in remaining
-            if (value_text(settings[path]) in words(values, condition) if path in settings else or_without)
+            if (value_text(settings[path]) in wanted if path in settings else or_without)
         ]
-        if not remaining:
-            raise ConfigError(f"no run has {condition}; there are {key}={','.join(values_found)}")
     return [run for run, _ in remaining]
 
 

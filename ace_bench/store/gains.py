@@ -75,7 +75,8 @@ def advice_on_gain(metrics: Mapping[str, Any]) -> str | None:
     return (
         "the model answers better without its playbook: show it only the bullets that share words with a question "
         "(method.retrieval.mode=bm25 method.retrieval.top_k=4 method.retrieval.min_score=0), keep only lessons with "
-        "which a sample turns right (method.verify=true), or take a stronger Generator (backbone@roles.generator=NAME)"
+        "which a sample turns right (method.verify=true, where labels show it), or take a stronger Generator "
+        "(backbone@roles.generator=NAME)"
     )
 
 
