@@ -181,6 +181,14 @@ def test_rows_of_a_summary_that_few_runs_have(snapshot):
     assert summary_text(metrics, processes) == snapshot
 
 
+def test_the_summary_of_a_run_whose_playbook_costs_points_has_advice():
+    metrics = json.loads(Path(__file__).with_name("rare_metrics.json").read_text())
+    gain = {"n": 40, "before": 60.0, "after": 40.0, "ci95": [-33.0, -7.0], "p": 0.01, "better": 2, "worse": 10}
+    metrics["timing"] = {name: {**stage, "wall_s": 1.0} for name, stage in metrics["timing"].items()}
+    said = summary_text({**metrics, "gain": gain}, [Process(at=datetime(2026, 11, 25, tzinfo=UTC))])
+    assert "the model answers better without its playbook" in said
+
+
 def test_a_search_compares_the_best_validation_or_else_the_test():
     metrics = {"headline": {"after": 50}, "validation": [{"score": 3.0}, {"score": 7.0}, {"score": 5.0}]}
     assert objective(metrics) == 7.0
