@@ -281,8 +281,8 @@ def _unknown(key: str, keys: Sequence[str]) -> str:
         return ""
     parent, _, last = key.rpartition(".")
     siblings = {name.rpartition(".")[2]: name for name in keys if parent and name.rpartition(".")[0] == parent}
-    if parent == _LIMIT and siblings and last in BySplit.__dataclass_fields__:
-        return _added_limit(last)
+    if parent == _LIMIT and last in BySplit.__dataclass_fields__:
+        return _added_limit(last) if siblings else f"{key}: write {_LIMIT}={{{last}: NUMBER}} in quotes"
     if key in _REMOVED:
         return f"{key} is gone: {_REMOVED[key]}"
     if parent.startswith("roles.") and not siblings:

@@ -96,6 +96,7 @@ def test_a_wrong_option_of_the_embedded_server(given, said, capsys):
 
 COMMANDS = {
     "methd=ace": "methd: there is no such key; did you mean method?",
+    "limit.test=20": "limit.test: write limit={test: NUMBER} in quotes",
     "-m hparams_search=ace hydra.sweeper.n_trials=x": "hydra.sweeper.n_trials=x must be a whole number, 1 or more",
     "-m launcher=threads hydra.launcher.n_jobs=0": "hydra.launcher.n_jobs=0 must be a whole number, 1 or more",
     "-m hydra/launcher=submitit_local seed=0,1": "hydra/launcher=submitit_local is not a launcher of ace-bench",

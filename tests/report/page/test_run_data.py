@@ -127,6 +127,17 @@ def test_a_context_of_an_unknown_kind_with_its_own_patches_is_shown_as_its_first
     assert list(map(json.loads, changes)) == [line["patch"] for line in journal if line["kind"] == "step"]
 
 
+def test_a_playbook_that_costs_points_has_advice(ace, tmp_path):
+    folder = copied(ace, tmp_path / "seed0")
+    (folder / CHECKSUMS).unlink()
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics["gain"]["ci95"] = [-20.0, -1.0]
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    said = "answers better without its playbook"
+    assert not any(said in advice for advice in run_data(read_run(ace))["advice"])
+    assert any(said in advice for advice in run_data(read_run(folder))["advice"])
+
+
 def test_a_run_that_cannot_be_read_costs_one_row(ace, tmp_path):
     folder = copied(ace, tmp_path / "seed0")
     (folder / "contexts" / "initial.json").write_text("{")
