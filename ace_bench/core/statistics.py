@@ -25,6 +25,8 @@ LEVEL, POWER = 0.95, 0.8
 """Confidence of intervals, and the power at which the smallest detectable difference is found."""
 _SMALLEST_P, _HALVINGS = 1e-12, 40
 """No test is certain."""
+_ROUNDING = 1e-24
+"""Largest variance that the rounding of equal means of scores makes."""
 _PRECISION, _ITERATIONS, _PARTS = 1e-12, 100, 2000
 """Relative precision of quantiles, most iterations, and parts of the integral."""
 _LARGE_DF = 1e5
@@ -124,7 +126,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
         """Two-sided p-value of the t test over seeds, for fixed samples; ``None`` if the seeds' means are equal."""
         from scipy.special import stdtr
 
-        if self.seeds.variance <= 0:
+        if self.seeds.variance < _ROUNDING:
             return None
         tail = stdtr(self.seeds.df, -abs(self.value) / math.sqrt(self.seeds.variance))
         return max(float(2 * tail), _SMALLEST_P)

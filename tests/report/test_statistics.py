@@ -97,6 +97,8 @@ def test_the_test_over_seeds_is_a_t_test_paired_where_both_have_the_same_seeds()
     unpaired = compare(seeds(*ours), {seed + 5: one for seed, one in seeds(*base).items()})
     assert unpaired.seeds_p == pytest.approx(stats.ttest_ind(*means, equal_var=False).pvalue, rel=0.1)
     assert unpaired.spread is None
+    wrong, one_right = [0.0] * 20, share(20, 1)
+    assert compare(seeds(wrong, wrong, wrong), run(one_right)).seeds_p is None, "equal seeds prove nothing"
 
 
 def test_graded_scores_take_the_t_test():

@@ -99,7 +99,7 @@ class _Builder:
             else ("Method", *(name.replace("_", " ").capitalize() for name in self._varied), *[_GT] * self._marked),
             base=base if base in cells else "",
             bases=bases,
-            base_title="base of the same scaffold" if bases else rows[base].texts[0] if base in cells else "",
+            base_title="base of the same scaffold" if bases else lines[base].label if base in cells else "",
             paper=self.paper,
             looks=self.looks,
             intro=(self.experiment.notes,) if self.experiment.notes else (),

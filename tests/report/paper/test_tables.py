@@ -211,6 +211,16 @@ def test_a_row_is_void_where_more_than_a_tenth_of_a_roles_replies_were_cut():
     assert void_note([SimpleNamespace(metrics={})]) == "", "runs of older versions do not say"
 
 
+def test_the_name_of_a_void_base_stands_without_the_mark_where_others_are_compared_with_it(tmp_path):
+    planner = Planner(tmp_path, SHARED.compose)
+    planner.make(planned("2/ace_offline_gt/finer"), ACE, extra=REAL, sizes=[5])
+    base = planner.make(planned("2/base/finer"), BASE, extra=REAL)
+    edit_metrics(base, cut_replies={"adapt": {}, "evaluate": {"generator": 20}})
+    _, text = made(tmp_path, "2")
+    assert "| Base LLM (void: 50% of the generator's replies were cut) |" in text
+    assert "change against Base LLM (points)" in text
+
+
 def test_a_table_that_no_run_fills_is_still_marked_as_simulated(tmp_path):
     planner = Planner(tmp_path, SHARED.compose, simulated=True, source="sample")
     planner.make(planned("2/base/finer"), BASE, extra=("backbone=embedded",))
