@@ -74,9 +74,10 @@ def advice_on_gain(metrics: Mapping[str, Any]) -> str | None:
         return None
     return (
         "the model answers better without its playbook; of these, try what the run lacks: show only the bullets that "
-        "share words with a question (method.retrieval.mode=bm25 method.retrieval.top_k=4 "
-        "method.retrieval.min_score=0), keep only lessons with which a sample turns right (method.verify=true, where "
-        "labels show it), or take a stronger Generator (backbone@roles.generator=NAME)"
+        "fit a question (method.retrieval.mode=embeddings with a sentence model, or where questions repeat their words "
+        "method.retrieval.mode=bm25 method.retrieval.top_k=4 method.retrieval.min_score=0), keep only lessons with "
+        "which a sample turns right (method.verify=true, where labels show it), or take a stronger Generator "
+        "(backbone@roles.generator=NAME)"
     )
 
 
