@@ -21,6 +21,7 @@ from ace_bench.core.encoding import digest_of
 from ace_bench.core.errors import StoreError
 from ace_bench.core.types import NO_USAGE, Completion, Message, Record
 from ace_bench.store.files import PRIVATE, make_folders
+from ace_bench.store.sqlite_files import use_write_ahead_log
 
 FILE = "responses.sqlite"
 _log = logging.getLogger(__name__)
@@ -138,7 +139,7 @@ class Responses:
         connection = sqlite3.connect(self._path, check_same_thread=False, timeout=_LOCKED_S, isolation_level=None)
         connection.text_factory = _decode_text
         try:
-            connection.execute("PRAGMA journal_mode=WAL")
+            use_write_ahead_log(connection, _LOCKED_S)
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute(_TABLE)
         except BaseException:

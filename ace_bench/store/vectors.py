@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ace_bench.core.errors import StoreError
 from ace_bench.store.files import PRIVATE, disk_problem, make_folders
+from ace_bench.store.sqlite_files import use_write_ahead_log
 
 FILE = "vectors.sqlite"
 _TABLE = """
@@ -92,7 +93,7 @@ class VectorStore:
         self._connection.close()
 
     def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode=WAL")
+        use_write_ahead_log(self._connection, _LOCKED_S)
         self._connection.execute("PRAGMA synchronous=NORMAL")
         with self._connection:
             self._connection.execute("BEGIN IMMEDIATE")  # fails where nothing can be written

@@ -12,6 +12,7 @@ import pytest
 
 from ace_bench.core.errors import StoreError
 from ace_bench.store import vectors
+from ace_bench.store.sqlite_files import use_write_ahead_log
 from ace_bench.store.vectors import FILE, VectorStore
 
 WRITER = """
@@ -75,6 +76,26 @@ def test_two_processes_write_at_once(tmp_path):
     with writer(tmp_path, 0, 50) as one, writer(tmp_path, 25, 50) as other:
         assert (one.wait(), other.wait()) == (0, 0)
     assert len(kept(tmp_path, range(75))) == 75 * 20
+
+
+class Refusing:
+    """A connection to a new file whose write-ahead log other processes ask for at the same time."""
+
+    def __init__(self, times):
+        self.left = times
+
+    def execute(self, _):
+        if self.left:
+            self.left -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = sqlite3.SQLITE_BUSY
+            raise error
+
+
+def test_processes_that_open_a_new_file_at_once_wait_for_each_other():
+    use_write_ahead_log(Refusing(times=2), patience_s=5.0)
+    with pytest.raises(sqlite3.OperationalError, match="database is locked"):
+        use_write_ahead_log(Refusing(times=99), patience_s=0.1)
 
 
 def test_a_file_that_is_locked_is_named(tmp_path, monkeypatch):
