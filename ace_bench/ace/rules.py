@@ -20,6 +20,7 @@ from ace_bench.ace.editing import Insight
 from ace_bench.ace.replies import BulletTag, Delta, Lesson
 from ace_bench.core.errors import SettingError
 from ace_bench.core.method import Arena
+from ace_bench.core.python_text import read_python
 from ace_bench.core.tool_calls import ActionCall, read_action
 from ace_bench.core.tool_rules import ToolRules
 from ace_bench.core.types import Rollout, Step, Turn
@@ -152,7 +153,7 @@ def _list_calls(calls: Iterable[ActionCall]) -> str:
 def _spelling(call: ActionCall) -> str:
     """Return a call with the names of its arguments: their values belong to one task."""
     try:
-        read = ast.parse(f"call({call.query})", mode="eval").body
+        read = read_python(lambda: ast.parse(f"call({call.query})", mode="eval")).body
     except (SyntaxError, ValueError):
         return call.tool
     keywords = [word.arg for word in read.keywords if word.arg] if isinstance(read, ast.Call) else []

@@ -16,6 +16,7 @@ from ace_bench.backbones.embedded.kinds import entries_of
 from ace_bench.backbones.embedded.kinds.queries import API, CodeItem, described_apis, next_code, read_step
 from ace_bench.backbones.embedded.lessons import Entry, one_line
 from ace_bench.backbones.embedded.prompt_parser import PLAIN, parse_prompt, parts_under_headings, read_bullets
+from ace_bench.core.python_text import read_python
 from ace_bench.core.types import Message
 
 _MARK = "apis.supervisor.complete_task"
@@ -115,7 +116,8 @@ def next_step(code: str, steps: Sequence[tuple[str, str]], *, attention: int, li
 def _pieces(code: str) -> Iterator[str]:
     """Cut code after each top-level statement that uses an API. The last piece takes the remaining lines."""
     lines, start = code.splitlines(), 0
-    ends = [statement.end_lineno or 0 for statement in ast.parse(code).body if API.search(ast.unparse(statement))]
+    tree = read_python(lambda: ast.parse(code))
+    ends = [statement.end_lineno or 0 for statement in tree.body if API.search(ast.unparse(statement))]
     for end in [*ends[:-1], len(lines)]:
         yield "\n".join(lines[start:end]).strip("\n")
         start = end

@@ -17,6 +17,7 @@ from itertools import islice, pairwise, permutations
 import msgspec
 
 from ace_bench.backbones.embedded.words import content_stems
+from ace_bench.core.python_text import read_python
 
 MONEY, PERCENT, TIME, FREQUENCY, PLAIN = "money", "percent", "time", "frequency", "number"
 
@@ -176,7 +177,8 @@ def _compile(text: str) -> Callable[[Values], float]:
     if len(text) > _LONGEST:
         raise ExpressionError("too long")
     try:
-        return _function(ast.parse(text.strip().replace("^", "**"), mode="eval").body)
+        tree = read_python(lambda: ast.parse(text.strip().replace("^", "**"), mode="eval"))
+        return _function(tree.body)
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise ExpressionError("not an expression") from error
 

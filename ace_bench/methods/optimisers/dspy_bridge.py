@@ -19,6 +19,8 @@ import dspy
 import msgspec
 from dspy.lm15 import Message as Part
 from dspy.lm15 import Request, Response, TextPart, Usage
+from dspy.propose import grounded_proposer
+from dspy.propose.utils import get_dspy_source_code
 from dspy.teleprompt.gepa.instruction_proposal import InstructionProposer
 from dspy.utils.exceptions import AdapterParseError, LMError
 
@@ -26,6 +28,7 @@ from ace_bench.contexts.instruction import Instruction
 from ace_bench.core.backbones import Lm
 from ace_bench.core.errors import RolloutFault
 from ace_bench.core.method import Arena
+from ace_bench.core.python_text import read_python
 from ace_bench.core.replies import parse
 from ace_bench.core.types import Completion, Fault, Message, Record
 from ace_bench.methods.optimisers.dspy_program import (
@@ -261,6 +264,15 @@ class ParallelProposer(GepaProposer):
                 return super().__call__(*task)
         except Exception:  # noted; raised, it would have GEPA ask for all again
             return {}
+
+
+def _source_code(module: Any) -> Any:
+    """Return a program's source, which MIPROv2 shows its model; it would go on without what it cannot read."""
+    with through_dspy():
+        return read_python(lambda: get_dspy_source_code(module))
+
+
+grounded_proposer.get_dspy_source_code = _source_code  # DSPy gives no other place to put it
 
 
 class MiproFormat(ChatFormat):

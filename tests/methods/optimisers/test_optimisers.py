@@ -1,9 +1,11 @@
 """GEPA and MIPROv2 over the arena: what they learn, see, cost, survive and leave behind."""
 
+import inspect
 import json
 import random
 import subprocess
 import sys
+from itertools import count
 from threading import Barrier
 from types import SimpleNamespace
 
@@ -102,6 +104,22 @@ def test_miprov2_shows_attempts_that_were_right(tmp_path):
     ran, _ = run(tmp_path, "mipro", "labels=correctness", generator=lambda call: {"final_answer": gold(call.sample)})
     demonstrations = context_of(ran)["demonstrations"]
     assert all(demo["answer"] == f"gold of {demo['question'].split()[1].strip('?')}" for demo in demonstrations)
+
+
+def test_miprov2_shows_the_program_where_another_thread_disturbs_pythons_parser(tmp_path, monkeypatch):
+    undisturbed, _ = run(tmp_path / "alone", "mipro")
+    read, reads = inspect.getsource, count()
+
+    def disturbed(found):
+        if next(reads) == 0:
+            raise SystemError("AST constructor recursion depth mismatch (before=15, after=12)")
+        return read(found)
+
+    monkeypatch.setattr(inspect, "getsource", disturbed)
+    ran, script = run(tmp_path / "beside", "mipro")
+    assert "class AnswerQuestion(" in "".join(call.prompt for call in script.of("proposer"))
+    assert ran.lasting() == undisturbed.lasting()
+    assert next(reads) > 1
 
 
 def gepa(**settings):

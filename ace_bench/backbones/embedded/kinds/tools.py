@@ -13,6 +13,7 @@ from ace_bench.backbones.embedded.kinds.queries import read_steps
 from ace_bench.backbones.embedded.lessons import CALL, Lesson, one_line
 from ace_bench.backbones.embedded.slots import Candidate, candidates_in, fill_slots
 from ace_bench.backbones.embedded.words import content_stems, stem, tokens
+from ace_bench.core.python_text import read_python
 from ace_bench.core.types import Record
 
 NO_CALL = ""
@@ -89,7 +90,7 @@ def has_failed(output: str) -> bool:
 def read_calls(text: str) -> list[Call]:
     """Read ``name(key='value'); other(n=1)``; empty for anything else. Nothing is run."""
     try:
-        return [*_calls(ast.parse(text.strip()))]
+        return [*_calls(read_python(lambda: ast.parse(text.strip())))]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
 
