@@ -144,7 +144,7 @@ def limited():
 
 def test_a_limit_on_the_size_of_files_stops_the_run_and_a_higher_one_continues_it(limited, tmp_path, sentence, capsys):
     whole = launch(tmp_path / "whole", *SMALL)
-    for size, begun in ((2_000, False), (8_000, True), (10_000, True), (13_000, True)):
+    for size, begun in ((2_000, False), (9_000, True), (10_000, True), (13_000, True)):
         capsys.readouterr()
         limited(size)
         ran = launch(tmp_path / "cut", *SMALL)
