@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ace_bench.core.python_text import read_python
 from ace_bench.core.tool_rules import ToolRule, ToolRules
 
 _FUNCTIONS = frozenset(
@@ -158,7 +159,7 @@ def read_action(action: str, rules: ToolRules) -> tuple[StatementReading, ...]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # the code is the model's
-            tree = ast.parse(action)
+            tree = read_python(lambda: ast.parse(action))
         _check_depth(tree)
         return tuple(_read_statement(statement, rules) for statement in tree.body)
     except _UNREADABLE:

@@ -22,6 +22,7 @@ from typing import Any
 import msgspec
 
 from ace_bench.core.errors import FileUnwritable
+from ace_bench.core.python_text import read_python
 from ace_bench.core.resources import config_folders, context_kinds, import_folder, options
 from ace_bench.store.files import cache_folder, write_cached
 
@@ -262,7 +263,7 @@ def _list_folder(folder: str) -> frozenset[str]:
 
 def _parse_source(name: str, file: str, content: bytes) -> _Source:
     try:
-        tree = ast.parse(content)
+        tree: ast.AST = read_python(lambda: ast.parse(content))
         imports = sorted(set(_imports(tree, name if file.endswith("__init__.py") else name.rpartition(".")[0])))
         if name.startswith(f"{_OURS}."):
             tree = _WithoutTexts().visit(tree)

@@ -268,8 +268,7 @@ class ParallelProposer(GepaProposer):
 
 def _source_code(module: Any) -> Any:
     """Return a program's source, which MIPROv2 shows its model; it would go on without what it cannot read."""
-    with through_dspy():
-        return read_python(lambda: get_dspy_source_code(module))
+    return read_python(lambda: get_dspy_source_code(module))
 
 
 grounded_proposer.get_dspy_source_code = _source_code  # DSPy gives no other place to put it
