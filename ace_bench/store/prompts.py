@@ -214,8 +214,10 @@ def _scan(source: str) -> _Scan:
     tree = Environment(autoescape=False).parse(source)
     probed = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
     tests = ("defined", "undefined", "default", "d")
+    assigned = [node.target for node in tree.body if isinstance(node, nodes.Assign)]
+    seen_in_blocks = {target.name for target in assigned if isinstance(target, nodes.Name)}
     return _Scan(
-        used=frozenset(meta.find_undeclared_variables(tree)),
+        used=frozenset(meta.find_undeclared_variables(tree) - seen_in_blocks),
         set_here=frozenset(node.name for node in tree.find_all(nodes.Name) if node.ctx == "store"),
         optional=frozenset(
             node.node.name for node in probed if node.name in tests and isinstance(node.node, nodes.Name)

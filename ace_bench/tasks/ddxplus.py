@@ -103,10 +103,10 @@ def answer_of(number: int) -> str:
 INSTRUCTION = "\n".join(
     (
         f"You are a physician. Find the most likely diagnosis of the patient below among these {len(CONDITIONS)}, "
-        "one a line, as <number>. <diagnosis>:",
+        "one a line:",
         *map(answer_of, range(len(CONDITIONS))),
         "",
-        "Answer with the number and the diagnosis and nothing else, in the form <number>. <diagnosis>",
+        "Answer with the line of the diagnosis as it stands above, its number and its name, and nothing else.",
         "",
         "Patient profile:",
         "",
