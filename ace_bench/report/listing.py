@@ -66,8 +66,10 @@ def began(folder: Path) -> float:
 
 def tested_on(run: RunSummary) -> str:
     """Return a digest of the samples that a finished run was tested on, judging by its settings."""
-    limit, number = run.identity.get("limit"), run.metrics["headline"]["n"]
-    return digest_of([run.contents.get("data"), limit, number])[:_SAMPLED]
+    limit, headline = run.identity.get("limit"), run.metrics["headline"]
+    if isinstance(limit, Mapping):  # the samples to learn from may differ
+        limit = limit.get(headline["split"])
+    return digest_of([run.contents.get("data"), limit, headline["n"]])[:_SAMPLED]
 
 
 def gains(runs: Iterable[RunSummary]) -> Mapping[Path, ListedGain]:

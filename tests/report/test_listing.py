@@ -19,6 +19,7 @@ def folders(tmp_path_factory):
         "again": ("method=base", "seed=1"),
         "before": (),
         "without": ("mode.before=false",),
+        "little": ("mode.before=false", "limit={train: 2, val: 2, test: 4}"),
     }
     others = {
         "other": ("mode.before=false", "limit=3"),
@@ -37,6 +38,9 @@ def test_a_gain_is_over_the_score_before_or_over_base_runs_of_the_same_samples(f
         folders["before"]: ListedGain(points=scores["before"] - before, over="its own score before"),
         folders["without"]: ListedGain(
             points=scores["without"] - base, over="method=base on the same samples, mean of 2 runs"
+        ),
+        folders["little"]: ListedGain(
+            points=scores["little"] - base, over="method=base on the same samples, mean of 2 runs"
         ),
     }
 
