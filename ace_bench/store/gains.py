@@ -74,10 +74,11 @@ def advice_on_gain(metrics: Mapping[str, Any]) -> str | None:
         return None
     return (
         "the model answers better without its playbook; of these, try what the run lacks: show only the two bullets "
-        "nearest to a question by a sentence model (method.retrieval.mode=embeddings method.retrieval.top_k=2), or "
-        "where questions repeat their words the nearest four by these (method.retrieval.mode=bm25 "
-        "method.retrieval.top_k=4 method.retrieval.min_score=0), keep only lessons with which a sample turns right "
-        "(method.verify=true, where labels show it), or take a stronger Generator (backbone@roles.generator=NAME)"
+        "nearest to a question by a sentence model (method.retrieval.mode=embeddings method.retrieval.top_k=2 "
+        "method.retrieval.min_score=0.3), or where questions repeat their words the nearest four by these "
+        "(method.retrieval.mode=bm25 method.retrieval.top_k=4 method.retrieval.min_score=0), keep only lessons with "
+        "which a sample turns right (method.verify=true, where labels show it), or take a stronger Generator "
+        "(backbone@roles.generator=NAME)"
     )
 
 

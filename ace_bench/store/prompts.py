@@ -214,10 +214,11 @@ def _scan(source: str) -> _Scan:
     tree = Environment(autoescape=False).parse(source)
     probed = [*tree.find_all(nodes.Test), *tree.find_all(nodes.Filter)]
     tests = ("defined", "undefined", "default", "d")
-    assigned = [node.target for node in tree.body if isinstance(node, nodes.Assign)]
-    seen_in_blocks = {target.name for target in assigned if isinstance(target, nodes.Name)}
+    # Blocks see what the template sets outside of them, such as a template that extends another.
+    outside = [name for node in tree.body if isinstance(node, nodes.Assign) for name in node.find_all(nodes.Name)]
+    read, stored = ({name.name for name in outside if name.ctx == use} for use in ("load", "store"))
     return _Scan(
-        used=frozenset(meta.find_undeclared_variables(tree) - seen_in_blocks),
+        used=frozenset(meta.find_undeclared_variables(tree) - (stored - read)),
         set_here=frozenset(node.name for node in tree.find_all(nodes.Name) if node.ctx == "store"),
         optional=frozenset(
             node.node.name for node in probed if node.name in tests and isinstance(node.node, nodes.Name)

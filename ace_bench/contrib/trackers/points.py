@@ -22,17 +22,19 @@ class Points:
         self._every = seconds
         self._lock = threading.Lock()
         self._taken, self._phase = 0.0, ""
-        self._calls: int | None = None
+        self._shown: int | None = None
 
     def take(self, progress: Progress) -> dict[str, float] | None:
         """Return the figures to show now; ``None`` if none are due or work is only replayed."""
         with self._lock:
-            new, self._calls = self._calls is not None and progress.spent.calls > self._calls, progress.spent.calls
+            calls = progress.spent.calls
+            if self._shown is None:
+                self._shown = calls  # of earlier processes
             now = time.monotonic()
             ends = self._phase != progress.phase or progress.done == progress.total
-            if not (new and (ends or now - self._taken >= self._every)):
+            if not (calls > self._shown and (ends or now - self._taken >= self._every)):
                 return None
-            self._taken, self._phase = now, progress.phase
+            self._taken, self._phase, self._shown = now, progress.phase, calls
         return _figures(progress)
 
 

@@ -208,9 +208,18 @@ def test_points_are_taken_seldom_but_at_each_phases_end_and_never_of_replays():
         return Progress(phase=phase, done=done, total=4, spent=Account(calls=calls), **sums)
 
     taken = Points(seconds=1000.0)
-    shots = [("a", 0, 3), ("a", 1, 3), ("a", 2, 4), ("a", 3, 5), ("a", 4, 6), ("b, c", 1, 7), ("b, c", 2, 8)]
+    shots = [
+        ("a", 0, 3),
+        ("a", 1, 3),
+        ("a", 2, 4),
+        ("a", 3, 5),
+        ("a", 4, 6),
+        ("b, c", 1, 7),
+        ("b, c", 2, 8),
+        ("b, c", 4, 8),
+    ]
     points = [taken.take(snapshot(*shot)) for shot in shots]
-    assert [point is not None for point in points] == [False, False, True, False, True, True, False]
+    assert [point is not None for point in points] == [False, False, True, False, True, True, False, True]
     spent = dict.fromkeys(("prompt_tokens", "completion_tokens", "cached_tokens", "usd"), 0) | {"calls": 7}
     phase, context = {"done": 1, "score": 50.0, "faults": 0}, {"items": 1, "tokens": 2}
     groups = {"b_c": phase, "context": context, "spent": spent}
